@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.critic import load_critic
-from focuscrawl.lab.page_studies.instances import sample_instances
 from focuscrawl.lab.studyfile import read_study
-from focuscrawl.lab.topic_tasks import plan_tasks
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.webs import open_web
+from studies.page_studies import sample_instances
+from studies.topic_tasks import plan_tasks
 
 if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
-    from focuscrawl.lab.page_studies.instances import Instances
-    from focuscrawl.lab.topic_tasks import Task
     from focuscrawl.lab.whole_web import WholeWeb
+    from studies.page_studies import Instances
+    from studies.topic_tasks import Task
 
 STEPS = (1, 2, 4, 8)  # of the random walk
 D_MAX = 5

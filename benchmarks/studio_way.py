@@ -30,11 +30,11 @@ from replays import WEBS, recording
 
 from focuscrawl.critic.evaluation import check_relevance
 from focuscrawl.critic.loading import load_critic
-from focuscrawl.lab.critics import phrase_of
 from focuscrawl.report.stores import open_store
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
+from studies.critics import phrase_of
 
 LONG = 600_000  # milliseconds
 JUDGEMENTS = 20

@@ -17,10 +17,10 @@ from collections import defaultdict
 from replays import recording
 
 from focuscrawl.crawl.link_filter import may_be_page
-from focuscrawl.lab.forages import reachable
 from focuscrawl.paths.url_parts import parts_of
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
+from studies.forages import reachable
 
 #: by registered domain
 LOOKED_AT = frozenset(

@@ -9,30 +9,15 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from focuscrawl.cli import options
-from focuscrawl.cli.lab_pages import (
-    BESIDE,
-    authorities,
-    bases,
-    critics,
-    do_on_every_topic,
-    feedback,
-    find,
-    harvest,
-    pages,
-    restored,
-    takeover,
-)
 from focuscrawl.cli.output import check_folder, write_files
 from focuscrawl.errors import UserError
 from focuscrawl.lab.evaluator import evaluators_of
-from focuscrawl.lab.figures import FIGURES
 from focuscrawl.lab.planning import plan_runs
 from focuscrawl.lab.rendering import markdown_of, text_of
 from focuscrawl.lab.report import PAGE, report_files
 from focuscrawl.lab.results import Results, collect
 from focuscrawl.lab.run_scheduler import crawl_all, unfinished
 from focuscrawl.lab.studyfile import read_study
-from focuscrawl.report.figure_style import png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,20 +30,6 @@ if TYPE_CHECKING:
 @click.group()
 def lab() -> None:
     """Compare strategies on recorded webs."""
-
-
-for of_the_papers in (
-    pages,
-    takeover,
-    authorities,
-    bases,
-    feedback,
-    critics,
-    harvest,
-    restored,
-    find,
-):
-    lab.add_command(of_the_papers)
 
 
 @lab.command()
@@ -116,50 +87,6 @@ def crawl_with_progress(
 
 
 @lab.command()
-@click.argument("name", metavar="FIGURE", type=click.Choice(list(FIGURES)))
-@options.STUDY
-@options.out("Folder of results.")
-@options.processes("Crawls")
-def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
-    """Draw one figure of the papers, after all that it is made of.
-
-    Crawls the strategies of the study that the figure shows, does what is done beside them, and
-    writes OUT/FIGURE.png. What is there already is not repeated; other results in OUT stay.
-
-    \b
-    focuscrawl lab figure a02-10-loss-paper studies/paper_apprentice.toml --out results/paper
-    """
-    check_folder(out)
-    study, wanted = read_study(study_file), FIGURES[name]
-    there = [contender.label for contender in study.contenders]
-    labels = wanted.strategies or tuple(there)
-    lacking = [label for label in labels if label not in there]
-    if lacking:
-        raise UserError(
-            f"{study_file} lacks what {name} is made of: no strategy is labelled "
-            + " or ".join(map(repr, lacking))
-        )
-    runs = plan_runs(study, out)
-    shown = {run for run in runs if run.contender.label in labels}
-    for run in reversed(runs):  # each is behind those it needs
-        if run in shown:
-            shown.update(run.after)
-    needed = [run for run in runs if run in shown]
-    evaluators = evaluators_of(study.webs, runs)
-    failed = crawl_with_progress(needed, processes, study.title)
-    if wanted.beside is not None:
-        do_on_every_topic(BESIDE[wanted.beside], wanted.beside, study, out, processes)
-    drawn = wanted.of(collect(study, runs, out, failed, evaluators))
-    if drawn is None:
-        raise UserError(f"{study_file}: its crawls lack what {name} is made of")
-    path = out / f"{name}.png"
-    path.write_bytes(png(drawn))
-    click.echo(f"wrote {path}: {wanted.title}")
-    if failed:
-        raise SystemExit(1)
-
-
-@lab.command()
 @options.RESULTS
 @options.path("--out", "[default: DIR/report]")
 @click.option("--csv", is_flag=True, help="Write the tables as CSV, too.")
@@ -177,7 +104,7 @@ def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
     Writes report.html, a page of its own with everything in it, and its pictures as PNG.
     """
     results = Results.open(folder)
-    files = report_files(results, FIGURES, csv=csv)
+    files = report_files(results, csv=csv)
     out = out or folder / "report"
     write_files(out, files)
     click.echo(text_of(results))

@@ -67,26 +67,11 @@ EXTRA_OF = {
 }
 
 
-class _Commands(click.Group):
-    """Loads a subcommand only when it is called, and turns user errors into one line."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = _MODULE_OF.get(cmd_name, f"focuscrawl.cli.{cmd_name}")
-        extra = EXTRA_OF.get(cmd_name)
-        with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
-            command: click.Command = getattr(importlib.import_module(module), cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([*COMMANDS.items()])
+class OneLineErrors(click.Group):
+    """Prints errors that the user can cause as one line, and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; print what the user can put right."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -103,6 +88,26 @@ class _Commands(click.Group):
             if damage is None:
                 raise
             _refuse(ctx, damage)
+
+
+class _Commands(OneLineErrors):
+    """Loads a subcommand only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = _MODULE_OF.get(cmd_name, f"focuscrawl.cli.{cmd_name}")
+        extra = EXTRA_OF.get(cmd_name)
+        with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
+            command: click.Command = getattr(importlib.import_module(module), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*COMMANDS.items()])
 
 
 def _refuse(ctx: click.Context, error: UserError) -> NoReturn:

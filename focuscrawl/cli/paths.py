@@ -14,7 +14,6 @@ from tqdm import tqdm
 from focuscrawl.cli import options
 from focuscrawl.cli.crawling import crawl
 from focuscrawl.cli.output import check_file
-from focuscrawl.cli.paths_check import check
 from focuscrawl.cli.paths_options import labelled
 from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.cli.paths_record import record
@@ -51,7 +50,6 @@ def paths() -> None:
 
 
 paths.add_command(record)
-paths.add_command(check)
 
 
 @paths.command()

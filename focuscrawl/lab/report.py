@@ -13,11 +13,8 @@ from focuscrawl.report.plain_text import counted
 from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
-    from focuscrawl.lab.figures import PaperFigure
     from focuscrawl.lab.loss_curves import Curves
     from focuscrawl.lab.results import Results
 
@@ -35,30 +32,21 @@ class Picture(NamedTuple):
     png: bytes
 
 
-def report_files(
-    results: Results, figures: Mapping[str, PaperFigure], *, csv: bool = False
-) -> dict[str, bytes]:
+def report_files(results: Results, *, csv: bool = False) -> dict[str, bytes]:
     """Return the files of a report by name.
 
     Parameters
     ----------
-    figures : further ones by name; those that the results do not allow are left out
     csv : with the tables in numbers, too
     """
     webs = [_web(results, web) for web in dict.fromkeys(results.runs["web"])]
-    more = [
-        Picture(f"{name}.png", figure.title, png(drawn))
-        for name, figure in figures.items()
-        if (drawn := figure.of(results)) is not None
-    ]
-    pictures = [picture for web in webs for picture in (*web["whole"], *web["topics"])] + more
+    pictures = [picture for web in webs for picture in (*web["whole"], *web["topics"])]
     files = {picture.name: picture.png for picture in pictures}
     page = load_template("report.html.j2", "focuscrawl.lab").render(
         title=results.title,
         facts=_facts(results),
         failed=results.failed,
         webs=webs,
-        figures=more,
     )
     files[PAGE] = page.encode()
     if csv:

@@ -125,8 +125,8 @@ class Results:
             texts = all(isinstance(text, str) for name in _TEXTS for text in runs[name])
             if not (numbers and texts and set(runs["strategy"]) <= about["strategies"].keys()):
                 raise ValueError
-            # results of before there were evaluators
-            runs = runs.reindex(columns=list(dict.fromkeys([*runs.columns, *_OPINIONS])))
+            if not set(_OPINIONS) <= set(runs.columns):
+                raise ValueError
         with _damage_is_told(folder / FETCHES), pq.ParquetFile(folder / FETCHES) as file:
             columns = [file.schema_arrow.field(each.name) for each in (*_RUN, *_PAGE)]
             if columns != [*_RUN, *_PAGE] or file.num_row_groups != len(runs):

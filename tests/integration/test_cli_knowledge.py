@@ -23,9 +23,9 @@ from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.replay import replay
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
-from focuscrawl.lab.figures import FIGURES
 from focuscrawl.lab.results import Results
 from focuscrawl.webs import open_web
+from studies.figures import FIGURES
 
 from . import warm
 from .running import TOPIC, Kept, Run, crawl_until

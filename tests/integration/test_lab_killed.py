@@ -42,7 +42,7 @@ def work(task):
 """
 TOPICS = """
 from endless import work
-from focuscrawl.lab.topic_tasks import Task, do_all
+from studies.topic_tasks import Task, do_all
 
 if __name__ == "__main__":
     task = Task("k", "w", "demo", "models/demo", "/a", (), "labels.csv", 1, "task", "")

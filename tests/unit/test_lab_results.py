@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
 from focuscrawl.errors import UserError
-from focuscrawl.lab.figures import PaperFigure
 from focuscrawl.lab.loss_curves import mean_curves, reduction_figure, topic_figure, web_figure
 from focuscrawl.lab.measures import by_topic
 from focuscrawl.lab.rendering import grids, markdown_of, text_of
@@ -27,7 +26,6 @@ from focuscrawl.lab.study import Contender, Study
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from matplotlib.figure import Figure
 
 BASE, BAD = "base|line", "<b>$x$</b>"  # labels are a user's own
 COST = {"seconds": 2.0, "cpu_seconds": 1.0, "megabytes": 100.0}
@@ -140,16 +138,6 @@ def test_results_are_the_same_every_time(results: Results) -> None:
     )
 
 
-def test_results_of_before_there_were_evaluators_are_reported(results: Results) -> None:
-    path = results.folder / RUNS
-    pd.read_parquet(path).drop(
-        columns=["judged_loss", "judged_off_topic", "labelled_loss"]
-    ).to_parquet(path)
-    files = report_files(Results.open(results.folder), {}, csv=True)
-    assert "w-strategies.csv" in files
-    assert not any("judge" in name for name in files)
-
-
 def test_no_results(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no results of a study"):
         Results.open(tmp_path)
@@ -169,10 +157,8 @@ def test_no_results(tmp_path: Path) -> None:
         ),
         (RUNS, b"PAR1"),
         (FETCHES, b"PAR1"),
-        ("pages/w/A/accuracy.parquet", b"PAR1"),
         (RUNS, None),
         (FETCHES, None),
-        ("pages/w/A/accuracy.parquet", None),
     ],
 )
 def test_damaged_results_are_a_line(results: Results, name: str, content: bytes | None) -> None:
@@ -183,11 +169,10 @@ def test_damaged_results_are_a_line(results: Results, name: str, content: bytes 
         pd.DataFrame({"other": [1.0]}).to_parquet(path)
     else:
         path.write_bytes(content)
-    for command in ("report", "findings"):
-        done = CliRunner().invoke(main, ["lab", command, str(results.folder)])
-        assert done.exit_code == 2
-        assert done.stderr.startswith(f"focuscrawl: {path} is damaged: ")
-        assert done.stderr.count("\n") == 1
+    done = CliRunner().invoke(main, ["lab", "report", str(results.folder)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"focuscrawl: {path} is damaged: ")
+    assert done.stderr.count("\n") == 1
     assert not (results.folder / "report").exists()
 
 
@@ -245,22 +230,14 @@ def test_curves_end_at_the_loss_of_the_tables(results: Results) -> None:
 
 
 def test_the_report_needs_nothing_else_and_shows_no_markup_of_others(results: Results) -> None:
-    def one(_: pd.DataFrame) -> Figure:
-        return topic_figure(mean_curves(results, "w")["/A"], 4, list(results.strategies))
-
-    more = {
-        "one": PaperFigure("One <figure>", lambda found: found.runs, one),
-        "none": PaperFigure("None", lambda _: None, one),
-    }
-    files = report_files(results, more, csv=True)
+    files = report_files(results, csv=True)
     page = files[PAGE].decode()
     assert BAD not in page
     assert "&lt;b&gt;$x$&lt;/b&gt;" in page
     assert "it said &lt;no&gt;" in page
-    assert "One &lt;figure&gt;" in page
     assert not re.search(r'(src|href)="(?!data:)', page)
     pictures = [name for name in files if name.endswith(".png")]
-    assert len(pictures) == 2 + 2 + 1
+    assert len(pictures) == 2 + 2
     assert all(files[name].startswith(b"\x89PNG") for name in pictures)
     assert page.count("<img") == len(pictures)
     assert sorted(name for name in files if name.endswith(".csv")) == [

@@ -13,8 +13,8 @@ from focuscrawl.lab.planning import draw_seeds, plan_runs
 from focuscrawl.lab.run_scheduler import crawl_all, unfinished
 from focuscrawl.lab.runs import Run
 from focuscrawl.lab.study import Contender, Study, StudyWeb
-from focuscrawl.lab.topic_tasks import plan_tasks
 from focuscrawl.webs import open_web
+from studies.topic_tasks import plan_tasks
 
 SEEDS = Path(__file__).parents[2] / "models" / "demo" / "seeds.csv"
 COST = {"seconds": 1.0, "cpu_seconds": 1.0, "megabytes": 1.0}

@@ -6,7 +6,6 @@ import csv
 import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from focuscrawl.paths.site_path import read_paths
@@ -84,10 +83,6 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
         (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
         (("record", "ftp://a", *out), "no http(s) URL"),
         (("record", "http://nowhere.example/", "--web", web.warc, *out), "is not in"),
-        (
-            ("check", web.warc, *labels, "--site-column", "site", "--starts", sites, *out),
-            "takes three sites",
-        ),
     ):
         done = run_paths(*arguments, code=2)
         assert said in done.output
@@ -110,46 +105,3 @@ def test_scores_as_printed_do_not_adapt(
             tmp_path / given[2:], "SELECT value FROM meta WHERE key = 'options'"
         )
         assert "adapt" not in json.loads(options)
-
-
-@pytest.mark.long
-def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
-    done = run_paths(
-        *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
-        *("--goal", "professor", "--starts", web.starts, "--budget", 20, "--fails", 3),
-        *("--stop", 0.05, "--bound", 0.9, "--adapt", "--domain", "--rivals", "--printed"),
-        *("--against", "breadth-first"),
-        *("--out", tmp_path / "results"),
-    )
-    with (tmp_path / "results" / "forages.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 56
-    for row in (row for row in rows if row["strategy"] == "oracle"):
-        # all it fetches is a goal or on the way, no more goals than it was to find
-        assert row["on_the_way"] == row["fetches"]
-        assert len(row["found_at"].split()) == np.ceil(0.9 * int(row["reachable"]))
-    found = {(row["strategy"], row["stop"]): 0 for row in rows}
-    for row in rows:
-        found[row["strategy"], row["stop"]] += len(row["found_at"].split())
-        assert len(row["found_at"].split()) <= int(row["on_the_way"]) <= int(row["fetches"])
-    assert found["paths", "0.0"] == found["paths", "0.05"] == 32
-    assert found["paths, adapting", "0.0"] == 32
-    by_site = {(row["site"], row["strategy"]): row["found_at"] for row in rows}
-    for door in web.doors:
-        ways = [by_site[door, f"paths{way}"] for way in ("", ", no factor", ", chosen")]
-        assert ways[2] in ways[:2]
-    assert found["breadth-first", "0.0"] < 16
-    assert found["context graphs", "0.0"] < found["Q-values", "0.0"] <= 32
-    assert found["one state a label", "0.0"] > found["breadth-first", "0.0"]
-    assert found["rewards as printed", "0.0"] < found["paths", "0.0"]  # long paths drown all
-    assert found["scores as printed", "0.0"] > found["breadth-first", "0.0"]
-    assert (tmp_path / "results" / "recall-professor.png").stat().st_size > 10_000
-    with (tmp_path / "results" / "labels.csv").open() as file:
-        scores = list(csv.DictReader(file))
-    assert len(scores) == 32
-    of_goal = {
-        row["model"]: float(row["goal_f1"]) for row in scores if row["site"] == web.doors[3]
-    }
-    assert of_goal["one state a label, best label"] > 0.5
-    assert all(0.0 <= float(row["macro_f1"]) <= 1.0 for row in scores)
-    assert json.dumps(done.output)

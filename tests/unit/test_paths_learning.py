@@ -14,7 +14,6 @@ from scipy.sparse import csr_array, vstack
 from scipy.special import logsumexp
 
 from focuscrawl.errors import UserError
-from focuscrawl.lab.label_scores import page_weights, score_labels
 from focuscrawl.page import parse_page
 from focuscrawl.paths.crf import Sequences
 from focuscrawl.paths.critic import TOPIC
@@ -36,6 +35,7 @@ from focuscrawl.paths.training import (
 )
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
+from studies.leave_one_site_out import page_weights, score_labels
 
 from . import departments
 

@@ -1,0 +1,289 @@
+"""``python -m studies``: the studies of the papers' findings; see studies/README.md."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING
+
+import click
+from tqdm import tqdm
+
+from focuscrawl.cli import options
+from focuscrawl.cli.lab import crawl_with_progress
+from focuscrawl.cli.main import OneLineErrors
+from focuscrawl.cli.output import check_folder, write_files
+from focuscrawl.errors import UserError
+from focuscrawl.lab.evaluator import evaluators_of
+from focuscrawl.lab.planning import plan_runs
+from focuscrawl.lab.results import Results, collect
+from focuscrawl.lab.studyfile import read_study
+from focuscrawl.report.figure_style import png
+from studies.authorities import study_agreement
+from studies.critics import critics_grid, harvest_grid, study_critics, study_harvest
+from studies.feedback import study_feedback, study_restored
+from studies.figures import FIGURES
+from studies.findings import findings, markdown_of
+from studies.knowledge_bases import bases_table, study_bases
+from studies.page_figures import agreement_table, draw_agreement
+from studies.page_studies import study_pages
+from studies.paths_check import check
+from studies.takeover import take_over
+from studies.topic_tasks import do_all, plan_tasks, read_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pandas as pd
+
+    from focuscrawl.lab.rendering import Grid
+    from focuscrawl.lab.study import Study
+    from studies.topic_tasks import Work
+
+
+@click.group(cls=OneLineErrors)
+def studies() -> None:
+    """Studies of single findings of the papers, on recorded webs."""
+
+
+studies.add_command(check, "paths")
+
+_TOPS = (5, 10, 25, 50, 100)
+#: what figures are made of beside the crawls of a study, by the name of its command
+BESIDE: dict[str, Work] = {
+    "pages": study_pages,
+    "takeover": take_over,
+    "authorities": study_agreement,
+}
+
+
+def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Command]:
+    """Make a command that does `work` on every topic of a study.
+
+    Its name is that of the function it is made of, which also names the folder in OUT, and is
+    called with that folder when all is done.
+    """
+
+    def command(show: Callable[[Path], None]) -> click.Command:
+        kind = show.__name__
+
+        @studies.command(kind)
+        @options.STUDY
+        @options.out("Folder of results.")
+        @options.processes("Topics")
+        @wraps(show)
+        def done(study_file: Path, out: Path, processes: int) -> None:
+            check_folder(out)
+            do_on_every_topic(work, kind, read_study(study_file), out, processes)
+            show(out / kind)
+
+        return done
+
+    return command
+
+
+def do_on_every_topic(work: Work, kind: str, study: Study, out: Path, processes: int) -> None:
+    """Do `work` on every topic of a study; tables go to the folder `kind` in `out`.
+
+    Raises
+    ------
+    UserError
+        It failed on a topic.
+    """
+    tasks = plan_tasks(study, out, kind)
+    failed = []
+    before = sum(task.done for task in tasks)
+    with tqdm(total=len(tasks), initial=before, unit="topic", desc=kind) as bar:
+        for task, error in do_all(work, tasks, processes):
+            if error is not None:
+                failed.append(f"{task.name}: {error}")
+            bar.update()
+    for line in failed:
+        click.echo(f"failed: {line}", err=True)
+    if failed:
+        raise UserError(f"{len(failed)} of {len(tasks)} topics failed; try the same again")
+    click.echo(f"wrote {out / kind}")
+
+
+@_on_every_topic(study_pages)
+def pages(_: Path) -> None:
+    """Study what surrounds links, for every web and topic of a study.
+
+    Which words, at which distance, tell where a link leads. Tables go to OUT/pages. Topics that
+    are done are not repeated.
+    """
+
+
+@_on_every_topic(take_over)
+def takeover(_: Path) -> None:
+    """Crawl every topic of a study best-first, and by an apprentice from half-way on.
+
+    Tables go to OUT/takeover. Topics that are done are not repeated.
+    """
+
+
+@_on_every_topic(study_feedback)
+def feedback(folder: Path) -> None:
+    """Crawl every topic of a study with a poor critic, judge twenty pages, and crawl on.
+
+    Tables go to OUT/feedback. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "feedback")
+    if table is not None:
+        columns = ["web", "topic", "strategy"]
+        click.echo(table.groupby(columns, sort=False).mean(numeric_only=True).round(2).to_string())
+
+
+@_on_every_topic(study_critics)
+def critics(folder: Path) -> None:
+    """Train critics of every topic from a phrase, a few pages and all labels, and test them.
+
+    Tables go to OUT/critics. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "critics")
+    if table is not None:
+        _show(critics_grid(table), folder)
+
+
+@_on_every_topic(study_harvest)
+def harvest(folder: Path) -> None:
+    """Crawl every topic of a study with critics from little, and judge what they bring.
+
+    Tables go to OUT/harvest. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "harvest")
+    if table is not None:
+        _show(harvest_grid(table), folder)
+
+
+@_on_every_topic(study_agreement)
+def authorities(folder: Path) -> None:
+    """Compare crawls from disjoint seeds, for every topic of a study.
+
+    Their best authorities, the URLs and servers both fetched, what their top hubs cite.
+
+    Tables and a picture go to OUT/authorities. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "agreement")
+    if table is not None:
+        picture = folder / "overlap.png"
+        means = agreement_table(table)
+        picture.write_bytes(png(draw_agreement(means)))
+        means = means[means["top"].isin(_TOPS)]
+        means = means.pivot_table("overlap", ["web", "topic", "of"], "top", sort=False)
+        rest = table.groupby(["web", "topic", "of"], sort=False)[["fetched", "chance"]].mean()
+        click.echo(means.join(rest).round(2).to_string())
+        click.echo(f"wrote {picture}")
+    shared, promised = read_tables(folder, "shared"), read_tables(folder, "unvisited")
+    if shared is not None:
+        click.echo("\nin common after so many fetches, from disjoint seeds:")
+        click.echo(_by_size(shared))
+    if promised is not None:
+        click.echo("\nunvisited URLs that the top hubs cite, beside all that wait:")
+        click.echo(_by_size(promised))
+
+
+def _by_size(table: pd.DataFrame) -> str:
+    """Return means over pairs, of the sizes that most of them came to."""
+    groups = table.groupby(["web", "topic", "fetches"], sort=True)
+    means = groups.mean(numeric_only=True)[groups.size() > 1]
+    return str(means.drop(columns="pair").round(2).to_string())
+
+
+@_on_every_topic(study_bases)
+def bases(folder: Path) -> None:
+    """Crawl every topic of a study with each knowledge base of `learnable` alone, and with all.
+
+    Tables go to OUT/bases. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "bases")
+    if table is not None:
+        click.echo(bases_table(table).round(3).to_string(index=False))
+
+
+@_on_every_topic(study_restored)
+def restored(folder: Path) -> None:
+    """Crawl every topic of a study until its harvest falls, and do what the alarm proposes.
+
+    Tables go to OUT/restored. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "restored")
+    if table is None or table.empty:
+        click.echo("no crawl had an alarm that proposed a class")
+        return
+    click.echo(table.set_index(["web", "topic"]).round(2).to_string())
+    click.echo(table.mean(numeric_only=True).round(2).to_string())
+
+
+@studies.command("findings")
+@options.RESULTS
+@click.option("--topics/--summary", default=False, help="Also every topic's numbers.")
+def find(folder: Path, topics: bool) -> None:
+    """Say which findings of the papers hold in the results of a study."""
+    click.echo(markdown_of(findings(Results.open(folder)), topics=topics))
+
+
+def _show(grid: Grid, folder: Path) -> None:
+    """Print a table, and leave it as Markdown in a folder."""
+    path = folder / "table.md"
+    path.write_text(f"{grid.markdown()}\n\n{grid.note}\n", encoding="utf-8")
+    click.echo(f"{grid.text()}\n\n{grid.note}\nwrote {path}")
+
+
+@studies.command()
+@click.argument("name", metavar="FIGURE", type=click.Choice(list(FIGURES)))
+@options.STUDY
+@options.out("Folder of results.")
+@options.processes("Crawls")
+def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
+    r"""Draw one figure of the papers, after all that it is made of.
+
+    Crawls the strategies of the study that the figure shows, does what is done beside them, and
+    writes OUT/FIGURE.png. What is there already is not repeated; other results in OUT stay.
+
+    \b
+    python -m studies figure a02-10-loss-paper studies/paper_apprentice.toml --out results/paper
+    """
+    check_folder(out)
+    study, wanted = read_study(study_file), FIGURES[name]
+    there = [contender.label for contender in study.contenders]
+    labels = wanted.strategies or tuple(there)
+    lacking = [label for label in labels if label not in there]
+    if lacking:
+        raise UserError(
+            f"{study_file} lacks what {name} is made of: no strategy is labelled "
+            + " or ".join(map(repr, lacking))
+        )
+    runs = plan_runs(study, out)
+    shown = {run for run in runs if run.contender.label in labels}
+    for run in reversed(runs):  # each is behind those it needs
+        if run in shown:
+            shown.update(run.after)
+    needed = [run for run in runs if run in shown]
+    evaluators = evaluators_of(study.webs, runs)
+    failed = crawl_with_progress(needed, processes, study.title)
+    if wanted.beside is not None:
+        do_on_every_topic(BESIDE[wanted.beside], wanted.beside, study, out, processes)
+    drawn = wanted.of(collect(study, runs, out, failed, evaluators))
+    if drawn is None:
+        raise UserError(f"{study_file}: its crawls lack what {name} is made of")
+    path = out / f"{name}.png"
+    path.write_bytes(png(drawn))
+    click.echo(f"wrote {path}: {wanted.title}")
+    if failed:
+        raise SystemExit(1)
+
+
+@studies.command("figures")
+@options.RESULTS
+def all_figures(folder: Path) -> None:
+    """Draw every figure of the papers that the results in DIR allow, into DIR/figures."""
+    results = Results.open(folder)
+    drawn = {name: each.of(results) for name, each in FIGURES.items()}
+    files = {f"{name}.png": png(figure) for name, figure in drawn.items() if figure is not None}
+    write_files(folder / "figures", files)
+    click.echo(f"wrote {len(files)} figures in {folder / 'figures'}")
+
+
+if __name__ == "__main__":
+    studies()

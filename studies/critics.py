@@ -1,0 +1,442 @@
+"""How well critics from a phrase and a few pages judge, and what crawls with them bring."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.replay import replay
+from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.discriminative import LogisticModel, as_matrix
+from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.from_little import LittlePages, learn_judge, read_little
+from focuscrawl.critic.little_training import train_from_little
+from focuscrawl.critic.loading import load_trained
+from focuscrawl.critic.page_vectors import PageVectors
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, phrases_of, read_phrases
+from focuscrawl.critic.reliability import reliability_of_relevance
+from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.training import learn_critic
+from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.errors import UserError
+from focuscrawl.lab.planning import critic_of_labels, sample
+from focuscrawl.lab.rendering import Grid
+from focuscrawl.report.measures import load_pages
+from focuscrawl.taxonomy import OTHER, lies_under, read_labels
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.foundation.arrays import Bools, Floats
+    from focuscrawl.webs.protocol import Web
+    from studies.topic_tasks import Task
+
+
+MOST_TESTED = 2000
+_UNLABELLED = 300
+
+
+class LabelledPages(NamedTuple):
+    """What the topics of a web share.
+
+    Attributes
+    ----------
+    train, test : topic and words of pages
+    unlabelled : by draw, words of pages as a crawl meets them; none of them is a test page
+    """
+
+    train: Sequence[tuple[str, Bag]]
+    test: Sequence[tuple[str, Bag]]
+    unlabelled: Sequence[Sequence[Bag]]
+
+    @property
+    def tested(self) -> list[Bag]:
+        """The words of the test pages."""
+        return [bag for _, bag in self.test]
+
+    def truth(self, topic: str) -> Bools:
+        """Tell which test pages are on a topic."""
+        return np.array([lies_under(label, [topic]) for label, _ in self.test], np.bool_)
+
+
+@lru_cache(maxsize=1)  # a process does the topics of a web one after the other
+def read_labelled(recording: str, labels: str, draws: int) -> LabelledPages:
+    """Read the pages of a label table: of ``test`` rows at most 2,000, each topic by its share.
+
+    Parameters
+    ----------
+    recording : of the web
+    labels : CSV file
+    draws : samples of unlabelled pages, 300 each
+
+    Raises
+    ------
+    UserError
+        No page is there to test on.
+    """
+    web, rows = open_web(recording), read_labels(labels)
+    there = [
+        (url, row)
+        for url, row in zip(resolve(web, [row.url for row in rows]), rows, strict=True)
+        if url is not None
+    ]
+    train = [(row.topic, url) for url, row in there if row.split != "test"]
+    test = by_share([(row.topic, url) for url, row in there if row.split == "test"], MOST_TESTED)
+    if not test:
+        raise UserError(f"{labels}: none of its rows in {recording} has test in the column split")
+    tested = {url for _, url in test}
+    others = [url for url in web.urls() if url not in tested]
+    return LabelledPages(
+        _with_words(web, train),
+        _with_words(web, test),
+        [_unlabelled(web, others, draw) for draw in range(draws)],
+    )
+
+
+def by_share(pages: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    """Draw `most` pages, (topic, URL), so that every topic keeps its share; or return all."""
+    if len(pages) <= most:
+        return list(pages)
+    mixed = np.random.default_rng(0).permutation(len(pages)).tolist()
+    in_order = sorted(mixed, key=lambda i: pages[i][0])
+    return [pages[in_order[i * len(pages) // most]] for i in range(most)]
+
+
+@lru_cache(maxsize=2)  # kinds
+def judged_by_labels(
+    recording: str, labels: str, draws: int, kind: str
+) -> tuple[tuple[str, ...], Floats]:
+    """Judge the test pages by the critic of all training rows.
+
+    Parameters
+    ----------
+    recording, labels, draws : as `read_labelled` takes them
+    kind : of critic
+
+    Returns
+    -------
+    Its classes, and the probability of each, float64 (n_pages, n_classes)
+    """
+    model = read_critic(str(critic_of_labels(labels, open_web(recording), kind)))[0].model
+    pages = read_labelled(recording, labels, draws)
+    return model.classes, np.exp(model.log_posteriors(pages.tested))
+
+
+def _with_words(web: Web, pages: Sequence[tuple[str, str]]) -> list[tuple[str, Bag]]:
+    bags = read_bags(web, [url for _, url in pages])
+    return [(topic, bag) for (topic, _), bag in zip(pages, bags, strict=True) if bag]
+
+
+def _unlabelled(web: Web, urls: Sequence[str], draw: int) -> list[Bag]:
+    drawn = sample(urls, 2 * _UNLABELLED, draw)
+    return [bag for bag in read_bags(web, drawn) if bag][:_UNLABELLED]
+
+
+DRAWS = 5
+PAGES = (3, 5, 20)
+#: in the order of tables
+CRITICS = ("words", "naive Bayes", "discriminative", "discriminative, no embeddings")
+
+
+class _Material(NamedTuple):
+    """What a critic from little learns from: the phrase or not, so many pages."""
+
+    phrase: bool
+    good: int
+    bad: int = 0
+
+    def __str__(self) -> str:
+        said = ["phrase"] if self.phrase else []
+        said += [f"{n} {kind}" for n, kind in ((self.good, "good"), (self.bad, "bad")) if n]
+        return ", ".join(said)
+
+
+_FROM_LITTLE = (
+    _Material(True, 0),
+    *(_Material(phrase, n) for n in PAGES for phrase in (False, True)),
+    _Material(True, PAGES[-1], PAGES[-1]),
+)
+
+
+def study_critics(task: Task) -> dict[str, pd.DataFrame]:
+    """Train critics of a topic from what people have, and test them on the ``test`` rows.
+
+    Good and bad pages are drawn from the training rows, unlabelled ones from all pages but those
+    tested; of these there are 2,000 at most. A topic's phrase is that of the study, or its name.
+
+    Returns
+    -------
+    ``critics``: one row a draw, ``critic`` and what it learned ``from``: average precision
+    ``ap``, ``best_f1``; and of R > 1/2 ``f1``, ``precision``, ``recall``; expected calibration
+    error ``ece``
+    """
+    pages = read_labelled(task.recording, task.labels, DRAWS)
+    phrase, truth = task.phrase or phrase_of(task.topic), pages.truth(task.topic)
+    rows = [
+        {"critic": critic, "from": material, "draw": draw, **measures(relevance, truth)}
+        for draw in range(DRAWS)
+        for critic, material, relevance in (
+            *_from_little(pages, task.topic, phrase, draw),
+            *(_without_chance(task, pages, phrase) if draw == 0 else ()),
+        )
+    ]
+    return {"critics": pd.DataFrame(rows)}
+
+
+def phrase_of(topic: str) -> str:
+    """Return the name of a topic as a phrase: ``/Arts/Performing_Arts`` is "performing arts"."""
+    parts = [part for part in topic.split("/") if part and part != OTHER]
+    return parts[-1].replace("_", " ").lower()
+
+
+def _without_chance(
+    task: Task, pages: LabelledPages, phrase: str
+) -> Iterator[tuple[str, str, Floats]]:
+    """Judge the test pages by what does not depend on a draw."""
+    said = np.exp(read_phrases(phrase).log_posteriors(pages.tested))
+    yield CRITICS[0], "phrase", said[:, 1]
+    for critic, kind in zip(CRITICS[1:3], ("flat", "discriminative"), strict=True):
+        classes, said = judged_by_labels(task.recording, task.labels, DRAWS, kind)
+        marked = [lies_under(path, [task.topic]) for path in classes]
+        yield critic, "all labels", said[:, marked].sum(axis=1).clip(0.0, 1.0)
+
+
+def _from_little(
+    pages: LabelledPages, topic: str, phrase: str, draw: int
+) -> Iterator[tuple[str, str, Floats]]:
+    """Judge the test pages by critics of one draw; those of fewer pages learn from the same.
+
+    All of them know the words of all pages drawn, which saves reading the test pages for each
+    one anew and changes average precision by some 0.001.
+    """
+    generator = np.random.default_rng(draw)
+    sides: Mapping[bool, list[Bag]] = {True: [], False: []}
+    for label, bag in pages.train:
+        sides[lies_under(label, [topic])].append(bag)
+    good, bad = (
+        [side[i] for i in generator.permutation(len(side))[: PAGES[-1]].tolist()]
+        for side in (sides[True], sides[False])
+    )
+    for n in PAGES:
+        yield CRITICS[1], f"{n} good, {n} bad", _naive_bayes(good[:n], bad[:n], pages.tested)
+    phrases, embeddings = phrases_of(phrase), word_vectors_installed()
+    vectors, drawn = read_little(phrases, good, bad, pages.unlabelled[draw], embeddings=embeddings)
+    n_words = len(vectors.words)
+    tested = as_matrix(vectors.read(pages.tested), n_words)
+    by_words = PageVectors(vectors.words, vectors.idf, None)
+    for name, known, columns in (
+        (CRITICS[2], vectors, slice(None)),
+        (CRITICS[3], by_words, slice(n_words)),
+    ):
+        if known is by_words and not embeddings:
+            break  # that was it
+        for material in _FROM_LITTLE:
+            some = LittlePages(
+                drawn.good[: material.good, columns],
+                drawn.bad[: material.bad, columns],
+                drawn.unlabelled[:, columns],
+            )
+            judge = learn_judge(known, phrases if material.phrase else (), some)
+            yield name, str(material), _probability(judge.log_odds(tested[:, columns]))
+
+
+def _naive_bayes(good: Sequence[Bag], bad: Sequence[Bag], tested: Sequence[Bag]) -> Floats:
+    usable = [
+        ((str(i), topic), bag)
+        for topic, pages in ((ON_TOPIC, good), (OFF_TOPIC, bad))
+        for i, bag in enumerate(pages)
+    ]
+    model = learn_critic(usable, kind="flat").model
+    return np.exp(model.log_posteriors(tested))[:, model.classes.index(ON_TOPIC)]
+
+
+def _probability(log_odds: Floats) -> Floats:
+    return np.exp(-np.logaddexp(0.0, -log_odds))
+
+
+def measures(relevance: Floats, truth: Bools) -> dict[str, float]:
+    """Measure R (n,) of pages against whether each is on the topic (n,).
+
+    Returns
+    -------
+    ``ap``, ``best_f1``, ``f1``, ``precision``, ``recall``, ``ece`` (see `study_critics`);
+    ``precision`` is NaN if no page has R > 1/2
+    """
+    from sklearn.metrics import average_precision_score, precision_recall_curve  # noqa: PLC0415
+
+    precisions, recalls, _ = precision_recall_curve(truth, relevance)
+    both = np.maximum(precisions + recalls, 1e-12)
+    found = relevance > 0.5
+    right = float((found & truth).sum())
+    return {
+        "ap": float(average_precision_score(truth, relevance)),
+        "best_f1": float((2.0 * precisions * recalls / both).max()),
+        "f1": 2.0 * right / float(found.sum() + truth.sum()),
+        "precision": right / float(found.sum()) if found.any() else np.nan,
+        "recall": right / float(truth.sum()),
+        "ece": reliability_of_relevance(relevance, truth).ece,
+    }
+
+
+_NAMES = {"ap": "AP", "f1": "F1", "precision": "P", "recall": "R", "ece": "error"}
+_NOTE = (
+    "Means over topics of means over draws. AP: average precision; F1, P, R: of relevance > 1/2, "
+    "with precision and recall; error: expected calibration error."
+)
+
+
+def critics_grid(table: pd.DataFrame) -> Grid:
+    """Return the table for people.
+
+    Parameters
+    ----------
+    table : rows of `studies.critics.study_critics`, with ``web`` and ``topic``
+    """
+    keys = ["critic", "from", "web"]
+    by_topic = table.groupby([*keys, "topic"], sort=False)[list(_NAMES)].mean()
+    webs = list(dict.fromkeys(table["web"]))
+    columns = [(name, web) for web in webs for name in _NAMES]
+    means = pd.DataFrame(by_topic.groupby(keys, sort=False).mean().unstack("web", sort=False))
+    means = means[columns].sort_index(
+        level="critic", key=lambda names: names.map(CRITICS.index), sort_remaining=False
+    )
+    head = ["critic", "learned from", *(f"{web} {_NAMES[name]}" for name, web in columns)]
+    rows = [
+        [critic, material, *map(_cell, values)]
+        for (critic, material), values in zip(means.index, means.to_numpy(), strict=True)
+    ]
+    return Grid("critics", "Critics from little", _NOTE, head, rows, means)
+
+
+def _cell(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.2f}".removeprefix("0")
+
+
+START_PAGES = 3
+CRAWL_DRAWS = 2
+STRATEGIES = ("best-first", "apprentice")
+_RATIOS = ("ratio", "most")
+_WORDS, _NEW, _ALL = CRAWL_CRITICS = ("words", "phrase and pages", "all labels")
+_HARVEST_NOTE = (
+    "On: labelled pages of the topic among the fetches. Judged: share of all fetches that a "
+    "critic of all labels holds for relevant; of its own crawls, too. Means of the draws. Ratio: "
+    "of the critic from the phrase and three pages to that from the phrase's words. Most: what "
+    "the ratio would be if all fetches were relevant."
+)
+
+
+def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
+    """Crawl a topic from three start pages with critics from little, and judge what it brings.
+
+    One critic learns from the phrase alone, as `--kind words` does, another from the phrase and
+    the start pages. Neither judges the harvest: labels do, and a discriminative critic of all
+    training rows. What that one finds when it guides the crawl is what a critic of some 1,700
+    labels would bring. The start pages of the first draw are the first of the seeds, on the topic
+    or not; of the others, training rows of the topic at random.
+
+    Returns
+    -------
+    ``harvest``: one row a ``draw``, ``strategy`` and ``critic``: of the ``fetches``, how many have
+    a label of the topic (``on``) or of another (``off``), each content once; ``judged``, the share
+    that the critic of all labels holds for relevant
+    """
+    web = open_web(task.recording)
+    phrase = task.phrase or phrase_of(task.topic)
+    of_labels = str(critic_of_labels(task.labels, web, LogisticModel.kind))
+    rows = []
+    for draw in range(CRAWL_DRAWS):
+        seeds = start_pages(task, web, draw)
+        guides = {
+            _WORDS: TrainedCritic(model=read_phrases(phrase)),
+            _NEW: train_from_little(phrases_of(phrase), seeds, (), [web]),
+            _ALL: None,
+        }
+        for name, guide in guides.items():
+            for strategy in STRATEGIES:
+                with tempfile.TemporaryDirectory() as folder:
+                    critic, topic = of_labels, task.topic
+                    if guide is not None:
+                        critic, topic = str(Path(folder, "critic")), ON_TOPIC
+                        save_critic(guide, Path(critic))
+                    plan = CrawlPlan(
+                        topic=topic,
+                        seeds=",".join(seeds),
+                        critic=critic,
+                        strategy=strategy,
+                        budget=task.budget,
+                        web=task.recording,
+                        crawl_dir=str(Path(folder, "crawl")),
+                    )
+                    replay(open_crawl(plan))
+                    pages = load_pages(Path(folder, "crawl"))
+                found = {"draw": draw, "strategy": strategy, "critic": name, "fetches": len(pages)}
+                rows.append({**found, **_judged(task, web, of_labels, pages)})
+    return {"harvest": pd.DataFrame(rows)}
+
+
+def start_pages(task: Task, web: Web, draw: int) -> Sequence[str]:
+    """Return the start pages of a draw, three at most."""
+    if draw == 0:
+        return task.seeds[:START_PAGES]
+    rows = read_labels(task.labels)
+    on = [row.url for row in rows if row.split != "test" and lies_under(row.topic, [task.topic])]
+    return sample([url for url in web.resolve(on) if url is not None], START_PAGES, draw)
+
+
+def _judged(task: Task, web: Web, of_labels: str, pages: pd.DataFrame) -> Mapping[str, float]:
+    """Judge fetched pages, each content once."""
+    fetched = pages["url"][pages["duplicate_of"].isna()].tolist()
+    rows = read_labels(task.labels)
+    known = web.resolve([row.url for row in rows])
+    label_of = {url: row.topic for url, row in zip(known, rows, strict=True) if url is not None}
+    labels = [label_of[url] for url in fetched if url in label_of]
+    on = sum(lies_under(label, [task.topic]) for label in labels)
+    judge = load_trained(of_labels, task.topic)
+    bags = [bag for bag in read_bags(web, fetched) if bag]
+    relevant = int((judge.judge_bags(bags).relevance > 0.5).sum())
+    return {"on": on, "off": len(labels) - on, "judged": relevant / len(pages)}
+
+
+def harvest_grid(table: pd.DataFrame) -> Grid:
+    """Return the table for people: of each web, a row a topic, then medians and means.
+
+    Parameters
+    ----------
+    table : rows of `study_harvest`, with ``web`` and ``topic``
+    """
+    values = table.pivot_table(["on", "judged"], ["web", "topic"], ["strategy", "critic"])
+    frame = pd.DataFrame(index=values.index)
+    for strategy in STRATEGIES:
+        for name in ("on", "judged"):
+            for critic in CRAWL_CRITICS:
+                frame[f"{strategy}: {name}, {critic}"] = values[name, strategy, critic]
+            words, new = (values[name, strategy, critic] for critic in (_WORDS, _NEW))
+            frame[f"{strategy}: {name}, ratio"] = new / words.where(words > 0)
+        frame[f"{strategy}: judged, most"] = 1.0 / words.where(words > 0)
+    is_ratio = frame.columns.str.endswith(_RATIOS)
+    rows = []
+    for web, topics in frame.groupby(level="web", sort=False):
+        rows += [
+            [str(web), str(topic), *map(_harvest_cell, frame.columns, row)]
+            for (_, topic), row in zip(topics.index, topics.to_numpy().tolist(), strict=True)
+        ]
+        for name, value in (("median", topics.median()), ("mean", topics.mean())):
+            said = np.where(is_ratio & (name == "mean"), np.nan, value.to_numpy()).tolist()
+            rows.append([str(web), name, *map(_harvest_cell, frame.columns, said)])
+    head = ["web", "topic", *frame.columns]
+    return Grid("harvest", "True harvest", _HARVEST_NOTE, head, rows, frame.reset_index())
+
+
+def _harvest_cell(column: str, value: float) -> str:
+    if np.isnan(value):
+        return "-"
+    is_count = ": on, " in column and not column.endswith(_RATIOS)
+    return f"{value:.0f}" if is_count else f"{value:.2f}"

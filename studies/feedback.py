@@ -1,0 +1,328 @@
+"""Crawls with and without judgements of a person, and cures of a falling harvest [F99 2, 4.2]."""
+
+from __future__ import annotations
+
+import heapq
+import shutil
+import tempfile
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.replay import replay
+from focuscrawl.critic import load_critic
+from focuscrawl.critic.corpus import read_bags
+from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.focused_critic import FocusedCritic
+from focuscrawl.critic.little_training import train_from_little
+from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of
+from focuscrawl.diagnosis import ALARM, HarvestWatch
+from focuscrawl.feedback import apply_definition, suggest
+from focuscrawl.lab.planning import critic_of_labels, sample
+from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.report.measures import load_pages
+from focuscrawl.report.stores import open_store
+from focuscrawl.taxonomy import lies_under, read_labels
+from focuscrawl.topics import TopicDefinition, pages_learned_from
+from focuscrawl.webs import open_web
+from studies.critics import phrase_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.diagnosis import Diagnosis
+    from focuscrawl.foundation.arrays import Bools
+    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.webs.protocol import Web
+    from studies.topic_tasks import Task
+
+
+JUDGEMENTS = 20
+EXAMPLES = 3  # good pages that the critic learns from, beside the phrase
+DRAWS = 2
+STRATEGIES = ("best-first", "apprentice")
+_TESTED = 2000  # test rows, at most
+
+
+class _Setting(NamedTuple):
+    """What all crawls of a topic share.
+
+    Attributes
+    ----------
+    labels : whether pages that have a label are on the topic, by URL as the web spells it
+    tests : URLs of the test rows and their words
+    judge : a critic of all training rows, for the pages that have no label
+    """
+
+    task: Task
+    web: Web
+    labels: Mapping[str, bool]
+    good: Sequence[str]
+    tests: Mapping[str, Bag]
+    judge: FocusedCritic
+
+    def truth(self, urls: Sequence[str]) -> Bools:
+        """Return whether pages are on the topic; what is no HTML page is not."""
+        unlabelled = [url for url in urls if url not in self.labels]
+        bags = dict(zip(unlabelled, read_bags(self.web, unlabelled), strict=True))
+        known = [url for url in unlabelled if bags[url]]
+        relevance = self.judge.judge_bags([bags[url] or {} for url in known]).relevance
+        said = dict(zip(known, (relevance > 0.5).tolist(), strict=True))
+        return np.array([self.labels.get(url, said.get(url, False)) for url in urls], np.bool_)
+
+
+def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
+    """Crawl with a critic from a phrase and three pages, judge twenty pages, crawl on.
+
+    The crawl goes on with these judgements and without. The person is the label of a page; of a
+    page without one, a discriminative critic that has learned from all training rows. Both tell,
+    too, how much of what is fetched is on the topic. The critics are tested on up to 2,000 pages
+    of the ``test`` rows that were not fetched before the judgements, and that are no copies of
+    pages judged, so a critic has been told of none of them; without any, nothing is said of them.
+    The harvest after is of pages fetched later, so of none that was judged either. The phrase is
+    the study's, or the name of the topic.
+
+    Returns
+    -------
+    ``feedback``: one row a draw and strategy: ``judged``, ``good`` (of these); ``precision``,
+    ``recall`` of R > 1/2 on the test rows, as ``..._before`` (before the judgements) and
+    ``..._after``; ``harvest``, the share of fetches on the topic, before and after, and
+    ``harvest_without``: of the same fetches, had nobody been asked; ``copies``, the test rows left
+    out as copies
+    """
+    setting = _read(task)
+    phrases = phrases_of(task.phrase or phrase_of(task.topic))
+    rows = []
+    for draw in range(DRAWS):
+        good = sample(setting.good, EXAMPLES, np.random.default_rng(draw))
+        with tempfile.TemporaryDirectory() as name:
+            poor = train_from_little(phrases, good, [], [setting.web], random_state=draw)
+            save_critic(poor, Path(name, "poor"))
+            rows += [
+                {"draw": draw, **_crawl(setting, strategy, Path(name))} for strategy in STRATEGIES
+            ]
+    return {"feedback": pd.DataFrame(rows)}
+
+
+def _read(task: Task) -> _Setting:
+    web = open_web(task.recording)
+    labels = read_labels(task.labels)
+    known = zip(web.resolve([label.url for label in labels]), labels, strict=True)
+    rows = [
+        (url, lies_under(label.topic, [task.topic]), label.split == "test")
+        for url, label in known
+        if url is not None
+    ]
+    tests = sample([url for url, _, test in rows if test], _TESTED, 0)
+    bags = zip(tests, read_bags(web, tests), strict=True)
+    judge = load_critic(str(critic_of_labels(task.labels, web, "discriminative")), task.topic)
+    assert isinstance(judge, FocusedCritic)
+    return _Setting(
+        task=task,
+        web=web,
+        labels={url: yes for url, yes, _ in rows},
+        good=[url for url, yes, test in rows if yes and not test],
+        tests={url: bag for url, bag in bags if bag},
+        judge=judge,
+    )
+
+
+def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]:
+    task, n = setting.task, setting.task.budget
+    poor = str(scratch / "poor")
+    first, second = scratch / strategy, scratch / f"{strategy}-after"
+    plan = CrawlPlan(
+        topic=ON_TOPIC,
+        seeds=",".join(task.seeds),
+        critic=poor,
+        strategy=strategy,
+        budget=n,
+        web=task.recording,
+        crawl_dir=str(first),
+    )
+    replay(open_crawl(plan))
+    shutil.copytree(first, second)
+    fetched = set(load_pages(first)["url"])
+    definition = TopicDefinition(critic=poor, topics=(ON_TOPIC,))
+    known = pages_learned_from(definition)
+    with closing(open_store(second)) as store:
+        pages = [page.url for page in suggest(store, [setting.web], JUDGEMENTS, known=known)]
+    verdicts = setting.truth(pages).tolist()
+    judged = definition.judging(
+        [url for url, yes in zip(pages, verdicts, strict=True) if yes],
+        [url for url, yes in zip(pages, verdicts, strict=True) if not yes],
+    )
+    applied = apply_definition(judged, second)
+    before, without = _go_on(setting, plan, first, n)
+    _, after = _go_on(setting, plan, second, n)
+    found: dict[str, object] = {
+        "strategy": strategy,
+        "judged": len(pages),
+        "good": sum(verdicts),
+        "harvest_before": before,
+        "harvest_without": without,
+        "harvest_after": after,
+    }
+    unseen = {url: bag for url, bag in setting.tests.items() if url not in fetched}
+    tests = without_copies(unseen, [bag for bag in read_bags(setting.web, pages) if bag])
+    found["copies"] = len(unseen) - len(tests)
+    true = np.array([setting.labels[url] for url in tests], np.bool_)
+    for when, critic in (("before", poor), ("after", str(applied.critic))):
+        judge = load_critic(critic, ON_TOPIC)
+        assert isinstance(judge, FocusedCritic)
+        said = judge.judge_bags([setting.tests[url] for url in tests]).relevance > 0.5
+        found[f"precision_{when}"] = float(true[said].mean()) if said.any() else np.nan
+        found[f"recall_{when}"] = float(said[true].mean()) if true.any() else np.nan
+    return found
+
+
+def without_copies(tests: Mapping[str, Bag], judged: Sequence[Bag]) -> list[str]:
+    """Return the URLs of the test rows whose words are not those of a page that was judged."""
+    told = {frozenset(bag.items()) for bag in judged}
+    return [url for url, bag in tests.items() if frozenset(bag.items()) not in told]
+
+
+def _go_on(setting: _Setting, plan: CrawlPlan, folder: Path, n: int) -> tuple[float, float]:
+    """Crawl as much again; return the true harvest of either half."""
+    replay(open_crawl(replace(plan, crawl_dir=str(folder), budget=2 * n)))
+    pages = load_pages(folder)
+    first = pages["duplicate_of"].isna().to_numpy()
+    true = setting.truth(pages["url"].tolist()) & first
+    return float(true[:n].sum() / n), float(true[n:].sum() / n)
+
+
+MOST = 4000  # fetches until the alarm
+NEXT = 200  # fetches after it
+
+
+def study_restored(task: Task) -> dict[str, pd.DataFrame]:
+    """Crawl best-first until the harvest falls, and go on with the topic as it was, and wider.
+
+    The crawl is [F99]'s soft focus, the alarm that of every crawl (`focuscrawl.diagnosis`). The
+    wider topic has the class, too, that the alarm proposes first; the crawl is judged anew by it,
+    as ``focuscrawl topic mark`` does.
+
+    Returns
+    -------
+    ``restored``: one row where there was an alarm that proposed something, else none: ``fetches``
+    until then, its ``cause``, what was ``marked`` and its ``relation``; harvest ``before`` the
+    fall and ``at`` it; of the next `NEXT` fetches ``unmarked`` (the topic as it was), ``wider``
+    (marked, by the wider topic), and ``of_topic`` (marked, what of it is the topic as it was)
+    """
+    web = open_web(task.recording)
+    critic = load_critic(task.critic, task.topic)
+    whole = whole_web(web, critic)
+    own = whole.relevance(task.topic)
+    crawl = SoftCrawl(whole, own, whole.numbers(task.seeds))
+    alarm = first_alarm(crawl, task.topic)
+    if alarm is None or not alarm.proposals:
+        return {"restored": pd.DataFrame()}
+    proposed = alarm.proposals[0]
+    wide = np.maximum(own, whole.relevance(proposed.topic))
+    wider = crawl.again(wide)
+    unmarked = [own[page] for page, _ in crawl.go_on(NEXT)]
+    marked = [page for page, _ in wider.go_on(NEXT)]
+    row = {
+        "fetches": alarm.seq,
+        "cause": alarm.cause,
+        "marked": proposed.topic,
+        "relation": proposed.relation,
+        "before": alarm.before,
+        "at": alarm.now,
+        "unmarked": sum(unmarked) / NEXT,
+        "wider": float(wide[marked].sum()) / NEXT,
+        "of_topic": float(own[marked].sum()) / NEXT,
+    }
+    return {"restored": pd.DataFrame([row])}
+
+
+class Fetched(NamedTuple):
+    """A page, and the one that it was first found on; None for a seed."""
+
+    page: int
+    referrer: int | None
+
+
+class SoftCrawl:
+    """A best-first crawl of a whole web that can be judged anew: the maximum over paths [F99].
+
+    A page whose content was fetched already is a fetch of relevance 0, and its links are not
+    followed.
+
+    Parameters
+    ----------
+    whole, seeds : see `WholeWeb`
+    relevance : R of every page
+    """
+
+    def __init__(self, whole: WholeWeb, relevance: NDArray[np.float64], seeds: list[int]) -> None:
+        self.whole = whole
+        self.relevance = relevance
+        self._seeds = seeds
+        self.fetched: dict[int, bool] = {}  # whether its content was new
+        self._contents: set[int] = set()
+        self._found_on: dict[int, int | None] = dict.fromkeys(seeds)
+        self._best = dict.fromkeys(seeds, 1.0)
+        self._heap = [(-1.0, n, page) for n, page in enumerate(seeds)]
+        self._count = len(self._heap)
+
+    def go_on(self, fetches: int) -> list[Fetched]:
+        """Fetch so many pages, or what there is."""
+        found: list[Fetched] = []
+        while self._heap and len(found) < fetches:
+            _, _, page = heapq.heappop(self._heap)
+            if page in self.fetched:
+                continue
+            content = int(self.whole.content[page])
+            self.fetched[page] = content not in self._contents
+            found.append(Fetched(page, self._found_on[page]))
+            if self.fetched[page]:
+                self._contents.add(content)
+                self._expand(page)
+        return found
+
+    def again(self, relevance: NDArray[np.float64]) -> SoftCrawl:
+        """Return the same crawl as it waits when its pages are judged otherwise."""
+        other = SoftCrawl(self.whole, relevance, self._seeds)
+        for page, new in self.fetched.items():
+            other.fetched[page] = new
+            if new:
+                other._contents.add(int(self.whole.content[page]))
+                other._expand(page)
+        return other
+
+    def _expand(self, page: int) -> None:
+        score = float(self.relevance[page])
+        for target in self.whole.links(page):
+            self._found_on.setdefault(target, page)
+            if target not in self.fetched and score > self._best.get(target, -1.0):
+                self._best[target] = score
+                self._count += 1
+                heapq.heappush(self._heap, (-score, self._count, target))
+
+
+def first_alarm(crawl: SoftCrawl, topic: str) -> Diagnosis | None:
+    """Crawl until the harvest falls; None if it does not within `MOST` fetches."""
+    watch = HarvestWatch([topic])
+    whole = crawl.whole
+    while len(crawl.fetched) < MOST and (found := crawl.go_on(1)):
+        ((page, referrer),) = found
+        new = crawl.fetched[page] and bool(whole.probabilities[page].any())
+        told = watch.visited(
+            page,
+            referrer,
+            relevance=float(crawl.relevance[page]) if new else 0.0,
+            topic=whole.classes[int(whole.probabilities[page].argmax())] if new else None,
+            judged=new,
+        )
+        if told == ALARM:
+            return watch.alarm
+    return None

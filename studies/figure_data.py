@@ -1,0 +1,180 @@
+"""What the papers' figures are made of, and small plots side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from focuscrawl.report import figure_style
+from focuscrawl.report.figure_style import Line, axes, plain
+from studies.topic_tasks import read_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from focuscrawl.lab.results import Results
+
+
+# What figures are made of: fetches of a study, and the tables of what was done beside it.
+#
+# Figures ask for strategies by these labels; a study that lacks one lacks the figures of it.
+
+SOFT = "best-first"  # the baseline of [A02], soft focus in [F99]
+HARD = "hard-focus"
+UNFOCUSED = "breadth-first"
+APPRENTICE = "apprentice"
+OFFLINE = "apprentice, offline"  # trained on the baseline's crawl
+RECALL = "recall"  # the same, confined to what the baseline fetched
+OF_PAPER = "paper's own"  # the apprentice of [A02], learning from the first fetches on
+OF_PAPER_OFFLINE = "paper's own, offline"  # trained on the baseline's crawl, as there
+OF_PAPER_RECALL = "paper's own, recall"
+SWITCHED = "switched"  # of `studies.takeover`: no strategy of a study
+
+#: what finds the data of a figure or a finding in results; None where they have none
+Data = Callable[["Results"], pd.DataFrame | None]
+
+RUN = ["web", "topic", "draw", "strategy"]
+_COLUMNS = [*RUN, "seq", "relevance"]
+
+
+def fetches_of(
+    results: Results, strategies: Sequence[str], *more: str, needed: int | None = None
+) -> pd.DataFrame | None:
+    """Return the fetches that count, of some strategies; None if too few of them were run.
+
+    Parameters
+    ----------
+    more : columns besides ``web``, ``topic``, ``draw``, ``strategy``, ``seq``, ``relevance``
+    needed : how many of the strategies there have to be; None: all
+
+    Returns
+    -------
+    One row a fetch, up to the number of fetches at which the study compares
+    """
+    there = [name for name in strategies if name in results.strategies]
+    if not there or len(there) < (len(strategies) if needed is None else needed):
+        return None
+    columns = [*_COLUMNS, *more]
+    parts = [results.fetches(columns, strategy=name) for name in there]
+    texts = [*(name for name in RUN if name != "draw"), *(n for n in more if n == "host")]
+    fetches = pd.concat([part.astype(dict.fromkeys(texts, object)) for part in parts])
+    budgets = results.runs[[*RUN, "budget"]].astype(dict.fromkeys(texts[:3], object))
+    fetches = fetches.merge(budgets, on=RUN)
+    kept = fetches[fetches["seq"] <= fetches["budget"]]
+    return None if kept.empty else kept.drop(columns="budget").reset_index(drop=True)
+
+
+def table_of(results: Results, kind: str, name: str) -> pd.DataFrame | None:
+    """Return a table of work on every topic, see `studies.topic_tasks`; None without it.
+
+    Webs and topics are those of the study, in its order.
+    """
+    table = read_tables(results.folder / kind, name)
+    if table is None:
+        return None
+    whose = results.runs[["web", "topic"]].astype(object).drop_duplicates()
+    found = whose.merge(table, on=["web", "topic"])
+    return None if found.empty else found
+
+
+def fetches(*strategies: str, needed: int | None = None) -> Data:
+    """Return what finds the fetches of some strategies, see `fetches_of`."""
+    return lambda results: fetches_of(results, strategies, needed=needed)
+
+
+def table(kind: str, name: str) -> Data:
+    """Return what finds a table of work on every topic, see `table_of`."""
+    return lambda results: table_of(results, kind, name)
+
+
+_PANEL_COLUMNS = 4
+_WIDE, _HIGH = 2.6, 1.9  # inches of one plot
+#: the look of bars; fill and hatch tell them apart
+EDGE: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.6}
+GREY: dict[str, Any] = {**EDGE, "color": "#9a9a9a"}
+WHITE: dict[str, Any] = {**EDGE, "color": "white", "hatch": "////"}
+
+
+@contextmanager
+def panels(
+    table: pd.DataFrame, x: str, y: str, *, share_x: bool = True, share_y: bool = True
+) -> Iterator[tuple[Figure, list[tuple[Axes, pd.DataFrame]]]]:
+    """Give a figure with one plot a web and topic of `table`, and the rows of each.
+
+    Parameters
+    ----------
+    x, y : what the axes are, with units
+    """
+    groups = list(table.groupby(["web", "topic"], sort=False))
+    columns = min(len(groups), _PANEL_COLUMNS)
+    rows = -(-len(groups) // columns)
+    with axes(max(_WIDE * columns, 4.4), _HIGH * rows + 1.1) as (figure, first):
+        first.remove()
+        plots = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
+        for empty in plots.flat[len(groups) :]:
+            empty.remove()
+        if share_x:  # the lowest plot of a column has the numbers, wherever it is
+            for plot in plots.flat[max(len(groups) - columns, 0) : len(groups)]:
+                plot.tick_params(labelbottom=True)
+        given = []
+        for plot, ((web, topic), rows_of) in zip(plots.flat, groups, strict=False):
+            plot.set_title(plain(f"{web}: {short(str(topic))}"), fontsize=8)
+            plot.tick_params(labelsize=7)
+            given.append((plot, rows_of))
+        figure.supxlabel(x, fontsize=10)
+        figure.supylabel(y, fontsize=10)
+        yield figure, given
+
+
+def lines(plot: Axes, table: pd.DataFrame, x: str, y: str, *, by: str, order: list[str]) -> None:
+    """Draw one line a value of `by`; its place in `order` says how it looks."""
+    for name, rows in table.groupby(by, sort=False, observed=True):
+        Line.of(order.index(str(name))).draw(plot, rows[x], rows[y], str(name), lw=1.4)
+
+
+def order_of(names: pd.Series[Any]) -> list[str]:
+    """Return what the strategies of a figure are among: their places there say how they look.
+
+    Those of the study, where the column is of its categories; else those of the column.
+    """
+    if isinstance(names.dtype, pd.CategoricalDtype):
+        return [str(name) for name in names.cat.categories]
+    return list(dict.fromkeys(names))
+
+
+def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
+    """Name the lines of all plots at once, above them, whether or not each has all of them."""
+    found = {}
+    for plot in figure.axes:
+        handles, labels = plot.get_legend_handles_labels()
+        found.update(dict(zip(labels, handles, strict=True)))
+    named = [plain(name) for name in names if plain(name) in found]
+    figure_style.legend(
+        figure,
+        {name: found[name] for name in named},
+        loc="outside upper center",
+        columns=columns,
+    )
+
+
+def topic_axis(plot: Axes, table: pd.DataFrame) -> None:
+    """Name the rows of `table`, one a web and topic, downwards on the y axis."""
+    pairs = zip(table["web"], table["topic"], strict=True)
+    names = [plain(f"{web}: {short(str(topic))}") for web, topic in pairs]
+    plot.set_yticks(range(len(names)), names)
+    plot.set_ylim(len(names) - 0.5, -0.5)
+    plot.set_ylabel("topic")
+    plot.grid(visible=False, axis="y")
+
+
+def short(topic: str) -> str:
+    """Return the last part of a topic's path; the last two where that alone says little."""
+    parts = topic.strip("/").split("/")
+    name = "/".join(parts[-2:]) if parts[-1] == "Other" else parts[-1]
+    return name.replace("_", " ")

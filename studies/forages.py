@@ -1,0 +1,301 @@
+"""Foraging a site by learned paths: what was found, its figure, an oracle and rivals [C]."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.naive_bayes import MultinomialNB
+
+from focuscrawl.paths.crf import ChainCRF
+from focuscrawl.paths.model import PathModel
+from focuscrawl.paths.states import PathStates
+from focuscrawl.paths.training import choose_features, known_labels, sequences, share_away
+from focuscrawl.paths.url_parts import parts_of
+from focuscrawl.report.figure_style import Line, axes, legend, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from focuscrawl.paths.training import Corpus, TrainingOptions
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    Links = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A site to forage: its front door, and what can be reached from there.
+
+    Attributes
+    ----------
+    goal, site : of what, where
+    goals, pages : that links lead to
+    """
+
+    goal: str
+    site: str
+    goals: set[str]
+    pages: set[str]
+
+    @property
+    def own(self) -> int:
+        """How many of the pages are on the registered domain of the front door."""
+        return len(at_home(self.site, self.pages))
+
+
+@dataclass(frozen=True)
+class Forage:
+    """What a strategy found on the site left out.
+
+    Attributes
+    ----------
+    goal, site, strategy : of what, where, by whom
+    stop : goals a fetch below which it was to end; 0: it was not
+    reachable : goals that links lead to from the front door
+    pages : pages that links lead to from there
+    own : of these, pages on the registered domain of the front door
+    fetches : how many there were
+    on_the_way : how many of them were goals, or pages by which a goal was found
+    found : int64 (n,), the fetches that brought goals, from 1
+    """
+
+    goal: str
+    site: str
+    strategy: str
+    stop: float
+    reachable: int
+    pages: int
+    own: int
+    fetches: int
+    on_the_way: int
+    found: NDArray[np.int64]
+
+    def until(self, recall: float) -> int | None:
+        """Return the fetches it took to this recall, None if it was not reached."""
+        wanted = goals_for(recall, self.reachable)
+        return int(self.found[wanted - 1]) if len(self.found) >= wanted else None
+
+
+def goals_for(recall: float, reachable: int) -> int:
+    """Return how many goals make this recall, one at least."""
+    return max(int(np.ceil(recall * reachable - 1e-9)), 1)
+
+
+def foraged(ground: Ground, strategy: str, fetches: Mapping[str, str | None]) -> Forage:
+    """Count what fetches brought.
+
+    Parameters
+    ----------
+    fetches : where each URL fetched was first found, None: nowhere; in the order of the fetches
+    """
+    found: list[int] = []
+    on_the_way: set[str] = set()
+    for seq, url in enumerate(fetches, 1):
+        if url in ground.goals:
+            found.append(seq)
+            at: str | None = url
+            while at is not None and at not in on_the_way:
+                on_the_way.add(at)
+                at = fetches.get(at)
+    return Forage(
+        ground.goal,
+        ground.site,
+        strategy,
+        stop=0.0,
+        reachable=len(ground.goals),
+        pages=len(ground.pages),
+        own=ground.own,
+        fetches=len(fetches),
+        on_the_way=len(on_the_way),
+        found=np.array(found, np.int64),
+    )
+
+
+def at_home(site: str, pages: Iterable[str]) -> set[str]:
+    """Return the pages on the registered domain of a front door."""
+    home = parts_of(site).domain
+    return {url for url in pages if parts_of(url).domain == home}
+
+
+def reachable(start: str, links: Links) -> set[str]:
+    """Return the pages that links lead to from a front door, itself included."""
+    return set(clicks({start}, links))
+
+
+def clicks(starts: Iterable[str], links: Links) -> dict[str, str | None]:
+    """Return from which page each page is reached in fewest clicks, nearest pages first."""
+    before: dict[str, str | None] = dict.fromkeys(starts)
+    waiting = deque(before)
+    while waiting:
+        page = waiting.popleft()
+        for to in links(page):
+            if to not in before:
+                before[to] = page
+                waiting.append(to)
+    return before
+
+
+# What a forage could be: by an oracle that knows all goals, and the ways to them.
+#
+# The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find.
+# The oracle is greedy: of all pages that list goals it goes to the one that brings most for the
+# fetches it takes, those of the goals included, and on from there. So this can be reached; more
+# than one goal a fetch, not counting the shortest way to the nearest goal, cannot.
+
+ORACLE = "oracle"
+
+
+def best_forage(ground: Ground, links: Links, recall: float) -> Forage:
+    """Forage a site by the ways to its goals until this share of them is found."""
+    lists = {page: found for page in ground.pages if (found := ground.goals & set(links(page)))}
+    fetched: dict[str, str | None] = {ground.site: None}
+    wanted = goals_for(recall, len(ground.goals)) if ground.goals else 0
+    missing = wanted - len(ground.goals & fetched.keys())
+    while missing > 0:
+        before = clicks(fetched, links)
+        ways = {page: _new(page, before) for page in lists}
+        worth = {
+            page: min(len(found - fetched.keys() - set(ways[page])), missing)
+            for page, found in lists.items()
+        }
+        best = max(
+            (page for page in lists if worth[page]),
+            key=lambda page: (worth[page] / (worth[page] + len(ways[page])), page),
+        )
+        for page in ways[best]:
+            fetched[page] = before[page]
+        left = [goal for goal in links(best) if goal in ground.goals and goal not in fetched]
+        missing = wanted - len(ground.goals & fetched.keys())
+        fetched.update(dict.fromkeys(left[: max(missing, 0)], best))
+        missing = wanted - len(ground.goals & fetched.keys())
+    return foraged(ground, ORACLE, fetched)
+
+
+def _new(page: str, before: Mapping[str, str | None]) -> list[str]:
+    """Return the pages that are still to be fetched on the way to a page, itself included."""
+    way = []
+    at: str | None = page
+    while at is not None and before[at] is not None:
+        way.append(at)
+        at = before[at]
+    return way[::-1]
+
+
+# Rivals that learn from the same paths: Q-values, and context graphs [C 1.1].
+#
+# Both judge a page or a link by naive Bayes on its own features; the forager and the factor for
+# the domain are those of the model they are compared with. Labels are distances to the next goal.
+
+_GAMMA = 0.5  # a click, as Rennie and McCallum have it
+_NEVER = -50.0  # log-potential
+
+
+def q_values(corpus: Corpus, training: TrainingOptions) -> PathModel:
+    """Return the value of a link by its own words (Rennie and McCallum 1999).
+
+    Naive Bayes tells how far behind the link the next goal is; the score is the mean of
+    ``gamma ** distance``, 0 for a fail. The page a link is on has no say.
+    """
+    model = _untrained(corpus, training)
+    k = len(model.states)
+    words, prior = _naive_bayes(corpus, model, links=True)
+    state, edge = np.zeros_like(model.crf.shared_), np.zeros_like(model.crf.edge_)
+    state[:, k:] = words
+    edge[:k, k:] = prior
+    model.crf.set_weights(state, edge)
+    return model
+
+
+def context_graphs(corpus: Corpus, training: TrainingOptions) -> PathModel:
+    """Return the layer of a page by its own words (Diligenti et al. 2000).
+
+    All links of a page have its layer, and are worth ``gamma ** layer``. What a page is given is
+    mixed with the layer of the page before, which naive Bayes on its words outvotes.
+    """
+    model = _untrained(corpus, training)
+    k = len(model.states)
+    words, _ = _naive_bayes(corpus, model, links=False)
+    state, edge = np.zeros_like(model.crf.shared_), np.zeros_like(model.crf.edge_)
+    state[:, :k] = words
+    edge[:k, k:] = np.where(np.eye(k, dtype=np.bool_), 0.0, _NEVER)
+    model.crf.set_weights(state, edge)
+    return model
+
+
+def _untrained(corpus: Corpus, training: TrainingOptions) -> PathModel:
+    vocabulary = choose_features(corpus)
+    states = PathStates.supervised([str(i) for i in range(1, training.farthest + 1)])
+    crf = ChainCRF(states.structure)
+    crf.set_weights(np.zeros((len(vocabulary), 2 * len(states))), np.zeros((2 * len(states),) * 2))
+    rewards = np.array([1.0, 0.0, *(_GAMMA**i for i in range(1, training.farthest + 1))])
+    return PathModel(states, vocabulary, crf, rewards, share_away(corpus), training.reading)
+
+
+def _naive_bayes(
+    corpus: Corpus, model: PathModel, *, links: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return log Pr(feature | label), float64 (features, K), and log Pr(label), float64 (K,).
+
+    Learned from the pages or the links whose distance is known.
+    """
+    k = len(model.states)
+    distances = PathStates.partially_supervised(k - 2)
+    known = np.concatenate(known_labels(corpus, distances))
+    known = known[:, k:] if links else known[:, :k]
+    there = known.sum(axis=1) == 1
+    observed = sequences(corpus, model.vocabulary).observed[there]
+    fitted = MultinomialNB().fit(observed, known[there].argmax(axis=1))
+    words = np.full((observed.shape[1], k), fitted.feature_log_prob_.min())
+    words[:, fitted.classes_] = fitted.feature_log_prob_.T
+    prior = np.full(k, _NEVER)
+    prior[fitted.classes_] = fitted.class_log_prior_
+    return words, prior
+
+
+def recall_curve(forage: Forage, fetches: int) -> NDArray[np.float64]:
+    """Return the share of the reachable goals found after 0, 1, ... `fetches` fetches."""
+    brought = np.bincount(forage.found, minlength=fetches + 1)[: fetches + 1]
+    curve: NDArray[np.float64] = np.cumsum(brought) / max(forage.reachable, 1)
+    return curve
+
+
+def recall_figure(forages: Mapping[str, Sequence[Forage]], title: str, fetches: int) -> Figure:
+    """Draw recall against fetches: the mean over sites, and thin each of the first strategy's.
+
+    Parameters
+    ----------
+    forages : of each strategy, one a site
+    """
+    x = np.arange(fetches + 1)
+    with axes(height=4.4) as (figure, plot):
+        for number, (strategy, of_sites) in enumerate(forages.items()):
+            line = Line.of(number)
+            curves = [recall_curve(each, fetches) for each in of_sites]
+            if not number and len(curves) > 1:
+                for curve in curves:
+                    plot.plot(x, curve, color=line.colour, lw=0.7, alpha=0.45)
+            line.draw(plot, x, np.mean(curves, axis=0), strategy)
+        first = next(iter(forages))
+        if len(forages[first]) > 1:
+            plot.plot([], [], color="0.4", lw=0.7, label=f"thin: {first}, each site")
+        plot.axhline(0.9, color="0.6", lw=0.8)
+        plot.set(
+            xlabel="fetches",
+            ylabel="share of the reachable goals found",
+            xlim=(0, fetches),
+            ylim=(-0.01, 1.01),
+            title=plain(title),
+        )
+        legend(figure, columns=3)
+    return figure

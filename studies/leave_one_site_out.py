@@ -1,0 +1,510 @@
+"""Learn the paths of all sites but one, then forage it [C 4, METHODS 9]; labels of paths."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, precision_recall_curve
+from sklearn.naive_bayes import BernoulliNB, MultinomialNB
+
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.link_filter import may_be_page
+from focuscrawl.crawl.replay import replay
+from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.training import train_critic
+from focuscrawl.paths.extraction import PathSampling, extract_paths
+from focuscrawl.paths.features import PathReader
+from focuscrawl.paths.files import save_model
+from focuscrawl.paths.left_out_sites import calibrate, left_out
+from focuscrawl.paths.page_labels import PageLabels, read_page_labels
+from focuscrawl.paths.training import (
+    TrainingOptions,
+    known_labels,
+    observe,
+    rewarded,
+    sequences,
+    train,
+)
+from focuscrawl.paths.web_pages import WebPages
+from focuscrawl.store import CrawlStore
+from focuscrawl.store.history import History
+from focuscrawl.taxonomy import Label
+from focuscrawl.webs import open_web
+from studies.forages import (
+    Ground,
+    at_home,
+    best_forage,
+    context_graphs,
+    foraged,
+    q_values,
+    reachable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from focuscrawl.paths.model import PathModel
+    from focuscrawl.paths.training import Corpus
+    from studies.forages import Forage
+
+
+_NONE = 1e-12  # where there is neither precision nor recall, F1 is 0
+
+
+def score_labels(
+    chains: Mapping[str, PathModel],
+    learned: Corpus,
+    held: Corpus,
+    *,
+    goal: str,
+    site: str,
+    bars: TrainingOptions | None = None,
+) -> list[dict[str, object]]:
+    """Compare chains with classifiers of single pages on the same features.
+
+    A page has the features of its own and those of the link to it, which the chain has in two
+    places. Labels are those of `PathStates`; with distances, pages whose distance no path says
+    are left out. The penalty of maximum entropy is that of the chain, and pages weigh as much, 1/m
+    of m paths that leave the same pages; also told is what it is if each counts once. Naive Bayes
+    counts each feature as 1.
+
+    Parameters
+    ----------
+    chains : by the names of their rows; all have the features of the first
+    bars : how the first was trained, if it and maximum entropy are also to say goal above the
+        probability that has the best F1 on the sites learned from, each left out in turn
+
+    Returns
+    -------
+    One row a ``model``, with ``goal`` and ``site``, which was not learned from: ``macro``, mean F1
+    of the labels that the site's pages have; ``micro``, share of pages that have the right label;
+    ``goal_f1``, F1 of the label ``goal``
+    """
+    model = next(iter(chains.values()))
+    x, y = _pages(model, learned)
+    x_held, y_held = _pages(model, held)
+    seen = y_held >= 0
+    weight = page_weights(learned)[y >= 0]
+    x, y, x_held = x[y >= 0], y[y >= 0], x_held[seen]
+    there, there_held = x.sign(), x_held.sign()
+    told: dict[str, NDArray[np.int64]] = {}
+    for name, chain in chains.items():
+        told[f"{name}, best sequence"] = _best_sequence(chain, held)[seen]
+        told[f"{name}, best label"] = _marginals(chain, held)[seen].argmax(axis=1)
+    entropy = _entropy(model, x, y, weight)
+    told |= {
+        "naive Bayes": MultinomialNB().fit(there, y).predict(there_held),
+        "Bernoulli naive Bayes": BernoulliNB().fit(there, y).predict(there_held),
+        "maximum entropy": entropy.predict(x_held),
+        "maximum entropy, unweighed": _entropy(model, x, y, None).predict(x_held),
+    }
+    chosen = None if bars is None else _bars(learned, bars)
+    if chosen is not None:
+        of_chain, of_entropy = chosen
+        first = next(iter(chains))
+        told[f"{first}, goal above a bar"] = _above(_marginals(model, held)[seen], of_chain)
+        alone = _probabilities(entropy, x_held, len(model.states))
+        told["maximum entropy, goal above a bar"] = _above(alone, of_entropy)
+    true = y_held[seen]
+    return [
+        {
+            "goal": goal,
+            "site": site,
+            "model": name,
+            "macro": _f1(true, predicted, sorted(set(true.tolist()))),
+            "micro": float((true == predicted).mean()),
+            "goal_f1": _f1(true, predicted, [0]),
+        }
+        for name, predicted in told.items()
+    ]
+
+
+def _entropy(
+    model: PathModel, x: csr_array, y: NDArray[np.int64], weight: NDArray[np.float64] | None
+) -> LogisticRegression:
+    return LogisticRegression(C=0.5 / model.crf.l2, max_iter=500).fit(x, y, weight)
+
+
+def _probabilities(entropy: LogisticRegression, x: csr_array, labels: int) -> NDArray[np.float64]:
+    """Return Pr(label) of each row, float64 (n, labels); 0 for labels that were not learned."""
+    said = np.zeros((x.shape[0], labels))
+    said[:, entropy.classes_] = entropy.predict_proba(x)
+    return said
+
+
+def _bars(learned: Corpus, training: TrainingOptions) -> tuple[float, float] | None:
+    """Return from which Pr(goal) the chain and maximum entropy are to say goal.
+
+    Those of the best F1 on sites learned from, each left out in turn; None, if there are too few.
+    """
+    said: list[NDArray[np.float64]] = []
+    for rest, held in left_out(learned):
+        model = train(rest, training)
+        x, y = _pages(model, rest)
+        x_held, y_held = _pages(model, held)
+        seen = y_held >= 0
+        entropy = _entropy(model, x[y >= 0], y[y >= 0], page_weights(rest)[y >= 0])
+        alone = _probabilities(entropy, x_held[seen], len(model.states))[:, 0]
+        of_goal = _marginals(model, held)[seen][:, 0]
+        said.append(np.stack([of_goal, alone, y_held[seen] == 0], axis=1))
+    if not said:
+        return None
+    chain, alone, true = np.concatenate(said).T
+    return _best_bar(chain, true), _best_bar(alone, true)
+
+
+def _best_bar(said: NDArray[np.float64], true: NDArray[np.float64]) -> float:
+    precision, recall, bars = precision_recall_curve(true, said)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, _NONE)
+    return float(bars[f1[:-1].argmax()])
+
+
+def _above(said: NDArray[np.float64], bar: float) -> NDArray[np.int64]:
+    """Return labels: goal where it has the probability `bar`, elsewhere the best other one."""
+    return np.where(said[:, 0] >= bar, 0, 1 + said[:, 1:].argmax(axis=1))
+
+
+def _f1(true: NDArray[np.int64], predicted: NDArray[np.int64], labels: list[int]) -> float:
+    found: Any = f1_score(true, predicted, labels=labels, average="macro", zero_division=0.0)
+    return float(found)
+
+
+def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, NDArray[np.int64]]:
+    """Return the features of each page and the link to it, and its label; -1: not known."""
+    observed = sequences(corpus, model.vocabulary).observed
+    pages = _places(corpus)
+    first = np.isin(pages, corpus.bounds[:-1])
+    links = observed[np.where(first, pages, pages - 1)].multiply((~first)[:, None])
+    known = np.concatenate(known_labels(corpus, model.states))[pages][:, : len(model.states)]
+    labels = np.where(known.sum(axis=1) == 1, known.argmax(axis=1), -1)
+    return (observed[pages] + links).tocsr(), labels
+
+
+def page_weights(corpus: Corpus) -> NDArray[np.float64]:
+    """Return what each page counts: 1 / m on one of m paths that leave the same pages."""
+    siblings = Counter(path.pages[:-1] for path in corpus.paths)
+    shares = [1.0 / siblings[path.pages[:-1]] for path in corpus.paths]
+    return np.repeat(shares, [len(path.pages) for path in corpus.paths])
+
+
+def _best_sequence(model: PathModel, corpus: Corpus) -> NDArray[np.int64]:
+    """Return the labels of pages by the most probable sequence."""
+    return model.crf.predict(sequences(corpus, model.vocabulary))[_places(corpus)]
+
+
+def _marginals(model: PathModel, corpus: Corpus) -> NDArray[np.float64]:
+    """Return Pr(label) of pages by all sequences, float64 (pages, K)."""
+    said = model.crf.marginals(sequences(corpus, model.vocabulary))
+    return said[_places(corpus), : len(model.states)]
+
+
+def _places(corpus: Corpus) -> NDArray[np.int64]:
+    """Return the places of pages: every other one of each path."""
+    spans = zip(corpus.bounds[:-1].tolist(), corpus.bounds[1:].tolist(), strict=True)
+    return np.concatenate([np.arange(start, end, 2) for start, end in spans])
+
+
+# Leave one site out: learn the paths of the others, then forage it [C 4, METHODS 9].
+#
+# Everything about the site left out is used for nothing but measuring. Crawls go without limits
+# against traps, as in all studies: what strategies choose themselves is compared.
+
+PATHS = "paths"
+#: strategies that `paths` is compared with; they have a naive Bayes critic of the same labels
+CONTENDERS = ("apprentice", "best-first", "breadth-first")
+#: models that learn from the same paths
+RIVALS = {"Q-values": q_values, "context graphs": context_graphs}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is left out, and how the rest is learned.
+
+    Attributes
+    ----------
+    web, labels, column, site_column : as in ``focuscrawl paths extract``
+    starts : the front doors of the sites that are learned from
+    unseen : front doors of sites that are foraged only; their goals are those on the registered
+        domain of the door
+    budget : fetches of each forage
+    stops : goals a fetch; the model forages once more with each, and stops by it
+    against : of `CONTENDERS`
+    bound : of the goals, for which an oracle forages, too; None: it does not
+    adapt : forage also by scores that adapt to the site
+    domain : forage sites left out also without the domain as a factor on the score, and with or
+        without it by which finds more when sites are left out within those learned from
+    rivals : forage sites left out by `RIVALS`, too
+    printed : forage sites left out, and tell their labels, also by what the paper has otherwise
+    bars : say goal also above a probability that the sites learned from choose
+    labels_only : tell labels, and forage nothing
+    sampling, training : of paths, and of the model
+    evidence : see `focuscrawl.paths.forager.Forager`
+    random_state : of everything random
+    """
+
+    web: str
+    labels: str
+    column: str
+    site_column: str | None
+    starts: tuple[str, ...]
+    unseen: tuple[str, ...] = ()
+    budget: int = 500
+    stops: tuple[float, ...] = ()
+    against: tuple[str, ...] = CONTENDERS
+    bound: float | None = None
+    adapt: bool = False
+    domain: bool = False
+    rivals: bool = False
+    printed: bool = False
+    bars: bool = False
+    labels_only: bool = False
+    sampling: PathSampling = field(default_factory=PathSampling)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+    evidence: str = "sum"
+    random_state: int = 0
+
+
+@dataclass(frozen=True)
+class Fold:
+    """All results of one goal and one site left out."""
+
+    forages: list[Forage]
+    labels: list[dict[str, object]]  # see `studies.leave_one_site_out`
+
+
+def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
+    """Learn `goal` from all sites but that of the front door `site`, and forage that."""
+    bench = _bench(experiment, goal)
+    others = tuple(start for start in experiment.starts if start != site)
+    corpus = bench.corpus(others)
+    model = bench.model(others)
+    scores: list[dict[str, object]] = []
+    held_out = site in experiment.starts
+    chains = {"CRF": model}
+    if experiment.printed and held_out:
+        one_state = replace(experiment.training, one_state=True)
+        chains["one state a label"] = train(corpus, one_state)
+    if held_out:
+        held = bench.corpus((site,))
+        bars = experiment.training if experiment.bars else None
+        scores = score_labels(chains, corpus, held, goal=goal, site=site, bars=bars)
+    if experiment.labels_only:
+        return Fold([], scores)
+    ground = bench.ground(site)
+    forages = [
+        _forage_by(experiment, ground, model, PATHS, stop=stop)
+        for stop in (0.0, *experiment.stops)
+    ]
+    if experiment.adapt:
+        forages += [
+            _forage_by(experiment, ground, model, f"{PATHS}, adapting", stop=stop, adapt=True)
+            for stop in (0.0, *experiment.stops)
+        ]
+    if experiment.bound is not None:
+        forages.append(best_forage(ground, bench.links, experiment.bound))
+    if experiment.domain and held_out:
+        feature = _forage_by(experiment, ground, _no_factor(model), f"{PATHS}, no factor")
+        chosen = forages[0] if _factor_helps(bench, others) else feature
+        forages += [feature, replace(chosen, strategy=f"{PATHS}, chosen")]
+    if experiment.rivals and held_out:
+        forages += [
+            _forage_by(experiment, ground, rival(corpus, experiment.training), name)
+            for name, rival in RIVALS.items()
+        ]
+    if experiment.printed and held_out:
+        letter = rewarded(model, corpus, replace(experiment.training, printed_rewards=True))
+        forages += [
+            _forage_by(experiment, ground, chains["one state a label"], "one state a label"),
+            _forage_by(experiment, ground, letter, "rewards as printed"),
+            _forage_by(experiment, ground, model, "scores as printed", printed=True),
+            _forage_by(experiment, ground, letter, "rewards and scores as printed", printed=True),
+        ]
+    if experiment.against:
+        with tempfile.TemporaryDirectory() as scratch:
+            critic = Path(scratch, "critic")
+            _save_critic(experiment, bench.table, site, critic)
+            forages += [
+                _forage(experiment, ground, strategy, critic, topic=f"/{goal.strip('/')}")
+                for strategy in experiment.against
+            ]
+    return Fold(forages, scores)
+
+
+def _no_factor(model: PathModel) -> PathModel:
+    """Return a model to which the domain of a link is a feature, and no factor on its score."""
+    return replace(model, away=1.0)
+
+
+def _factor_helps(bench: _Bench, sites: tuple[str, ...]) -> bool:
+    """Tell whether the domain as a factor finds more when each of `sites` is left out in turn."""
+    shares = np.zeros(2)
+    for left in sites:
+        learned = bench.corpus(tuple(site for site in sites if site != left))
+        model = train(learned, bench.experiment.training)
+        ground = bench.ground(left)
+        for way, each in enumerate((model, _no_factor(model))):
+            found = _forage_by(bench.experiment, ground, each, PATHS).found
+            shares[way] += len(found) / max(len(ground.goals), 1)
+    return bool(shares[0] >= shares[1])
+
+
+@lru_cache(1)
+def _pages_of_site(web: str) -> WebPages:
+    """Return the pages of a web; they are parsed once for all goals and sites."""
+    return WebPages(open_web(web))
+
+
+@lru_cache(1)
+def _bench(experiment: Experiment, goal: str) -> _Bench:
+    return _Bench(experiment, goal)
+
+
+class _Bench:
+    """The paths of each site to one goal, and what is there to find.
+
+    Attributes
+    ----------
+    table : of all pages
+    """
+
+    def __init__(self, experiment: Experiment, goal: str) -> None:
+        self.experiment = experiment
+        self._goal = goal
+        self._pages = _pages_of_site(experiment.web)
+        web = open_web(experiment.web)
+        self._reader = PathReader(experiment.training.reading, forgets=False)
+        self.table = read_page_labels(
+            Path(experiment.labels),
+            web.resolve,
+            label=experiment.column,
+            site=experiment.site_column,
+        )
+        self.model = lru_cache(1)(self._model)
+        self._walks = {
+            start: extract_paths(
+                start,
+                self.links,
+                self.table.goals(goal, start),
+                self.table.labels,
+                sampling=experiment.sampling,
+                random_state=experiment.random_state,
+            )
+            for start in experiment.starts
+        }
+
+    def links(self, url: str) -> list[str]:
+        """Return the pages that a page links to and a crawl may fetch."""
+        return [to for to in self._pages.links(url) if may_be_page(to)]
+
+    def _model(self, starts: tuple[str, ...]) -> PathModel:
+        """Return what is learned from some sites; calibrated, if a forage is to stop."""
+        corpus, training = self.corpus(starts), self.experiment.training
+        model = train(corpus, training)
+        if self.experiment.stops:
+            model = replace(model, calibration=calibrate(corpus, training))
+        return model
+
+    def corpus(self, starts: tuple[str, ...]) -> Corpus:
+        """Return what is observed along the paths of some sites."""
+        paths = [path for start in starts for path in self._walks[start]]
+        return observe(paths, self._pages, self._reader)
+
+    def ground(self, site: str) -> Ground:
+        """Return what there is at a site."""
+        reached = reachable(site, self.links)
+        table = self.table
+        if site not in self._walks:
+            home = at_home(site, table.labels)
+            table = PageLabels({url: table.labels[url] for url in home}, {})
+        return Ground(self._goal, site, table.goals(self._goal, site) & reached, reached)
+
+
+def _save_critic(experiment: Experiment, table: PageLabels, site: str, out: Path) -> None:
+    """Train naive Bayes on the labelled pages of the other sites."""
+    others = {table.sites.get(start) for start in experiment.starts if start != site}
+    rows = [
+        Label(url, f"/{label.strip('/')}", "train")
+        for url, label in table.labels.items()
+        if table.sites.get(url) in others and label
+    ]
+    critic = train_critic(
+        rows,
+        open_web(experiment.web),
+        kind=NaiveBayes.kind,
+        min_examples=1,
+        random_state=experiment.random_state,
+    )
+    save_critic(critic, out)
+
+
+def _forage_by(
+    experiment: Experiment,
+    ground: Ground,
+    model: PathModel,
+    name: str,
+    *,
+    stop: float = 0.0,
+    printed: bool = False,
+    adapt: bool = False,
+) -> Forage:
+    """Forage by a model of paths."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "model")
+        save_model(model, folder, {})
+        evidence = "sum" if printed else experiment.evidence
+        options = {
+            "evidence": evidence,
+            "stop": stop,
+            "printed_scores": printed,
+            "adapt": adapt,
+        }
+        found = _forage(experiment, ground, PATHS, folder, topic="/goal", options=options)
+    return replace(found, strategy=name, stop=stop)
+
+
+def _forage(
+    experiment: Experiment,
+    ground: Ground,
+    strategy: str,
+    critic: Path,
+    *,
+    topic: str,
+    options: dict[str, object] | None = None,
+) -> Forage:
+    with tempfile.TemporaryDirectory() as scratch:
+        crawl = open_crawl(
+            CrawlPlan(
+                topic=topic,
+                seeds=ground.site,
+                critic=str(critic),
+                strategy=strategy,
+                options=options or {},
+                budget=experiment.budget,
+                web=experiment.web,
+                crawl_dir=str(Path(scratch, "crawl")),
+                random_state=experiment.random_state,
+                limits=False,
+                near_duplicates=False,
+            )
+        )
+        replay(crawl)
+        with closing(CrawlStore.open(Path(scratch, "crawl", "crawl.db"), read_only=True)) as store:
+            fetches = list(History(store).first_fetches())
+    names = {fetch.url: fetch.name for fetch in fetches}
+    before = {
+        fetch.name: None if fetch.referrer is None else names.get(fetch.referrer)
+        for fetch in fetches
+    }
+    return foraged(ground, strategy, before)

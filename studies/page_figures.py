@@ -1,0 +1,210 @@
+"""Figures of page studies and of authorities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from focuscrawl.report import figure_style
+from focuscrawl.report.figure_style import axes
+from studies.figure_data import GREY, legend, lines, panels, topic_axis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_WINDOW = "d_max, DOM leaves on either side"
+_OFFSET = "DOM offset d from the link, leaves"
+_BUCKETS = ["positive", "negative", "average"]
+_TAGS = 5
+_FEATURES = ["offsets", "+ class names", "+ class prefixes", "+ co-citation"]
+
+
+def window_table(accuracy: pd.DataFrame, folds: str) -> pd.DataFrame:
+    """Return the accuracy on relevant, other and all links against d_max.
+
+    Parameters
+    ----------
+    accuracy : of `studies.page_studies`
+    folds : ``links`` or ``pages``, see there
+
+    Returns
+    -------
+    Rows by web, topic, ``links`` (positive, negative, average) and ``d_max``: ``accuracy``
+    """
+    chosen = accuracy[(accuracy["features"] == "offsets") & (accuracy["folds"] == folds)]
+    return chosen.melt(["web", "topic", "d_max"], _BUCKETS, "links", "accuracy")
+
+
+def draw_window(table: pd.DataFrame) -> Figure:
+    """Draw `window_table`."""
+    with panels(table, _WINDOW, "share told right") as (figure, plots):
+        for plot, rows in plots:
+            lines(plot, rows, "d_max", "accuracy", by="links", order=_BUCKETS)
+        legend(figure, _BUCKETS)
+    return figure
+
+
+def offsets_table(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Return the accuracy on all links of words with and without offsets against d_max.
+
+    Returns
+    -------
+    Rows by web, topic, ``what`` (features, and what is in one fold) and ``d_max``: ``average``
+    """
+    chosen = accuracy[accuracy["features"].isin(["offsets", "text"])]
+    seen = chosen["folds"].map({"links": "links held out", "pages": "pages held out"})
+    words = chosen["features"].map({"offsets": "words with offsets", "text": "words"})
+    return chosen.assign(what=words + ", " + seen)[["web", "topic", "what", "d_max", "average"]]
+
+
+def draw_offsets(table: pd.DataFrame) -> Figure:
+    """Draw `offsets_table`."""
+    names = sorted(set(table["what"]))
+    with panels(table, _WINDOW, "share of links told right") as (figure, plots):
+        for plot, rows in plots:
+            lines(plot, rows, "d_max", "average", by="what", order=names)
+        legend(figure, names, 2)
+    return figure
+
+
+def draw_by_offset(table: pd.DataFrame, *, column: str, label: str) -> Figure:
+    """Draw ``gain`` or ``rates`` of `studies.page_studies`."""
+    with panels(table, _OFFSET, label, share_y=False) as (figure, plots):
+        for plot, rows in plots:
+            plot.plot(rows["offset"], rows[column], color="black", marker="o", ms=2.5, lw=1.2)
+            plot.set(ylim=(0, None), xticks=range(-8, 9, 4))
+    return figure
+
+
+def tags_table(tags: pd.DataFrame) -> pd.DataFrame:
+    """Return the elements that are most frequent around links, ``a`` apart, by offset.
+
+    Parameters
+    ----------
+    tags : of `studies.page_studies`
+
+    Returns
+    -------
+    Rows by web, topic, ``tag`` (the five most frequent over all topics) and ``offset``:
+    ``share`` of the leaves there
+    """
+    others = tags[tags["tag"] != "a"]
+    most = others.groupby("tag")["share"].sum().nlargest(_TAGS).index.tolist()
+    # an offset where none of them is has none, not a hole
+    every = tags[["web", "topic", "offset"]].drop_duplicates()
+    wide = others.pivot_table(index=["web", "topic", "offset"], columns="tag", values="share")
+    wide = wide.reindex(columns=most).reindex(pd.MultiIndex.from_frame(every))
+    wide = wide.fillna(0.0).reset_index()
+    return wide.melt(["web", "topic", "offset"], most, "tag", "share")
+
+
+def draw_tags(table: pd.DataFrame) -> Figure:
+    """Draw `tags_table`."""
+    names = list(dict.fromkeys(table["tag"]))
+    with panels(table, _OFFSET, "share of the leaves at d", share_y=False) as (figure, plots):
+        for plot, rows in plots:
+            lines(plot, rows, "offset", "share", by="tag", order=names)
+            plot.set(ylim=(0, None), xticks=range(-8, 9, 4))
+        legend(figure, names, 5)
+    return figure
+
+
+def features_table(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Return what further features add to the accuracy on all links, at d_max = 5.
+
+    Returns
+    -------
+    One row a web, topic and kind of ``folds``: ``offsets``, the accuracy with these alone, and
+    for ``+ class names``, ``+ class prefixes``, ``+ co-citation`` the difference they make
+    """
+    chosen = accuracy[(accuracy["d_max"] == 5) & (accuracy["features"] != "text")]
+    wide = chosen.pivot_table(
+        index=["web", "topic", "folds"], columns="features", values="average", sort=False
+    )
+    wide.columns = [str(name).removeprefix("offsets ") for name in wide.columns]
+    wide = wide[_FEATURES]
+    return pd.concat(
+        [wide["offsets"], wide[_FEATURES[1:]].sub(wide["offsets"], axis=0)], axis=1
+    ).reset_index()
+
+
+def draw_features(table: pd.DataFrame) -> Figure:
+    """Draw `features_table`, pages held out, one row a topic."""
+    table = table[table["folds"] == "pages"].reset_index(drop=True)
+    with axes(7.0, 1.2 + 0.3 * len(table)) as (figure, plot):
+        for name, marker, colour in zip(
+            _FEATURES[1:], "os^", ("white", "#9a9a9a", "black"), strict=True
+        ):
+            plot.plot(
+                100 * table[name], table.index, marker, mfc=colour, mec="black", label=name[2:]
+            )
+        plot.axvline(0, color="black", lw=0.8)
+        topic_axis(plot, table)
+        plot.set_xlabel("added to the share of links told right, percentage points")
+        figure_style.legend(figure, loc="outside lower center")
+    return figure
+
+
+_KINDS = ["pages", "hosts"]
+
+
+def agreement_table(agreement: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over pairs of samples.
+
+    Parameters
+    ----------
+    agreement : of `studies.authorities`
+
+    Returns
+    -------
+    Rows by web, topic and ``of``: ``top`` n, ``overlap``; n as far as every pair has so many
+    """
+    keys = ["web", "topic", "of", "top"]
+    table = agreement.groupby(keys, sort=False)["overlap"].agg(["mean", "size"]).reset_index()
+    pairs = table.groupby(keys[:3], sort=False)["size"].transform("max")
+    table = table[table["size"] == pairs].rename(columns={"mean": "overlap"})
+    return table.drop(columns="size").reset_index(drop=True)
+
+
+def draw_agreement(table: pd.DataFrame) -> Figure:
+    """Draw `agreement_table`."""
+    x, y = "best authorities of each crawl", "share in common"
+    with panels(table, x, y) as (figure, plots):
+        for plot, rows in plots:
+            lines(plot, rows, "top", "overlap", by="of", order=_KINDS)
+            plot.set(xlim=(0, 100), ylim=(0, 1.02))
+        legend(figure, _KINDS)
+    return figure
+
+
+def distance_table(authorities: pd.DataFrame) -> pd.DataFrame:
+    """Count authorities by distance.
+
+    Parameters
+    ----------
+    authorities : of `studies.page_studies`
+
+    Returns
+    -------
+    Rows by web and topic: ``distance`` in links, from 0 to the largest of all; ``pages``
+    """
+    most = int(authorities["distance"].max())
+    counts = authorities.groupby(["web", "topic"], sort=False)["distance"].value_counts()
+    wide = counts.unstack(fill_value=0).reindex(columns=range(most + 1), fill_value=0)
+    wide = wide.loc[list(zip(authorities["web"], authorities["topic"], strict=True))]
+    wide = wide[~wide.index.duplicated()]
+    wide.columns.name = None
+    long = wide.reset_index().melt(["web", "topic"], range(most + 1), "distance", "pages")
+    return long.astype({"distance": int})
+
+
+def draw_distance(table: pd.DataFrame) -> Figure:
+    """Draw `distance_table`."""
+    x, y = "links from the nearest seed", "pages of the top 100"
+    with panels(table, x, y) as (figure, plots):
+        for plot, rows in plots:
+            plot.bar(rows["distance"], rows["pages"], 0.8, **GREY)
+            plot.set_xticks(rows["distance"].tolist())
+    return figure

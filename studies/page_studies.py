@@ -1,0 +1,607 @@
+"""What surrounds a link and where it leads [A02 section 3.4]: which words, at which distance."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from focuscrawl.apprentice.learners import NaiveBayesLearner
+from focuscrawl.apprentice.learners.matrix import Instances as Learned
+from focuscrawl.apprentice.link_context import window
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.critic import load_critic
+from focuscrawl.distiller import Distiller, LinkGraph, Sites, best
+from focuscrawl.foundation.urls import host
+from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.page.encoding import to_utf8
+from focuscrawl.page.tree import parse_tree
+from focuscrawl.page.walk import outline
+from focuscrawl.webs import open_web
+from focuscrawl.webs.pages import read_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.page import PageView
+    from focuscrawl.webs.protocol import Web
+    from studies.topic_tasks import Task
+
+
+D_MAX = 8  # DOM offsets looked at on either side, as far as figure 6 of [A02] goes
+FETCHES = 1000  # of the crawl whose links are looked at
+MOST = 20_000  # instances
+MOST_INTO = 20  # instances with the same target: a template repeats a link on all pages of a site
+_NEAREST = 200  # words before, inside and after a link, the nearest: a leaf can be a chapter
+
+
+class Tokens(NamedTuple):
+    """Words around links, link after link.
+
+    Attributes
+    ----------
+    words : uint64 (nnz,), their hashes
+    offsets : int64 (nnz,), DOM offset d of each
+    indptr : int64 (n + 1,), those of link i are at ``indptr[i]:indptr[i + 1]``
+    """
+
+    words: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Instances:
+    """A sample of the links (u,v) of a best-first crawl with both ends fetched.
+
+    Attributes
+    ----------
+    source, target : int64 (n,), numbers of u and v in the web
+    relevance : float64 (n,), R(v)
+    left, right : int64 (n,), first and last DOM leaf of the link on u
+    tokens : words around each link
+    cocited : int64 (k, 3): instance, DOM offset, and 1 (high) or 0 (low) for R(w) > 1/2, for each
+        other link (u,w) within `D_MAX` leaves whose w was fetched before v [A02 section 3.8]
+    """
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    relevance: NDArray[np.float64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    tokens: Tokens
+    cocited: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def high(self) -> NDArray[np.bool_]:
+        """Which lead to a relevant page: the upper of the two buckets [A02 section 2.3]."""
+        return self.relevance > 0.5
+
+
+class _Link(NamedTuple):
+    """Columns of the links of one page whose targets were fetched."""
+
+    target: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+
+def best_first(
+    whole: WholeWeb, relevance: NDArray[np.float64], seeds: Sequence[int], fetches: int
+) -> list[int]:
+    """Return the pages that the baseline [A02 section 2.1] fetches of `whole`, in their order.
+
+    A page whose content was fetched already is a fetch, but its links are not followed.
+    """
+    heap = [(-1.0, n, page) for n, page in enumerate(seeds)]
+    best = dict.fromkeys(seeds, 1.0)
+    fetched: dict[int, None] = {}
+    contents: set[int] = set()
+    count = len(heap)
+    while heap and len(fetched) < fetches:
+        _, _, page = heapq.heappop(heap)
+        if page in fetched:
+            continue
+        fetched[page] = None
+        if int(whole.content[page]) in contents:
+            continue
+        contents.add(int(whole.content[page]))
+        score = float(relevance[page])
+        for target in whole.links(page):
+            if target not in fetched and score > best.get(target, -1.0):
+                best[target] = score
+                count += 1
+                heapq.heappush(heap, (-score, count, target))
+    return list(fetched)
+
+
+def sample_instances(
+    web: Web,
+    whole: WholeWeb,
+    topic: str,
+    seeds: Sequence[str],
+    *,
+    fetches: int = FETCHES,
+    most: int = MOST,
+    random_state: int = 0,
+) -> Instances:
+    """Crawl `whole` best-first from `seeds` and sample the links with both ends fetched.
+
+    Parameters
+    ----------
+    web : has the pages that `whole` was made of
+    topic : of the critic that `whole` was judged by
+    fetches, most : bounds of the crawl and of the sample
+    """
+    relevance = whole.relevance(topic)
+    fetched = best_first(whole, relevance, whole.numbers(seeds), fetches)
+    order = np.full(len(whole.urls), -1)
+    order[fetched] = np.arange(len(fetched))
+    first = np.unique(whole.content[fetched], return_index=True)[1]
+    is_copy = np.ones(len(whole.urls), bool)
+    is_copy[np.array(fetched, np.int64)[first]] = False
+    outcome = np.where(is_copy, 0.0, relevance)  # a duplicate is a fetch of no relevance
+
+    numbers: dict[str | None, int] = {url: i for i, url in enumerate(whole.urls)}
+    pages, links = [], []
+    for page in (page for page in fetched if not is_copy[page]):
+        view = read_page(web, whole.urls[page])
+        if view is None:
+            continue
+        found = [numbers.get(url, page) for url in web.resolve(view.links.urls)]
+        target = np.array(found, np.int64)
+        kept = (order[target] >= 0) & (target != page)
+        if kept.any():
+            pages.append((page, view))
+            left, right = view.links.left[kept], view.links.right[kept]
+            links.append(_Link(target[kept], left.astype(np.int64), right.astype(np.int64)))
+    chosen = _choose(links, most, np.random.default_rng(random_state))
+    return _gather(pages, links, chosen, order, outcome)
+
+
+def around(
+    words: NDArray[np.uint64],
+    token_leaf: NDArray[np.int32],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+) -> Tokens:
+    """Return the words within `D_MAX` leaves of n links of a page [A02 section 2.2.1].
+
+    Parameters
+    ----------
+    words, token_leaf : (n_tokens,), the page's words, and the leaf each lies in, ascending
+    left, right : (n,), first and last leaf of each link
+    """
+    near = window(
+        words,
+        token_leaf,
+        left.astype(np.int32),
+        right.astype(np.int32),
+        d_max=D_MAX,
+        max_tokens=_NEAREST,
+        repeats=True,
+    )
+    return Tokens(near.words, near.offset.astype(np.int64), pointers(near.lengths))
+
+
+def _choose(links: list[_Link], most: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Choose links evenly, a page's in document order, `MOST_INTO` a target at most."""
+    target = np.concatenate([np.zeros(0, np.int64), *(each.target for each in links)])
+    shuffled = rng.permutation(len(target))
+    by_target = shuffled[np.argsort(target[shuffled], kind="stable")]
+    of = target[by_target]
+    rank = np.arange(len(of)) - np.searchsorted(of, of)
+    left = np.sort(by_target[rank < MOST_INTO])
+    if len(left) > most:
+        left = np.sort(rng.choice(left, most, replace=False))
+    bounds = pointers(np.array([len(each.target) for each in links], np.int64))
+    cuts = np.searchsorted(left, bounds)
+    return [left[cuts[i] : cuts[i + 1]] - bounds[i] for i in range(len(links))]
+
+
+def _gather(
+    pages: list[tuple[int, PageView]],
+    links: list[_Link],
+    chosen: list[NDArray[np.int64]],
+    order: NDArray[np.int64],
+    outcome: NDArray[np.float64],
+) -> Instances:
+    none = np.zeros(0, np.int64)
+    parts = [(none, none, none, none, none.view(np.uint64), none, none)]
+    cocited = [np.zeros((0, 3), np.int64)]
+    count = 0
+    for (page, view), link, at in zip(pages, links, chosen, strict=True):
+        target, left, right = (column[at] for column in link)
+        tokens = around(view.words.hashes, view.token_leaf, left, right)
+        lengths = np.diff(tokens.indptr)
+        source = np.full(len(at), page)
+        parts.append((source, target, left, right, tokens.words, tokens.offsets, lengths))
+        cocited.append(_cocited(link, at, order, outcome) + np.array([count, 0, 0]))
+        count += len(at)
+    source, target, left, right, words, offsets, lengths = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    return Instances(
+        source,
+        target,
+        outcome[target],
+        left,
+        right,
+        Tokens(words, offsets, pointers(lengths)),
+        np.concatenate(cocited),
+    )
+
+
+def _cocited(
+    link: _Link, at: NDArray[np.int64], order: NDArray[np.int64], outcome: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return (row of `at`, offset, high) of the links near each whose targets came before."""
+    after = link.left[None, :] - link.right[at][:, None]
+    before = link.right[None, :] - link.left[at][:, None]
+    offset = np.maximum(after, 0) + np.minimum(before, 0)
+    earlier = order[link.target][None, :] < order[link.target[at]][:, None]
+    row, other = np.nonzero(earlier & (np.abs(offset) <= D_MAX))
+    high = outcome[link.target[other]] > 0.5
+    return np.stack([row, offset[row, other], high.astype(np.int64)], axis=1)
+
+
+# what is no leaf when it is empty must stay empty, and the text of these is not the page's
+_PAGE = frozenset({"body", "head", "html", "noframes"})
+_AS_IT_IS = _PAGE | {"base", "link", "meta", "script", "style", "template", "title"}
+
+
+def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+    """Return the name of the element each leaf is, or is a text of, and whether it is a text.
+
+    Leaves are those of `focuscrawl.page.parse_page`, in their order [A02 section 2.2.1].
+    """
+    utf8 = to_utf8(body, None)[0]
+    root = parse_tree(utf8)
+    if root is None:
+        return np.zeros(0, np.str_), np.zeros(0, bool)
+    texts = [bool(leaf.strip()) for leaf in outline(root).leaves]
+    root = parse_tree(utf8)  # the walk may have changed the tree
+    assert root is not None
+    # every text becomes its element's name: the walk then finds the names where it found leaves
+    for element in root.iter():
+        if element.tag not in _AS_IT_IS:
+            text = element.text
+            if (text and not text.isspace()) or not len(element):
+                element.text = element.tag
+        elif element.tag in ("body", "title") and element.text and not element.text.isspace():
+            element.text = element.tag
+        parent, tail = element.getparent(), element.tail
+        if parent is not None and tail and not tail.isspace():
+            element.tail = parent.tag
+    return np.array(outline(root).leaves, np.str_), np.array(texts, bool)
+
+
+_FOLDS = 5
+_TOP = 3  # classes of u that are named
+_LIKELY = 0.1  # if they are at least so probable
+_SETTLED = 5  # the d_max of [A02 section 3.8]
+
+
+def accuracy_table(instances: Instances, whole: WholeWeb) -> pd.DataFrame:
+    """Cross-validate the paper's apprentice, naive Bayes in two buckets [A02 section 2.3].
+
+    All links into a page are in the same fold: what is predicted are pages never seen.
+
+    Returns
+    -------
+    One row a kind of folds, of features, and d_max. ``folds``: with ``links``, links are put
+    into folds at random; with ``pages``, all links into a page are in the same fold, so that
+    what is predicted are pages never linked to in training. ``features``: ``offsets``, pairs
+    (t, d) [figure 6]; ``text``, the same words without d [figure 7]; and, at d_max = 5,
+    ``offsets`` with ``class names`` of u, with ``class prefixes`` or with ``co-citation``
+    [section 3.8]. ``positive``, ``negative``: shares of the links to relevant and to other pages
+    that are told right; ``average``: of all links. ``instances``, ``high``: how many links, and
+    to relevant pages.
+    """
+    rng = np.random.default_rng(0)
+    return pd.concat(
+        [
+            _table(instances, whole, _folds(each, rng)).assign(folds=name)
+            for name, each in (("links", np.arange(len(instances))), ("pages", instances.target))
+        ],
+        ignore_index=True,
+    )
+
+
+def _table(instances: Instances, whole: WholeWeb, fold: NDArray[np.int64]) -> pd.DataFrame:
+    offsets, words = instances.tokens.offsets, instances.tokens.words
+    owner = np.repeat(np.arange(len(instances)), np.diff(instances.tokens.indptr))
+    pairs = (words << np.uint64(8)) | (offsets + D_MAX).astype(np.uint64)
+    rows = []
+    for name, keys in (("offsets", pairs), ("text", words)):
+        feature = np.unique(keys, return_inverse=True)[1]
+        for d_max in range(D_MAX + 1):
+            near = np.abs(offsets) <= d_max
+            told = _told(feature[near], owner[near], instances.high, fold)
+            rows.append({"features": name, "d_max": d_max, **told})
+    near = np.abs(offsets) <= _SETTLED
+    for name, keys, whose in _others(instances, whole):
+        apart = keys | np.uint64(1 << 63)  # from all words
+        both = np.concatenate([pairs[near], apart])
+        feature = np.unique(both, return_inverse=True)[1]
+        told = _told(feature, np.concatenate([owner[near], whose]), instances.high, fold)
+        rows.append({"features": f"offsets + {name}", "d_max": _SETTLED, **told})
+    return pd.DataFrame(rows).assign(instances=len(instances), high=int(instances.high.sum()))
+
+
+def _others(
+    instances: Instances, whole: WholeWeb
+) -> list[tuple[str, NDArray[np.uint64], NDArray[np.int64]]]:
+    """Return the other kinds of features: name, keys, and the instance each is of."""
+    probabilities = whole.probabilities[instances.source]
+    top = np.argsort(-probabilities, axis=1, kind="stable")[:, :_TOP]
+    row, place = np.nonzero(np.take_along_axis(probabilities, top, axis=1) >= _LIKELY)
+    names = top[row, place]
+    prefixes, of_class = _prefixes(whole.classes)
+    lengths = np.diff(of_class)[names]
+    every = np.concatenate(
+        [np.zeros(0, np.int64), *(prefixes[of_class[c] : of_class[c + 1]] for c in names.tolist())]
+    )
+    cocited = instances.cocited[np.abs(instances.cocited[:, 1]) <= _SETTLED]
+    kinds = (cocited[:, 1] + D_MAX) * 2 + cocited[:, 2]
+    return [
+        ("class names", names.astype(np.uint64), row),
+        ("class prefixes", every.astype(np.uint64), np.repeat(row, lengths)),
+        ("co-citation", kinds.astype(np.uint64), cocited[:, 0]),
+    ]
+
+
+def _prefixes(classes: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give numbers to the prefixes of class names, ``/`` and the whole name among them."""
+    numbers: dict[str, int] = {}
+    found, lengths = [], []
+    for name in classes:
+        parts = name.split("/")
+        paths = ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
+        found += [numbers.setdefault(path, len(numbers)) for path in paths]
+        lengths.append(len(paths))
+    return np.array(found, np.int64), pointers(np.array(lengths, np.int64))
+
+
+def _folds(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    groups, place = np.unique(group, return_inverse=True)
+    folds: NDArray[np.int64] = rng.permutation(len(groups))[place] % _FOLDS
+    return folds
+
+
+def _told(
+    feature: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    high: NDArray[np.bool_],
+    fold: NDArray[np.int64],
+) -> dict[str, float]:
+    """Cross-validate naive Bayes on (feature, owner) pairs; a repeated feature counts again."""
+    order = np.argsort(owner, kind="stable")
+    indices = feature[order].astype(np.int32)
+    rows = SparseRows(indices, pointers(np.bincount(owner, minlength=len(high))))
+    n_features = int(feature.max(initial=0)) + 1
+    right = np.zeros(len(high), bool)
+    for number in range(_FOLDS):
+        test = fold == number
+        learner = NaiveBayesLearner(n_features)
+        learner.partial_fit(_of(rows, ~test), high[~test].astype(np.float64))
+        right[test] = (learner.predict(_of(rows, test)) > 0.5) == high[test]
+    return {
+        "positive": float(right[high].mean()) if high.any() else np.nan,
+        "negative": float(right[~high].mean()) if not high.all() else np.nan,
+        "average": float(right.mean()) if len(high) else np.nan,
+    }
+
+
+def _of(rows: SparseRows, chosen: NDArray[np.bool_]) -> Learned:
+    taken = rows.take(np.flatnonzero(chosen))
+    return Learned(taken, np.ones(len(taken.indices)), np.zeros((len(taken), 0)))
+
+
+_SEEN = 5  # links that a word has to be near at an offset, to be counted there
+_PAGES = 200  # whose tags are looked at
+
+
+def gain_table(instances: Instances) -> pd.DataFrame:
+    """Return how much a word at an offset tells of the target [A02 figure 8].
+
+    The mutual information, in bits, of "word t is at offset d of the link" and "the target is
+    relevant", over the links. It does not depend on how far one looks (d_max).
+
+    Returns
+    -------
+    One row an offset: ``terms``, words that at least five links have there; ``gain``, the mean
+    over them; ``total``, the sum.
+    """
+    high = instances.high
+    owner = np.repeat(np.arange(len(instances)), np.diff(instances.tokens.indptr))
+    offset = (instances.tokens.offsets + D_MAX).astype(np.uint64)
+    keys, feature = np.unique(
+        (instances.tokens.words << np.uint64(8)) | offset, return_inverse=True
+    )
+    once = np.unique(feature.astype(np.int64) * (len(instances) + 1) + owner)
+    feature, owner = once // (len(instances) + 1), once % (len(instances) + 1)
+    present = np.bincount(feature, minlength=len(keys))
+    in_high = np.bincount(feature, high[owner], len(keys))
+    gain = mutual_information(present, in_high, len(high), int(high.sum()))
+    at = (keys & np.uint64(255)).astype(np.int64)
+    counted = present >= _SEEN
+    terms = np.bincount(at[counted], minlength=2 * D_MAX + 1)
+    total = np.bincount(at[counted], gain[counted], 2 * D_MAX + 1)
+    return pd.DataFrame(
+        {
+            "offset": np.arange(-D_MAX, D_MAX + 1),
+            "terms": terms,
+            "gain": total / np.maximum(terms, 1),
+            "total": total,
+        }
+    )
+
+
+def mutual_information(
+    present: NDArray[np.integer], in_high: NDArray[np.number], n: int, n_high: int
+) -> NDArray[np.float64]:
+    """Return the information, in bits, that each word's presence has of the bucket.
+
+    Parameters
+    ----------
+    present, in_high : (k,), of the n instances those with the word, and of these the high ones
+    n, n_high : all instances, and the high ones
+    """
+    total = np.zeros(len(present))
+    for with_word, word in ((True, present), (False, n - present)):
+        for is_high, bucket in ((True, n_high), (False, n - n_high)):
+            both = in_high if is_high else present - in_high
+            if not with_word:
+                both = bucket - both
+            joint = both / max(n, 1)
+            apart = word / max(n, 1) * (bucket / max(n, 1))
+            some = joint > 0
+            total[some] += joint[some] * np.log2(joint[some] / apart[some])
+    return np.maximum(total, 0.0)
+
+
+def rate_table(instances: Instances) -> pd.DataFrame:
+    """Return how much of the text around links is at each offset [A02 figure 9a].
+
+    Returns
+    -------
+    One row an offset: ``rate``, the sum of theta(t, d) over t, the share of all words within
+    `D_MAX` leaves that are at d.
+    """
+    count = np.bincount(instances.tokens.offsets + D_MAX, minlength=2 * D_MAX + 1)
+    return pd.DataFrame(
+        {"offset": np.arange(-D_MAX, D_MAX + 1), "rate": count / max(int(count.sum()), 1)}
+    )
+
+
+def tag_table(web: Web, whole: WholeWeb, instances: Instances) -> pd.DataFrame:
+    """Return which elements the leaves around links are of [A02 figure 9b].
+
+    Returns
+    -------
+    One row an offset and tag: ``share`` of the leaves at that offset that are of that element;
+    ``empty``: the part of it that are leaves without text, as of ``br`` and ``img``. The
+    first 200 pages are looked at.
+    """
+    counts: dict[tuple[int, str], list[int]] = {}
+    at = np.arange(-D_MAX, D_MAX + 1)
+    leaves = np.zeros(len(at), np.int64)
+    pages = list(dict.fromkeys(instances.source.tolist()))[:_PAGES]
+    for page in pages:
+        answer = web.fetch(whole.urls[page])
+        assert answer is not None
+        tags, texts = leaf_tags(answer.body)
+        of_page = instances.source == page
+        left, right = instances.left[of_page], instances.right[of_page]
+        place = np.where(at[:, None] < 0, left + at[:, None], right + at[:, None])
+        inside = (place >= 0) & (place < len(tags))
+        leaves += inside.sum(axis=1)
+        names, number = np.unique(tags, return_inverse=True)
+        offset, link = np.nonzero(inside)
+        leaf = place[offset, link]
+        shape = (len(at), len(names))
+        flat = offset * len(names) + number[leaf]
+        seen = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
+        silent = np.bincount(flat, ~texts[leaf], shape[0] * shape[1]).reshape(shape)
+        for i, j in zip(*np.nonzero(seen), strict=True):
+            pair = counts.setdefault((int(at[i]), str(names[j])), [0, 0])
+            pair[0] += int(seen[i, j])
+            pair[1] += int(silent[i, j])
+    total = dict(zip(at.tolist(), np.maximum(leaves, 1).tolist(), strict=True))
+    rows = [
+        (offset, tag, seen / total[offset], silent / total[offset])
+        for (offset, tag), (seen, silent) in sorted(counts.items())
+    ]
+    return pd.DataFrame(rows, columns=["offset", "tag", "share", "empty"])
+
+
+_TOP_AUTHORITIES = 100
+
+
+def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.DataFrame:
+    """Distil a best-first crawl, and return the authorities.
+
+    Returns
+    -------
+    One row a page, at most 100, the best first: ``url``, ``score``, ``distance``: fewest clicks
+    from a seed over the links that the crawl has found.
+    """
+    relevance = whole.relevance(topic)
+    start = whole.numbers(seeds)
+    fetched = best_first(whole, relevance, start, FETCHES)
+    known = set(fetched)
+    distance = dict.fromkeys(start, 0)
+    waiting = deque(start)
+    while waiting:
+        page = waiting.popleft()
+        for target in whole.links(page) if page in known else ():
+            if target not in distance:
+                distance[target] = distance[page] + 1
+                waiting.append(target)
+    scores = Distiller(link_graph(whole, relevance, hosts_of(whole), fetched)).distill()
+    chosen = best(scores.authorities, _TOP_AUTHORITIES).tolist()
+    return pd.DataFrame(
+        {
+            "url": [whole.urls[page] for page in chosen],
+            "score": scores.authorities[chosen],
+            "distance": np.array([distance[page] for page in chosen], np.int64),
+        }
+    )
+
+
+def hosts_of(whole: WholeWeb) -> NDArray[np.int64]:
+    """Return a number for the host of each page, int64 (n,)."""
+    return pd.factorize(np.array([host(url) for url in whole.urls], object))[0]
+
+
+def link_graph(
+    whole: WholeWeb,
+    relevance: NDArray[np.float64],
+    hosts: NDArray[np.int64],
+    fetched: Sequence[int],
+) -> LinkGraph:
+    """Return the links of the pages that were fetched first of all with their content.
+
+    A copy is linked to under another URL: the first page with the content stands for all.
+
+    Parameters
+    ----------
+    relevance, hosts : of all pages, see `hosts_of`
+    fetched : pages, in their order
+    """
+    content, pages = whole.content, np.array(fetched, np.int64)
+    pages = pages[np.sort(np.unique(content[pages], return_index=True)[1])]
+    first = np.full(len(content), -1)
+    first[content[pages]] = pages
+    links = [np.array(whole.links(page), np.int64) for page in pages.tolist()]
+    source = np.repeat(pages, [len(each) for each in links])
+    target = np.concatenate([*links, np.zeros(0, np.int64)])
+    target = np.where(first[content[target]] >= 0, first[content[target]], target)
+    known = np.full(len(content), np.nan)
+    known[pages] = relevance[pages]
+    return LinkGraph(source, target, Sites.fitting(source, target, hosts).of_pages, known)
+
+
+def study_pages(task: Task) -> dict[str, pd.DataFrame]:
+    """Return the tables of a topic by name: [A02] figures 6 to 9 and section 3.8, and [F99]."""
+    web = open_web(task.recording)
+    whole = whole_web(web, load_critic(task.critic, task.topic))
+    instances = sample_instances(web, whole, task.topic, task.seeds)
+    return {
+        "accuracy": accuracy_table(instances, whole),
+        "gain": gain_table(instances),
+        "rates": rate_table(instances),
+        "tags": tag_table(web, whole, instances),
+        "authorities": authority_table(whole, task.topic, task.seeds),
+    }

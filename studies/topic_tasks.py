@@ -1,0 +1,158 @@
+"""Work on every topic of a study, in processes of its own, kept from call to call."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from focuscrawl import __version__
+from focuscrawl.critic import load_critic
+from focuscrawl.foundation.parent_end import end_with_parent
+from focuscrawl.foundation.search_path import without_current_folder
+from focuscrawl.lab.damage import damage_is_told
+from focuscrawl.lab.planning import Reach, check_strategies, critic_of_labels, draw_seeds, slug
+from focuscrawl.lab.runs import read_record
+from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from focuscrawl.lab.study import Study
+
+    Work = Callable[["Task"], Mapping[str, pd.DataFrame]]
+
+_TERMS = "terms.json"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One topic of one web, from the seeds of the first draw.
+
+    Attributes
+    ----------
+    kind : of work; the name of its folder
+    web, recording, critic, topic, seeds : as in `focuscrawl.lab.runs.Run`
+    labels : as in `focuscrawl.lab.study.StudyWeb`
+    budget : fetches at which the study compares
+    phrase : of the topic, if the study has one
+    folder : where its tables go, ``NAME.parquet``
+    """
+
+    kind: str
+    web: str
+    recording: str
+    critic: str
+    topic: str
+    seeds: tuple[str, ...]
+    labels: str
+    budget: int
+    folder: str
+    phrase: str = ""
+
+    @property
+    def name(self) -> str:
+        """How the task is named in messages."""
+        return f"{self.kind} of {self.web} {self.topic}"
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What its tables depend on; tables under other terms are none."""
+        terms = {**asdict(self), "seeds": list(self.seeds), "focuscrawl": __version__}
+        del terms["folder"], terms["labels"]  # may be moved; the critic tells labels apart
+        return terms
+
+    @property
+    def done(self) -> bool:
+        """True if an earlier call finished it, under the same terms."""
+        return read_record(Path(self.folder, _TERMS)) == self.terms
+
+
+def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
+    """Return one task a web and topic of `study`, their tables to be kept in ``out/kind``.
+
+    Raises
+    ------
+    UserError
+        The study names what there is not: a strategy, an option, a web, a topic, seeds.
+    """
+    check_strategies(study)
+    tasks: list[Task] = []
+    for study_web in study.webs:
+        web = open_web(study_web.recording)
+        critic = study_web.critic or str(critic_of_labels(study_web.labels, web, study_web.kind))
+        judges = {topic: load_critic(critic, topic) for topic in study_web.topics}
+        for topic, judge in judges.items():
+            seeds = draw_seeds(study_web, web, topic, 0)
+            whole = whole_web(web, judge) if study.budget < 1 and judge.classes else None
+            reach = Reach(whole, None if whole is None else whole.relevance(topic), seeds)
+            tasks.append(
+                Task(
+                    kind=kind,
+                    web=study_web.name,
+                    recording=study_web.recording,
+                    critic=critic,
+                    topic=topic,
+                    seeds=tuple(seeds),
+                    labels=study_web.labels,
+                    budget=reach.budget(study.budget, study.most),
+                    folder=str(out / kind / study_web.name / slug(topic)),
+                    phrase=study_web.phrases.get(topic, ""),
+                )
+            )
+    return tasks
+
+
+def do_all(
+    work: Work, tasks: Sequence[Task], processes: int
+) -> Iterator[tuple[Task, Exception | None]]:
+    """Do what is not done yet, `processes` tasks at a time; yield each as it ends.
+
+    Parameters
+    ----------
+    work : gives the tables of a task by name; a function of a module, since it is called in
+        another process
+    """
+    waiting = [task for task in tasks if not task.done]
+    # a fork of a process with threads may hang, and those of numpy are there already
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=end_with_parent)
+    with without_current_folder(), pool:
+        under_way = {pool.submit(_do, work, task): task for task in waiting}
+        try:
+            for ended in as_completed(under_way):
+                error = ended.exception()
+                if error is not None and not isinstance(error, Exception):
+                    raise error
+                yield under_way[ended], error
+        finally:
+            pool.shutdown(cancel_futures=True)  # interrupted, nothing more is begun
+
+
+def read_tables(folder: Path, name: str) -> pd.DataFrame | None:
+    """Return the tables called `name` of all tasks kept in `folder`; None if there is none."""
+    found = sorted(folder.glob(f"*/*/{name}.parquet"))
+    tables = []
+    for path in found:
+        if (path.parent / _TERMS).exists():
+            again = f"remove {path.parent} and give the command that made it once more"
+            with damage_is_told(path, again):
+                table = pd.read_parquet(path)
+                tables.append(table.astype({"web": object, "topic": object}))
+    return pd.concat(tables, ignore_index=True) if tables else None
+
+
+def _do(work: Work, task: Task) -> None:
+    folder = Path(task.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _TERMS).unlink(missing_ok=True)
+    for name, table in work(task).items():
+        whose = {"web": task.web, "topic": task.topic}
+        table.assign(**whose).to_parquet(folder / f"{name}.parquet", index=False)
+    (folder / _TERMS).write_text(json.dumps(task.terms), encoding="utf-8")
