@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from .conftest import LocalWeb
 
-ANEW = b"\x1b[5F\x1b[J"  # five lines up, and away with what is there
+ANEW = b"\x1b[4F\x1b[J"  # four lines up, and away with what is there
 PAUSED = 2.0  # seconds in which a crawl that is not paused fetches a lot
 
 

@@ -94,8 +94,6 @@ def test_addresses(written: object) -> None:
         ("DISTILL", "²", "a whole number, 0 or more"),
         ("REVISIT_HUBS", "1.5", "a whole number, 0 or more"),
         ("HOST_FAILURES", "", "a whole number, 0 or more"),
-        ("LEASE", "1", "a whole number, 2 or more"),
-        ("SHARDS", "0", "a whole number from 1 to 10000"),
         ("METRICS_PORT", "70000", "a whole number from 0 to 65535"),
         ("METRICS_ADDRESS", "localhost", "an IP address"),
         ("DISTILL_SITES", "page", "one of auto, host, domain, none"),
