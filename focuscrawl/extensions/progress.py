@@ -24,7 +24,7 @@ from focuscrawl.report.summary import Summary
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from focuscrawl.crawl import Visit
+    from focuscrawl.crawl import PageVisit
 
 logger = logging.getLogger(__name__)
 
@@ -77,11 +77,13 @@ class Progress(Component):
                 # the handler that stands in for Scrapy's has no level of its own
                 logging.root.handlers[-1].setLevel(settings.get("LOG_LEVEL"))
 
-    def page_visited(self, visit: Visit) -> None:
+    def page_visited(self, visit: PageVisit) -> None:
         """Count one fetch."""
         self._recent.append(visit.relevance)
         stats = self._crawler.stats
         stats.inc_value("focuscrawl/fetched")
+        if visit.failure is not None:
+            stats.inc_value("focuscrawl/failed_on")
         stats.set_value("focuscrawl/harvest_rate", self._crawl.harvest_rate)
         stats.set_value("focuscrawl/frontier", len(self._crawl.frontier))
         stats.set_value("focuscrawl/priority_fidelity", self._crawl.priority_fidelity)

@@ -33,7 +33,7 @@ _WORDS = {
     "workers": "not yet: workers go on",
     "store_error": "the crawl store could not be written",
     "start_error": "the spider's start failed: see the log; the same command goes on from here",
-    "error": "the critic or the strategy failed on a page: see the log",
+    "error": "the critic or the strategy failed again and again: see the log",
 }
 #: reasons that hold for all workers of a crawl
 _OF_ALL = ("budget", "frontier_empty", "seeds_unreachable", "no_relevant_page")

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
 from focuscrawl.crawl.parts.priority_fidelity import NEARLY, OVERTAKEN
-from focuscrawl.crawl.visit import RELEVANT, RENDERED
+from focuscrawl.crawl.visit import PAGE_FAILED, RELEVANT, RENDERED
 from focuscrawl.page.documents import LISTS
 from focuscrawl.report.completeness import estimates_of
 from focuscrawl.report.harvest_falls import last_alarm
@@ -63,6 +63,7 @@ class Summary:
         (`focuscrawl.crawl.parts.priority_fidelity`)
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
+    failed_on : pages that the critic or the strategy failed on, and how it did on the last
     rendered : pages whose scripts a browser ran; not among `fetched`, but of the budget
     recorded : bytes of each recording of its pages, by the name of the file
     completeness : its last estimate of how complete it is; None before the first
@@ -92,6 +93,7 @@ class Summary:
     recorded: dict[str, int] = field(default_factory=dict)
     completeness: Estimate | None = None
     rendered: int = 0
+    failed_on: tuple[int, str] = (0, "")
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -114,6 +116,7 @@ class Summary:
         outcomes, again = _outcomes(store, fetched), Again.of(store)
         unchanged = outcomes.get(UNCHANGED, 0) + again.unchanged
         rendered = len(History(store).events(RENDERED))
+        failures = History(store).events(PAGE_FAILED)
         return cls(
             identity=store.identity(),
             where=store.where,
@@ -139,6 +142,7 @@ class Summary:
             recorded=_recorded(store),
             completeness=next(reversed(estimates_of(store)), None),
             rendered=rendered,
+            failed_on=(len(failures), failures[-1].detail if failures else ""),
         )
 
     @property
@@ -183,6 +187,9 @@ class Summary:
                 ("errors", self.errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
+        failed_on, last = self.failed_on
+        if failed_on:
+            lines.append(("failed on", f"{counted(failed_on, 'page')}, the last {one_line(last)}"))
         if self.overtaken:
             lines.append(("priority", self._priority_in_words()))
         if self.left:
