@@ -38,6 +38,10 @@ class Estimator:
     nothing as a parabola does, ever more slowly, links that wait and pages off the topic have a
     third of what such ones brought so far.
 
+    The *next* fetches are of the best links that wait, and of what pages off the topic among them
+    lead to; unless the harvest lasts, which it does with probability h for as many fetches as
+    there were.
+
     A crawl of n fetches takes 8 n bytes, and one of m URLs 2 m.
 
     Parameters
@@ -107,13 +111,20 @@ class Estimator:
         before = int(self._relevant.data[n - late - 1]) if n > late else 0
         harvest = (relevant - before) / late
         promised = float(probabilities.sum())
-        behind = self._yield(n - relevant) * max(len(scores) - promised, 0.0)
+        yields = self._yield(n - relevant)
+        behind = yields * max(len(scores) - promised, 0.0)
         lasting = harvest**2 * n if len(scores) else 0.0
         soon = min(next_fetches, len(scores))
         if soon < len(scores):
             best = np.partition(probabilities, len(scores) - soon)[len(scores) - soon :]
         else:
             best = probabilities
+        next_harvest = 0.0
+        if soon:
+            there = float(best.mean())
+            there += self._rest * yields * (1.0 - there)
+            lasts = harvest * min(1.0, n / next_fetches)
+            next_harvest = min(1.0, there + lasts * max(harvest - there, 0.0))
         return Estimate(
             fetched=n,
             relevant=relevant,
@@ -122,7 +133,7 @@ class Estimator:
             undiscovered=lasting + self._rest * behind,
             harvest=harvest,
             next_fetches=next_fetches,
-            next_harvest=float(best.mean()) if soon else 0.0,
+            next_harvest=next_harvest,
         )
 
     def _yield(self, off_topic: int) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from focuscrawl.completeness.stop_expression import LITTLE, RECALL, TIME
+from focuscrawl.crawl.parts.completeness import RULE
 from focuscrawl.frontier.host_backoff import LEFT
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
@@ -59,6 +60,12 @@ def last_reason(store: CrawlStore) -> str | None:
     return ends[0].detail if ends and ends[0].kind == "stop" else None
 
 
+def rule_in_words(store: CrawlStore) -> str:
+    """Return which of the user's rules ended the last run, with its numbers; "" if none did."""
+    turns = History(store).events("start", RULE)
+    return turns[-1].detail if turns and turns[-1].kind == RULE else ""
+
+
 def hosts_left(store: CrawlStore) -> dict[str, str]:
     """Return the hosts that the last run left alone, and why, in the order of leaving."""
     left: dict[str, str] = {}
@@ -71,13 +78,16 @@ def hosts_left(store: CrawlStore) -> dict[str, str]:
     return left
 
 
-def in_words(reason: str | None, fetched: int, unchanged: int = 0) -> str:
+def in_words(reason: str | None, fetched: int, unchanged: int = 0, rule: str = "") -> str:
     """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are.
 
     Parameters
     ----------
     unchanged : fetches that were answered "not modified"
+    rule : see `rule_in_words`
     """
+    if rule and reason in (RECALL, LITTLE, TIME):
+        return f"{rule}; the same command goes on from here" if reason == TIME else rule
     if reason is None:
         return RUNNING
     if reason not in _WORDS:

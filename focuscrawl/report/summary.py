@@ -18,7 +18,13 @@ from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
 from focuscrawl.report.revisits import Again
-from focuscrawl.report.stop_reasons import hosts_left, in_words, stop_reason, time_crawling
+from focuscrawl.report.stop_reasons import (
+    hosts_left,
+    in_words,
+    rule_in_words,
+    stop_reason,
+    time_crawling,
+)
 from focuscrawl.report.trap_events import limits_in_words, trap_events
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
@@ -120,7 +126,12 @@ class Summary:
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(stop_reason(store), fetched + again.fetches + rendered, unchanged),
+            stopped=in_words(
+                stop_reason(store),
+                fetched + again.fetches + rendered,
+                unchanged,
+                rule_in_words(store),
+            ),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.relevance,
