@@ -15,7 +15,7 @@ from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.page_texts import prepare_texts
-from focuscrawl.engine.plan_from_settings import plan_from
+from focuscrawl.engine.plan_from_settings import plan_from, use_demo_web
 from focuscrawl.engine.settings_table import (
     BROWSER,
     LEASE,
@@ -76,7 +76,9 @@ class FocusedSpider(scrapy.Spider):
     @classmethod
     def read_arguments(cls, settings: BaseSettings, given: Mapping[str, str]) -> dict[str, Any]:
         """Return the arguments of the crawl; see `focuscrawl.engine.settings_table`."""
-        return read_arguments(settings, given)
+        arguments = read_arguments(settings, given)
+        use_demo_web(arguments)
+        return arguments
 
     def open_crawl(self, plan: CrawlPlan) -> Crawl:
         """Open the crawl of a folder."""
