@@ -26,7 +26,7 @@ from focuscrawl.engine.settings_table import (
 )
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
-from focuscrawl.exporters import check_feeds
+from focuscrawl.exporters import check_feeds, keep_feeds
 from focuscrawl.extensions.metrics import check_port
 from focuscrawl.foundation.extras import needs
 from focuscrawl.settings import ITEM_PIPELINES
@@ -154,10 +154,10 @@ def open_for(
                 "discover is for the spider focused: yours reads site maps and feeds itself"
             )
         plan = replace(plan, spider=spider.name)
-    bind_crawl(
-        spider.crawler,
-        opens(plan) if store is None else _join(spider, plan, store, settings),
-    )
+    crawl = opens(plan) if store is None else _join(spider, plan, store, settings)
+    if crawl.fetched:
+        keep_feeds(settings)
+    bind_crawl(spider.crawler, crawl)
 
 
 def _check_browser(
