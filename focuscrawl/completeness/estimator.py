@@ -38,9 +38,9 @@ class Estimator:
     nothing as a parabola does, ever more slowly, links that wait and pages off the topic have a
     third of what such ones brought so far.
 
-    The *next* fetches are of the best links that wait, and of what pages off the topic among them
-    lead to; unless the harvest lasts, which it does with probability h for as many fetches as
-    there were.
+    The *next* fetches are of the best links that wait. If the last ones, half as many, brought
+    more than these promise, the next ones are expected to bring as much: they will lead to links
+    that do not wait yet.
 
     A crawl of n fetches takes 8 n bytes, and one of m URLs 2 m.
 
@@ -107,12 +107,9 @@ class Estimator:
         """
         probabilities = self._links.probabilities(scores)
         n, relevant = self.fetched, int(self._relevant.data[-1])
-        late = min(n, max(_LEAST_LATE, n // _LATE))
-        before = int(self._relevant.data[n - late - 1]) if n > late else 0
-        harvest = (relevant - before) / late
+        harvest = self._brought(max(_LEAST_LATE, n // _LATE))
         promised = float(probabilities.sum())
-        yields = self._yield(n - relevant)
-        behind = yields * max(len(scores) - promised, 0.0)
+        behind = self._yield(n - relevant) * max(len(scores) - promised, 0.0)
         lasting = harvest**2 * n if len(scores) else 0.0
         soon = min(next_fetches, len(scores))
         if soon < len(scores):
@@ -121,10 +118,7 @@ class Estimator:
             best = probabilities
         next_harvest = 0.0
         if soon:
-            there = float(best.mean())
-            there += self._rest * yields * (1.0 - there)
-            lasts = harvest * min(1.0, n / next_fetches)
-            next_harvest = min(1.0, there + lasts * max(harvest - there, 0.0))
+            next_harvest = max(float(best.mean()), self._brought(max(_LEAST_LATE, soon // 2)))
         return Estimate(
             fetched=n,
             relevant=relevant,
@@ -135,6 +129,13 @@ class Estimator:
             next_fetches=next_fetches,
             next_harvest=next_harvest,
         )
+
+    def _brought(self, fetches: int) -> float:
+        """Return the share of relevant pages among the last fetches."""
+        n = self.fetched
+        late = min(n, fetches)
+        before = int(self._relevant.data[n - late - 1]) if n > late else 0
+        return (int(self._relevant.data[-1]) - before) / late
 
     def _yield(self, off_topic: int) -> float:
         """Return how many relevant pages a page off the topic led to, at most 1."""
