@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter, CsvItemExporter, XmlItemExporter
 from scrapy.extensions.feedexport import FileFeedStorage
+from scrapy.settings import SETTINGS_PRIORITIES
 
 from focuscrawl.crawl.visit import Visit
 from focuscrawl.engine.settings_table import TEXTS
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _ROWS = 10_000  # items a row group,
 _CHARACTERS = 16_000_000  # or of so much text
 _PARQUET = "parquet"
+_SPIDER = SETTINGS_PRIORITIES["spider"]
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -177,6 +179,17 @@ def check_feeds(settings: BaseSettings) -> None:
             raise UserError(
                 f"{uri} is there already, and nothing can be added to Parquet: -O replaces it"
             )
+
+
+def keep_feeds(settings: BaseSettings) -> None:
+    """Leave feeds as they are that get no item: a run of a crawl that had ended makes none.
+
+    ``store_empty`` of a feed, and ``FEED_STORE_EMPTY``, are about crawls that begin.
+    """
+    feeds = {
+        uri: {**feed, "store_empty": False} for uri, feed in settings.getdict("FEEDS").items()
+    }
+    settings.set("FEEDS", feeds, priority=max(settings.getpriority("FEEDS") or 0, _SPIDER))
 
 
 def _check_file(path: Path) -> None:

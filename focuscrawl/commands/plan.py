@@ -17,6 +17,7 @@ from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.loading import load_critic
+from focuscrawl.engine.plan_from_settings import use_demo_web
 from focuscrawl.engine.settings_table import RECORDING, check_settings, read_arguments
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
@@ -59,6 +60,7 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
     of_project.update(_read(settings), priority="cmdline")
     check_settings(of_project)
     arguments = read_arguments(of_project, written)
+    use_demo_web(arguments)
     topics = read_topics(arguments["topic"])
     if not topics:
         raise UserError("no topic given: add -a topic=..., as for focuscrawl crawl")

@@ -38,6 +38,10 @@ class Estimator:
     nothing as a parabola does, ever more slowly, links that wait and pages off the topic have a
     third of what such ones brought so far.
 
+    The *next* fetches are of the best links that wait. If the last ones, half as many, brought
+    more than these promise, the next ones are expected to bring as much: they will lead to links
+    that do not wait yet.
+
     A crawl of n fetches takes 8 n bytes, and one of m URLs 2 m.
 
     Parameters
@@ -103,9 +107,7 @@ class Estimator:
         """
         probabilities = self._links.probabilities(scores)
         n, relevant = self.fetched, int(self._relevant.data[-1])
-        late = min(n, max(_LEAST_LATE, n // _LATE))
-        before = int(self._relevant.data[n - late - 1]) if n > late else 0
-        harvest = (relevant - before) / late
+        harvest = self._brought(max(_LEAST_LATE, n // _LATE))
         promised = float(probabilities.sum())
         behind = self._yield(n - relevant) * max(len(scores) - promised, 0.0)
         lasting = harvest**2 * n if len(scores) else 0.0
@@ -114,6 +116,9 @@ class Estimator:
             best = np.partition(probabilities, len(scores) - soon)[len(scores) - soon :]
         else:
             best = probabilities
+        next_harvest = 0.0
+        if soon:
+            next_harvest = max(float(best.mean()), self._brought(max(_LEAST_LATE, soon // 2)))
         return Estimate(
             fetched=n,
             relevant=relevant,
@@ -122,8 +127,15 @@ class Estimator:
             undiscovered=lasting + self._rest * behind,
             harvest=harvest,
             next_fetches=next_fetches,
-            next_harvest=float(best.mean()) if soon else 0.0,
+            next_harvest=next_harvest,
         )
+
+    def _brought(self, fetches: int) -> float:
+        """Return the share of relevant pages among the last fetches."""
+        n = self.fetched
+        late = min(n, fetches)
+        before = int(self._relevant.data[n - late - 1]) if n > late else 0
+        return (int(self._relevant.data[-1]) - before) / late
 
     def _yield(self, off_topic: int) -> float:
         """Return how many relevant pages a page off the topic led to, at most 1."""

@@ -16,6 +16,7 @@ RECALL, LITTLE, TIME = "recall_reached", "little_expected", "time_over"
 
 _SURE = 2 / 3  # of the recall asked for: where the interval has to begin
 
+_EVIDENCE = 100  # fetches before which nothing is said of the next ones
 NEXT_FETCHES = 100  # whose harvest is told where nothing else is asked for
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -36,7 +37,7 @@ class StopExpression:
     text : as written
     recall : ends when so much of what is in reach is here, by estimate, and two thirds of that
         by the lower end of its interval
-    next_fetches, harvest : ends when less is expected of so many next fetches
+    next_fetches, harvest : ends when less is expected of so many next fetches, after 100 fetches
     seconds : ends after so many seconds of one run
     """
 
@@ -87,10 +88,29 @@ class StopExpression:
             low, _ = estimate.interval
             if low >= _SURE * self.recall:
                 return RECALL
-        told = estimate.next_fetches == self.next_fetches
+        told = estimate.next_fetches == self.next_fetches and estimate.fetched >= _EVIDENCE
         if self.harvest is not None and told and estimate.next_harvest < self.harvest:
             return LITTLE
         return None
+
+    def in_words(self, reason: str, estimate: Estimate | None) -> str:
+        """Say which rule ended a crawl, and by which numbers.
+
+        Parameters
+        ----------
+        reason : that `reason` returned
+        estimate : that it went by
+        """
+        if reason == TIME or estimate is None:
+            return f"time: this run has lasted the {self.seconds:,.0f} s that were asked for"
+        low, high = estimate.interval
+        recall = f"about {estimate.recall:.2f} ({low:.2f} to {high:.2f}) of what is in reach"
+        if reason == RECALL:
+            return f"recall {self.recall:g}: {recall} is here, after {estimate.fetched:,} fetches"
+        return (
+            f"next {self.next_fetches} < {self.harvest:g}: {estimate.next_harvest:.3f} is expected"
+            f" of them, after {estimate.fetched:,} fetches; {recall} is here"
+        )
 
 
 def _read(rule: str) -> dict[str, float]:

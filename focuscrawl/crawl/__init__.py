@@ -8,7 +8,6 @@ crawl is kept in; in `parts` what takes part in the loop. Not here: fetching (Sc
 
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.crawl import Crawl
-from focuscrawl.crawl.first_visits import score_links
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.visit import Download, Fetch, PageVisit, Visit
@@ -22,5 +21,4 @@ __all__ = [
     "PageVisit",
     "Visit",
     "open_crawl",
-    "score_links",
 ]

@@ -39,7 +39,7 @@ from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import normalize, without_credentials
+from focuscrawl.foundation.urls import is_reserved, normalize, without_credentials
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
@@ -265,6 +265,11 @@ def _seeds(
         seeds = [url for url in found if url is not None]
     else:
         seeds = read_seeds(plan.seeds, plan.topics)
+    if web is None and not plan.own_names and seeds and all(map(is_reserved, seeds)):
+        raise UserError(
+            f"seeds: no name that ends in .example, .test or .invalid is on the live Web, and all "
+            f"{len(seeds)} do: {_some(seeds)}; give others, or crawl their web with -a web=..."
+        )
     if web is None or not plan.closed:
         return seeds
     resolved = web.resolve(seeds)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl.first_visits import FirstVisits, queue_links, score_links
-from focuscrawl.crawl.state import CrawlState
+from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
+from focuscrawl.crawl.state import FAILED_IN_A_ROW, CrawlState
 from focuscrawl.crawl.visit import UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.page import Effort, is_html, parse_page
 from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, list_kind, parse_document
@@ -193,7 +193,8 @@ class Crawl(CrawlState):
     def halt(self, number: int, now: float) -> None:
         """Give out nothing any more, after an error while `number` was visited; it is put back.
 
-        What failed on one page, a critic or a strategy, would fail on the next.
+        Critic and strategy may fail on single pages (`CrawlState.failed_on`). What else goes
+        wrong, in a feed, a part of the crawl or the store, would do so on the next page, too.
         """
         self._halted = True
         if number in self.in_flight:
@@ -284,14 +285,14 @@ class Crawl(CrawlState):
         """
         page = self.begin_expansion(visit)
         if page is not None:
-            scored = score_links(self.strategy, page)
+            scored = self.score(visit, page)
             for _ in self.end_expansion(visit, page, scored):
                 pass
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Begin to `expand`; return the page if its links are to be scored.
 
-        Then the strategy scores them, which many links make long. It may do so in any thread;
+        Then `score` does that, which many links make long. It may run in any thread;
         until `end_expansion` is through nothing is given out, and no other visit may be
         expanded.
 
@@ -308,11 +309,25 @@ class Crawl(CrawlState):
         self._scoring = None if page is None else visit.number
         return page
 
+    def score(self, visit: PageVisit, page: JudgedPage) -> ScoredLinks | None:
+        """Have the strategy score the links of a page; None if it fails on it."""
+        try:
+            return score_links(self.strategy, page)
+        except Exception as error:
+            self.failed_on(visit, STRATEGY, error)
+            return None
+
     def end_expansion(
-        self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
+        self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks | None
     ) -> Iterator[None]:
-        """Queue where the links lead, now that they are scored, some at each step."""
-        yield from queue_links(self, visit, page, scored)
+        """Queue where the links lead, now that they are scored, some at each step.
+
+        None of them is followed if the strategy has failed on the page.
+        """
+        if scored is None:
+            visit.dropped = visit.links
+        else:
+            yield from queue_links(self, visit, page, scored)
         self._scoring = None
 
     def record(self, visit: PageVisit, now: float) -> Visit:
@@ -330,6 +345,8 @@ class Crawl(CrawlState):
         if self._unrecorded == visit.number:
             self._unrecorded = None
         done = visits.record(visit, now)
+        self.count_failure(visit)
+        self._halted = self._halted or self.failed_in_a_row >= FAILED_IN_A_ROW
         del self.in_flight[visit.number]
         self._put_held()
         for part in self.parts:

@@ -45,6 +45,7 @@ class Verdict(NamedTuple):
     other_language: str | None = None
 
 
+CRITIC, STRATEGY = "critic", "strategy"
 _AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
 
 
@@ -62,15 +63,34 @@ def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
     """Have a critic judge a page; one in none of the languages is not relevant, whatever it says.
 
     Its links are scored like those of any page that is not relevant: it may lead to one that is.
+
+    Raises
+    ------
+    ValueError
+        The critic's relevance is not between 0 and 1. It may raise anything else itself.
     """
     judgement = critic.judge([view])
     other = languages.other(view)
-    relevance = float(judgement.relevance[0]) if other is None else 0.0
+    relevance = float(judgement.relevance[0])
+    if not 0.0 <= relevance <= 1.0:
+        raise ValueError(f"the critic's relevance is {relevance}, not in 0 to 1")
+    if other is not None:
+        relevance = 0.0
     if judgement.probabilities is None:
         return Verdict(relevance, None, None, other)
     probabilities = judgement.probabilities[0]
     topic = critic.classes[int(np.argmax(probabilities))]
     return Verdict(relevance, probabilities, topic, other)
+
+
+def verdict_on(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict | None:
+    """Have the critic judge the page of a visit; None if it fails: then it is no page."""
+    try:
+        return judge_page(crawl.critic, view, crawl.scope.languages)
+    except Exception as error:
+        crawl.failed_on(visit, CRITIC, error)
+        visit.error, visit.view, visit.digest = visit.failure, None, None
+        return None
 
 
 class FirstVisits:
@@ -118,7 +138,9 @@ class FirstVisits:
         if visit.twin is not None:
             visit.duplicate_of = crawl.urls[visit.twin]
             return
-        verdict = judge_page(crawl.critic, view, crawl.scope.languages)
+        verdict = verdict_on(crawl, visit, view)
+        if verdict is None:
+            return
         visit.other_language = verdict.other_language
         if verdict.other_language is not None:
             visit.events.append((OTHER_LANGUAGE, f"{visit.url}: {verdict.other_language}"))
@@ -134,8 +156,12 @@ class FirstVisits:
         """Take in a site map or a feed: no page, so of relevance 0, but with links."""
         visit.title, visit.error = view.title, view.kind
         visit.links = visit.dropped = len(view.links) + view.links_cut
-        probabilities = self._crawl.critic.judge([view]).probabilities
-        visit.probabilities = None if probabilities is None else probabilities[0]
+        try:
+            probabilities = self._crawl.critic.judge([view]).probabilities
+        except Exception as error:
+            self._crawl.failed_on(visit, CRITIC, error)
+        else:
+            visit.probabilities = None if probabilities is None else probabilities[0]
         for part in self._crawl.parts:
             part.on_listed(visit)
 
@@ -143,7 +169,11 @@ class FirstVisits:
         """Let the strategy know what came; return the page if its links are to be scored."""
         if visit.redirects:
             self._redirect(visit)
-        self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
+        try:
+            self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
+        except Exception as error:
+            self._crawl.failed_on(visit, STRATEGY, error)
+            return None
         if visit.view is None or visit.twin is not None or visit.view.kind == SITE_MAP_INDEX:
             return None
         found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)

@@ -68,6 +68,8 @@ class CrawlPlan:
     distill, distill_sites : see `focuscrawl.crawl.parts.distilling.Distilling`
     revisit_hubs : fetch top hubs of the distiller again when their last fetch is so many seconds
         ago, fetches where `web` is given; 0: never
+    own_names : names may be looked up elsewhere than on the Internet: start pages may have names
+        that are reserved there
     spider : name of the spider whose requests are kept with the crawl; empty: it has none
     """
 
@@ -106,6 +108,7 @@ class CrawlPlan:
     distill: int = 0
     distill_sites: str = "auto"
     revisit_hubs: int = 0
+    own_names: bool = False
     spider: str = ""
 
     def describe(self) -> str:

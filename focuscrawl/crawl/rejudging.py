@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from focuscrawl.crawl.first_visits import judge_page, score_links
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.crawl.parts.learning import model_row
 from focuscrawl.crawl.restore import recalled
+from focuscrawl.crawl.state import FAILED_IN_A_ROW
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.store import schema
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
 
+logger = logging.getLogger(__name__)
+
 _APART = 1.1  # fetches from a lesson to the next, as a ratio: a crawl has many times as many
 
 
@@ -42,7 +46,7 @@ class Rejudged:
     memos : (seq, what the strategy wants back of the page's links)
     urls : (URL, score, state) of those that wait, or would
     models : lessons of a strategy that learns
-    unread : pages that could not be read again, and keep their judgement
+    unread : pages that could not be read or judged again, and keep their judgement
     moved : pages whose relevance went over 1/2, up or down
     """
 
@@ -119,6 +123,7 @@ class Rejudging:
         self._linked = np.zeros(len(self._urls), np.bool_)
         self._duplicates = Duplicates()
         self._found = Rejudged()
+        self._failed_in_a_row = 0
 
     def run(self) -> Rejudged:
         """Judge every page, score every link.
@@ -165,7 +170,15 @@ class Rejudging:
             self._recall(fetch)
             return fetch.relevance
         view, places = read
-        relevance, probabilities, topic, _ = judge_page(self._critic, view, self._languages)
+        try:
+            verdict = judge_page(self._critic, view, self._languages)
+        except Exception as error:
+            self._failed(fetch, error)
+            self._found.unread += 1
+            self._strategy.observe(fetch.url, fetch.relevance, None)
+            self._recall(fetch)
+            return fetch.relevance
+        relevance, probabilities, topic, _ = verdict
         self._strategy.observe(fetch.url, relevance, None)
         self._found.pages.append((fetch.seq, relevance, topic))
         page = JudgedPage(
@@ -179,13 +192,26 @@ class Rejudging:
             targets=np.array(targets, np.int64),
             referrer=self._urls[fetch.url].referrer,
         )
-        expansion, scores = score_links(self._strategy, page)
+        try:
+            expansion, scores = score_links(self._strategy, page)
+        except Exception as error:
+            self._failed(fetch, error)
+            self._found.memos.append((fetch.seq, None))
+            return relevance
+        self._failed_in_a_row = 0
         self._scores[expansion.urls] = expansion.scores
         self._found.memos.append((fetch.seq, expansion.memo))
         version = self._strategy.model_version
         rows = zip(fetch.links, scores, strict=True)
         self._found.links += [(link.id, score, version) for link, score in rows]
         return relevance
+
+    def _failed(self, fetch: StoredFetch, error: Exception) -> None:
+        """Leave a page out that critic or strategy fails on; raise the error after many."""
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= FAILED_IN_A_ROW:
+            raise error
+        logger.warning("%s keeps what it had: critic or strategy failed: %r", fetch.name, error)
 
     def _recall(self, fetch: StoredFetch) -> None:
         """Let the strategy have a page as it was, which cannot be read again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import RestoredFetch
 from focuscrawl.crawl.redirects import has_moved
-from focuscrawl.crawl.state import ASIDE
+from focuscrawl.crawl.state import ASIDE, FAILED_IN_A_ROW
 from focuscrawl.crawl.visit import RENDERED
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from focuscrawl.store.history import StoredFetch
     from focuscrawl.strategies import Strategy
 
+logger = logging.getLogger(__name__)
+
 _CHUNK = 50_000  # URLs taken in at once
+_NOTHING = np.zeros(0, np.int64), np.zeros(0)
 
 
 def restore(crawl: CrawlState) -> None:
@@ -76,6 +80,7 @@ def _recall(crawl: CrawlState, history: History) -> None:
         part.reset()
     fetches = history.fetches()
     fetch = next(fetches, None)
+    failed_in_a_row: list[str] = []
     while fetch is not None:
         following = next(fetches, None)
         last_of_seq = following is None or following.seq > fetch.seq
@@ -83,10 +88,9 @@ def _recall(crawl: CrawlState, history: History) -> None:
             crawl.count_again(fetch.status)
         else:
             crawl.count(fetch.seq, fetch.relevance, fetch.status)
-            crawl.strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
             if has_moved(fetch.status, fetch.error):
                 crawl.redirects.add(fetch.url)
-        urls, scores = recalled(crawl.strategy, fetch)
+        urls, scores = _told(crawl.strategy, fetch, failed_in_a_row)
         if fetch.links:
             crawl.links = fetch.links[-1].id + 1
         repeats = fetch.duplicate_of is not None
@@ -103,12 +107,31 @@ def _recall(crawl: CrawlState, history: History) -> None:
         part.restored()
 
 
+def _told(
+    strategy: Strategy, fetch: StoredFetch, failed_in_a_row: list[str]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Tell a strategy of a fetch; one that it fails on is left out, unless many in a row are."""
+    try:
+        if not fetch.again:
+            strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
+        scores = recalled(strategy, fetch)
+    except Exception as error:
+        failed_in_a_row.append(fetch.name)
+        if len(failed_in_a_row) >= FAILED_IN_A_ROW:
+            raise
+        logger.warning("%s is left out of the past: the strategy failed: %r", fetch.name, error)
+        return _NOTHING
+    if fetch.links:
+        failed_in_a_row.clear()
+    return scores
+
+
 def recalled(
     strategy: Strategy, fetch: StoredFetch
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Let a strategy have the links of a fetch again; return the URLs and their scores."""
     if not fetch.links and fetch.memo is None:
-        return np.zeros(0, np.int64), np.zeros(0)
+        return _NOTHING
     scores = [-np.inf if link.score is None else link.score for link in fetch.links]
     return strategy.recall(
         RecalledPage(

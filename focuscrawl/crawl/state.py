@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.remote_control import FileControl
 from focuscrawl.crawl.scope import Scope
 from focuscrawl.crawl.url_table import UrlTable
-from focuscrawl.crawl.visit import NOT_MODIFIED, RELEVANT
+from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RELEVANT
+from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
@@ -22,13 +24,19 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.part import Part
     from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.store import CrawlStore
     from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
 
+logger = logging.getLogger(__name__)
+
+#: pages in a row that critic or strategy fail on: then it is not the pages, and the crawl ends
+FAILED_IN_A_ROW = 10
 ASIDE = "aside"  # kind of the event that a request went past the frontier
+_LONGEST_FAILURE = 300  # characters
 _SIFTED = 2000  # URLs that one look may defer
 
 
@@ -52,6 +60,8 @@ class CrawlState:
     last_relevant : the last of them that was relevant
     links : links recorded
     overtaken : fetches during which a much better link waited for its host
+    failed_in_a_row : pages of this run, the last ones, that critic or strategy failed on
+    any_judged : they did not fail on every page of this run
     in_flight : numbers of the URLs that were given out, with the scores they had
     sifting : the last look at the frontier found nothing but URLs to defer, and is not through
     """
@@ -85,6 +95,9 @@ class CrawlState:
         self._reloading = False
         self._unrecorded: int | None = None  # the URL whose visit is expanded and not recorded
         self._held_records: list[VisitRecord] = []
+        self.failed_in_a_row = 0
+        self.any_judged = False
+        self._failures: set[tuple[str, type[Exception]]] = set()  # of which a trace was shown
         self.reset()
 
     def reset(self) -> None:
@@ -105,6 +118,29 @@ class CrawlState:
         self.relevance_sum += relevance
         if relevance > RELEVANT:
             self.last_relevant = seq
+
+    def failed_on(self, visit: PageVisit, who: str, error: Exception) -> None:
+        """Take note that the critic or the strategy failed on a page; the crawl goes on.
+
+        May run in any thread.
+
+        Parameters
+        ----------
+        who : ``critic`` or ``strategy``
+        """
+        visit.failure = f"{who} failed: {type(error).__name__}: {error}"[:_LONGEST_FAILURE]
+        visit.events.append((PAGE_FAILED, f"{visit.url}: {visit.failure}"))
+        kind = who, type(error)
+        trace = None if kind in self._failures or isinstance(error, UserError) else error
+        self._failures.add(kind)
+        logger.error("%s: %s; the crawl goes on", visit.url, visit.failure, exc_info=trace)
+
+    def count_failure(self, visit: PageVisit) -> None:
+        """Count the pages in a row that critic or strategy failed on, of this run."""
+        if visit.failure is not None:
+            self.failed_in_a_row += 1
+        elif visit.digest is not None and visit.twin is None:
+            self.failed_in_a_row, self.any_judged = 0, True
 
     def count_again(self, status: int) -> None:
         """Count a fetch of a page that was fetched before."""

@@ -20,6 +20,7 @@ RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 NOT_MODIFIED = 304  # HTTP status: the answer is the one known
 NOINDEX = "noindex"  # kind of the event that a page asks not to be indexed
 META_REFRESH = "meta refresh"  # the error of a page that only leads to another
+PAGE_FAILED = "page_failed"  # kind of the event that critic or strategy failed on a page
 RENDERED = "rendered"  # kind of the event that the scripts of a page were run
 UNREADABLE = "cannot be read"  # the error of a document that is damaged or locked
 _HEADINGS = 50  # of a page
@@ -110,6 +111,7 @@ class PageVisit(Visit):
     noindex : the page asks not to be indexed, and is obeyed: it is no item
     canonical : the URL that the page says is its own
     digest, minhash : of the body and of the words, as the store keeps them
+    failure : how the critic or the strategy failed on the page; None: neither did
     other_language : the language of the page, if that is none of the crawl's
     promise : the relevance that its links are scored by; None: its own
     twin : number of the earlier page that this one is a duplicate of, see `duplicate_of`
@@ -147,6 +149,7 @@ class PageVisit(Visit):
         self.canonical: str | None = None
         self.digest: bytes | None = None
         self.minhash = b""
+        self.failure: str | None = None
         self.other_language: str | None = None
         self.promise: float | None = None
         self.twin: int | None = None

@@ -9,8 +9,6 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from focuscrawl.crawl import score_links
-
 if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.page import PageView
@@ -33,7 +31,7 @@ async def expand(crawl: Crawl, visit: PageVisit) -> None:
     page = crawl.begin_expansion(visit)
     if page is None:
         return
-    in_thread = deferToThread(score_links, crawl.strategy, page)
+    in_thread = deferToThread(crawl.score, visit, page)
     scored = await maybe_deferred_to_future(in_thread)
     for _ in crawl.end_expansion(visit, page, scored):
         await _let_others_in()

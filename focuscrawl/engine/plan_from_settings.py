@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.plan import CrawlPlan
+from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.engine.settings_table import (
     META_REFRESH,
     OBEY_META_ROBOTS,
+    PRIVATE_ADDRESSES,
     SETTINGS,
     STRATEGY,
     STRATEGY_OPTIONS,
 )
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import is_reserved
 from focuscrawl.foundation.values import number, whole_number
+from focuscrawl.taxonomy import read_topics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +35,7 @@ _OF_SCRAPY = {
     "CONCURRENT_REQUESTS_PER_DOMAIN": whole_number(1),
     "DOWNLOAD_DELAY": number(),
 }
+_DEMO_CRITICS = (CrawlPlan.critic, "demo")
 _NOT_FOLLOWED = ("data", "file", "ftp", "s3")
 
 
@@ -66,10 +73,33 @@ def plan_from(settings: BaseSettings, arguments: Mapping[str, Any]) -> CrawlPlan
     return CrawlPlan(
         **{name: value for name, value in given.items() if name in _FIELDS},
         options=options,
+        own_names=PRIVATE_ADDRESSES.of(settings) != PRIVATE_ADDRESSES.default
+        or (settings.getpriority("TWISTED_DNS_RESOLVER") or 0) > 0,
         per_host=scrapys[politeness],
         delay=scrapys["DOWNLOAD_DELAY"],
         concurrency=scrapys["CONCURRENT_REQUESTS"],
     )
+
+
+def use_demo_web(arguments: dict[str, Any]) -> None:
+    """Have the demo's critic crawl the demo web, the only one it knows, where no web is named.
+
+    But not if there are seeds of the live Web, or a live crawl to go on with.
+    """
+    named = (arguments[name] for name in ("web", "store", "knowledge"))
+    if arguments["critic"] not in _DEMO_CRITICS or any(map(bool, named)):
+        return
+    folder = CrawlFolder(Path(arguments["crawl_dir"] or ""))
+    if arguments["crawl_dir"] and folder.exists and folder.identity().get("web") == "live":
+        return
+    if arguments["seeds"]:
+        try:
+            seeds = read_seeds(arguments["seeds"], read_topics(arguments["topic"]))
+        except UserError:  # it is said when the crawl is opened
+            return
+        if not all(map(is_reserved, seeds)):
+            return
+    arguments["web"] = "demo"
 
 
 def _replay(settings: BaseSettings) -> None:

@@ -122,7 +122,12 @@ STRATEGY = Argument("FOCUSCRAWL_STRATEGY", TEXT, "apprentice").means(
 BUDGET = Argument("FOCUSCRAWL_BUDGET", whole_number(), 1000).means(
     "exact number of fetches over all runs of the crawl; 0: no limit"
 )
-WEB = Argument("FOCUSCRAWL_WEB", _TEXT_OR_NONE, None, unset="the live Web").means(
+WEB = Argument(
+    "FOCUSCRAWL_WEB",
+    _TEXT_OR_NONE,
+    None,
+    unset="the live Web; `demo` for the critic `models/demo` without live seeds",
+).means(
     "a `.warc` or `.warc.gz` file, an [archive](usage.md#archives) by its index (`.cdxj`, "
     "`.parquet`; `INDEX,BASE`; paths or URIs), `demo`, `demo:SCALE` (a number; 1 is 3,000 "
     "pages); each with `@VERSION` for a version of it as [a web that "

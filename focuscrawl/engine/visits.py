@@ -120,7 +120,7 @@ def turns_of(crawler: Crawler) -> Turns:
 
 
 class halting:  # noqa: N801  # used as a function; a generator would cost more than its work
-    """Halt the crawl on an error in critic, strategy or store, which the next page would meet."""
+    """Halt the crawl on an error that the next page would meet, too: see `Crawl.halt`."""
 
     __slots__ = ("_crawl", "_number")
 
@@ -138,6 +138,8 @@ class halting:  # noqa: N801  # used as a function; a generator would cost more 
 def count_again(stats: StatsCollector, visit: PageVisit) -> None:
     """Count a page that was fetched once more."""
     stats.inc_value("focuscrawl/hubs_again")
+    if visit.failure is not None:
+        stats.inc_value("focuscrawl/failed_on")
     if visit.status == NOT_MODIFIED:
         stats.inc_value("focuscrawl/hubs_not_modified")
     stats.inc_value("focuscrawl/hubs_new_links", visit.links)

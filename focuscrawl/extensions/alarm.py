@@ -88,12 +88,15 @@ class Alarm(Component):
         self._crawler.stats.set_value("focuscrawl/slow", shown)
 
     def _look_at_the_first(self, visit: PageVisit) -> None:
-        """Say so if nothing that the crawl has begun with is on the topic."""
+        """Say so if nothing that the crawl has begun with is on the topic.
+
+        Where no page was reached nothing is known of that.
+        """
         if visit.seq > _FIRST:
             return
         if visit.relevance > self._best_relevance:
             self._best, self._best_relevance = visit.url, visit.relevance
-        if visit.seq == _FIRST and self._best_relevance <= RELEVANT:
+        if visit.seq == _FIRST and self._crawl.reached and self._best_relevance <= RELEVANT:
             logger.warning(
                 "none of the first %d fetches is on the topic, the best has R %.2f (%s): "
                 "`focuscrawl plan` with the same arguments says more",

@@ -24,12 +24,16 @@ from focuscrawl.report.summary import Summary
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from focuscrawl.crawl import Visit
+    from focuscrawl.crawl import PageVisit
 
 logger = logging.getLogger(__name__)
 
 _NOW = 100  # fetches that make up the harvest rate "now"
 _LINE_EVERY = 10.0  # seconds between two lines
+_HAD_ENDED = (
+    "This crawl had ended; nothing was fetched, and no feed was written. "
+    "This is the summary of what it fetched before:"
+)
 _BAR = 4  # columns of the bar itself, at least
 
 
@@ -48,6 +52,8 @@ class Progress(Component):
         self._began = time.monotonic()
         self._next_line = self._began + _LINE_EVERY
         self._fetched_before = self._crawl.fetched
+        self._had_ended = bool(self._fetched_before) and self._crawl.stop_reason is not None
+        self._spent_before = self._crawl.spent
 
     def spider_opened(self) -> None:
         """Say what begins."""
@@ -77,11 +83,13 @@ class Progress(Component):
                 # the handler that stands in for Scrapy's has no level of its own
                 logging.root.handlers[-1].setLevel(settings.get("LOG_LEVEL"))
 
-    def page_visited(self, visit: Visit) -> None:
+    def page_visited(self, visit: PageVisit) -> None:
         """Count one fetch."""
         self._recent.append(visit.relevance)
         stats = self._crawler.stats
         stats.inc_value("focuscrawl/fetched")
+        if visit.failure is not None:
+            stats.inc_value("focuscrawl/failed_on")
         stats.set_value("focuscrawl/harvest_rate", self._crawl.harvest_rate)
         stats.set_value("focuscrawl/frontier", len(self._crawl.frontier))
         stats.set_value("focuscrawl/priority_fidelity", self._crawl.priority_fidelity)
@@ -101,7 +109,10 @@ class Progress(Component):
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Say the summary, below what others say about their closing; in the log if it is kept."""
+        """Say the summary, below what others say about their closing; in the log if it is kept.
+
+        Of a crawl that had ended it is not the summary of this run, so that is said first.
+        """
         store = self._crawl.store.reopened()
         try:
             summary, reason = Summary.of(store), stop_reason(store)
@@ -110,6 +121,9 @@ class Progress(Component):
             return
         finally:
             store.close()
+        text = summary.text()
+        if self._had_ended and self._crawl.spent == self._spent_before:
+            text = f"{_HAD_ENDED}\n{text}"
         settings = self._crawler.settings
         in_log = settings.get("LOG_FILE") or LOG_JSON.of(settings) == STANDARD_ERROR
         fields = {
@@ -119,10 +133,10 @@ class Progress(Component):
             "relevant": summary.relevant,
         }
         (logger if in_log else NOT_IN_LOG).info(
-            "the crawl is over\n%s", summary.text(), extra={"fields": fields}
+            "the crawl is over\n%s", text, extra={"fields": fields}
         )
         if not in_log:
-            print(summary.text(), file=sys.stderr)  # noqa: T201
+            print(text, file=sys.stderr)  # noqa: T201
 
     @property
     def _harvest_now(self) -> float:

@@ -11,6 +11,7 @@ from hashlib import blake2b
 
 import can_ada
 
+_RESERVED = ("example", "test", "invalid")  # last parts of names that nobody has [RFC 6761]
 MAX_URL = 2083  # characters; longer URLs are what traps make
 
 _LONGEST = 16 * MAX_URL  # as written: a host of 250 kB in another script takes seconds to parse
@@ -81,6 +82,12 @@ def host(url: str) -> str:
         if at != -1:
             end = min(end, at)
     return url[start:end].rpartition("@")[2]
+
+
+def is_reserved(url: str) -> bool:
+    """Tell whether an absolute http(s) `url` is of a host that cannot be on the Internet."""
+    name = re.sub(r":\d*$", "", host(url)).rstrip(".")
+    return name.rpartition(".")[2].lower() in _RESERVED
 
 
 def identity(name: str) -> int:

@@ -19,9 +19,7 @@ MAX_TOKEN_LENGTH = 40
 _FIRST, _LATIN_AGAIN, _FAR = 0x0590, 0x1E00, 0x2E80
 _NO_LETTER = 0xFFFFFFFF
 
-_LEAF_END = "\0"  # libxml2 keeps no NUL in a text
 _LAST_IDEOGRAPH = 0x323AF
-_MARK = ord("\n")  # what it is folded to
 _SPACE = ord(" ")
 
 
@@ -33,9 +31,7 @@ def _fold_table() -> NDArray[np.uint32]:
     points = np.arange(0x20000, dtype=np.uint32)
     characters = points.view("<U1")
     lower = np.strings.lower(characters).astype("<U1").view(np.uint32)
-    folded = np.where(np.strings.isalnum(characters), lower, np.uint32(_SPACE))
-    folded[ord(_LEAF_END)] = _MARK
-    return folded
+    return np.where(np.strings.isalnum(characters), lower, np.uint32(_SPACE))
 
 
 @lru_cache(maxsize=1)
@@ -66,6 +62,9 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     than half of the letters are of scripts that are written with marks or without spaces, a run
     has the marks, too, and one in Chinese or Japanese is divided if it is longer.
 
+    Leaves are told apart by their lengths: no character marks their ends, as any character may
+    occur in them.
+
     Parameters
     ----------
     leaves : one text a leaf, "" for a leaf without text
@@ -75,20 +74,21 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     tokens : in order
     token_leaf : int32 (n_tokens,), index of the leaf that each token lies in, ascending
     """
-    text = _LEAF_END.join(["", *leaves, ""])
+    text = " ".join(["", *leaves, ""])
     codes: NDArray[np.uint8] | NDArray[np.uint32]
-    far = False
+    far, kept = False, None
     if text.isascii():
         folded = text.encode("ascii").translate(_FOLD_ASCII)
         codes = np.frombuffer(folded, np.uint8)
         tokens = folded.decode("ascii").split()
     else:
-        points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         codes = _FOLD.take(points, mode="clip")
         far = _is_far(codes)
         if far:
             codes = _fold_table_of_marks().take(points, mode="clip")
-            codes = codes[codes != _NO_LETTER]
+            kept = (codes != _NO_LETTER).nonzero()[0]
+            codes = codes[kept]
         tokens = codes.tobytes().decode("utf-32-le").split()
     if not tokens:
         return [], np.empty(0, np.int32)
@@ -102,8 +102,10 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
         keep = lengths <= MAX_TOKEN_LENGTH
         starts = starts[keep]
         tokens = [token for token in tokens if len(token) <= MAX_TOKEN_LENGTH]
-    leaf = (codes == _MARK).cumsum(dtype=np.int32) - np.int32(1)
-    return tokens, leaf[starts]
+    ends = np.fromiter(map(len, leaves), np.int64, len(leaves)).cumsum()
+    ends += np.arange(1, len(leaves) + 1)  # a space before each leaf
+    at = starts + 1 if kept is None else kept[starts + 1]
+    return tokens, ends.searchsorted(at).astype(np.int32)
 
 
 def _is_far(codes: NDArray[np.uint32]) -> bool:

@@ -117,7 +117,7 @@ class PathReader:
         end = np.minimum(last + self._reading.near, len(words))
         near = ranges(np.concatenate([begin, last]), np.concatenate([first - begin, end - last]))
         anchors = [view.links.anchors[i] for i in links.tolist()]
-        of_anchors, whose = tokenize(DIGITS.sub("0", "\0".join(anchors)).split("\0"))
+        of_anchors, whose = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
         above, under = self._above(view, left)
         to = [view.links.urls[i] for i in links.tolist()]
         of_targets, leading = tokenize([words_of(url) for url in to])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.report.plain_text import counted, one_line
-from focuscrawl.report.stop_reasons import BREAK, in_words
+from focuscrawl.report.stop_reasons import BREAK, in_words, rule_in_words
 from focuscrawl.report.summary import RECENT, estimates_of, newest_lesson
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
@@ -190,15 +190,15 @@ def state_of(store: CrawlStore, fetched: int, *, running: bool) -> str:
     `running` says whether a process crawls; a store cannot tell that one was killed.
     """
     last = next(iter(History(store).events(*TURNS, last=1)), None)
-    return state_after(last, fetched, running=running)
+    return state_after(last, fetched, running=running, rule=rule_in_words(store))
 
 
-def state_after(turn: StoredEvent | None, fetched: int, *, running: bool) -> str:
+def state_after(turn: StoredEvent | None, fetched: int, *, running: bool, rule: str = "") -> str:
     """Return the same as `state_of`, by the last event of `TURNS`; None: there was none."""
     if turn is None:
         return "starting" if running else "never began"
     if turn.kind == "stop":
-        return "ending" if running else in_words(turn.detail, fetched)
+        return "ending" if running else in_words(turn.detail, fetched, rule=rule)
     return _STATES[turn.kind] if running else "killed; the same command goes on from here"
 
 

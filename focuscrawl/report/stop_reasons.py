@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from focuscrawl.completeness.stop_expression import LITTLE, RECALL, TIME
+from focuscrawl.crawl.parts.completeness import RULE
 from focuscrawl.frontier.host_backoff import LEFT
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
@@ -30,7 +31,7 @@ _WORDS = {
     "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
     "store_error": "the crawl store could not be written",
     "start_error": "the spider's start failed: see the log; the same command goes on from here",
-    "error": "the critic or the strategy failed on a page: see the log",
+    "error": "the critic or the strategy failed again and again: see the log",
 }
 RUNNING = "not yet: it is running, or was killed"
 #: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
@@ -41,6 +42,12 @@ def stop_reason(store: CrawlStore) -> str | None:
     """Return why the last run ended; None if it did not, or did not live to say so."""
     ends = History(store).events("start", "stop", last=1)
     return ends[0].detail if ends and ends[0].kind == "stop" else None
+
+
+def rule_in_words(store: CrawlStore) -> str:
+    """Return which of the user's rules ended the last run, with its numbers; "" if none did."""
+    turns = History(store).events("start", RULE)
+    return turns[-1].detail if turns and turns[-1].kind == RULE else ""
 
 
 def hosts_left(store: CrawlStore) -> dict[str, str]:
@@ -55,13 +62,16 @@ def hosts_left(store: CrawlStore) -> dict[str, str]:
     return left
 
 
-def in_words(reason: str | None, fetched: int, unchanged: int = 0) -> str:
+def in_words(reason: str | None, fetched: int, unchanged: int = 0, rule: str = "") -> str:
     """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are.
 
     Parameters
     ----------
     unchanged : fetches that were answered "not modified"
+    rule : see `rule_in_words`
     """
+    if rule and reason in (RECALL, LITTLE, TIME):
+        return f"{rule}; the same command goes on from here" if reason == TIME else rule
     if reason is None:
         return RUNNING
     if reason not in _WORDS:

@@ -12,13 +12,19 @@ import sqlalchemy as sa
 from focuscrawl.completeness import FILE, read_estimates
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
 from focuscrawl.crawl.parts.priority_fidelity import NEARLY, OVERTAKEN
-from focuscrawl.crawl.visit import RELEVANT, RENDERED
+from focuscrawl.crawl.visit import PAGE_FAILED, RELEVANT, RENDERED
 from focuscrawl.page.documents import LISTS
 from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
 from focuscrawl.report.revisits import Again
-from focuscrawl.report.stop_reasons import hosts_left, in_words, stop_reason, time_crawling
+from focuscrawl.report.stop_reasons import (
+    hosts_left,
+    in_words,
+    rule_in_words,
+    stop_reason,
+    time_crawling,
+)
 from focuscrawl.report.trap_events import limits_in_words, trap_events
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
@@ -62,6 +68,7 @@ class Summary:
         (`focuscrawl.crawl.parts.priority_fidelity`)
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
+    failed_on : pages that the critic or the strategy failed on, and how it did on the last
     rendered : pages whose scripts a browser ran; not among `fetched`, but of the budget
     recorded : bytes of each recording of its pages, by the name of the file
     completeness : its last estimate of how complete it is; None before the first
@@ -91,6 +98,7 @@ class Summary:
     recorded: dict[str, int] = field(default_factory=dict)
     completeness: Estimate | None = None
     rendered: int = 0
+    failed_on: tuple[int, str] = (0, "")
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -113,10 +121,16 @@ class Summary:
         outcomes, again = _outcomes(store, fetched), Again.of(store)
         unchanged = outcomes.get(UNCHANGED, 0) + again.unchanged
         rendered = len(History(store).events(RENDERED))
+        failures = History(store).events(PAGE_FAILED)
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(stop_reason(store), fetched + again.fetches + rendered, unchanged),
+            stopped=in_words(
+                stop_reason(store),
+                fetched + again.fetches + rendered,
+                unchanged,
+                rule_in_words(store),
+            ),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.relevance,
@@ -138,6 +152,7 @@ class Summary:
             recorded=_recorded(store),
             completeness=next(reversed(estimates_of(store)), None),
             rendered=rendered,
+            failed_on=(len(failures), failures[-1].detail if failures else ""),
         )
 
     @property
@@ -182,6 +197,9 @@ class Summary:
                 ("errors", self.errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
+        failed_on, last = self.failed_on
+        if failed_on:
+            lines.append(("failed on", f"{counted(failed_on, 'page')}, the last {one_line(last)}"))
         if self.overtaken:
             lines.append(("priority", self._priority_in_words()))
         if self.left:

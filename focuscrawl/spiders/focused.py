@@ -15,7 +15,7 @@ from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.page_texts import prepare_texts
-from focuscrawl.engine.plan_from_settings import plan_from
+from focuscrawl.engine.plan_from_settings import plan_from, use_demo_web
 from focuscrawl.engine.settings_table import (
     BROWSER,
     TEXTS,
@@ -24,7 +24,7 @@ from focuscrawl.engine.settings_table import (
 )
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
-from focuscrawl.exporters import check_feeds
+from focuscrawl.exporters import check_feeds, keep_feeds
 from focuscrawl.extensions.metrics import check_port
 from focuscrawl.settings import ITEM_PIPELINES
 
@@ -73,7 +73,9 @@ class FocusedSpider(scrapy.Spider):
     @classmethod
     def read_arguments(cls, settings: BaseSettings, given: Mapping[str, str]) -> dict[str, Any]:
         """Return the arguments of the crawl; see `focuscrawl.engine.settings_table`."""
-        return read_arguments(settings, given)
+        arguments = read_arguments(settings, given)
+        use_demo_web(arguments)
+        return arguments
 
     def open_crawl(self, plan: CrawlPlan) -> Crawl:
         """Open the crawl of a folder."""
@@ -147,7 +149,10 @@ def open_for(
                 "discover is for the spider focused: yours reads site maps and feeds itself"
             )
         plan = replace(plan, spider=spider.name)
-    bind_crawl(spider.crawler, opens(plan))
+    crawl = opens(plan)
+    if crawl.fetched:
+        keep_feeds(settings)
+    bind_crawl(spider.crawler, crawl)
 
 
 def _check_browser(spider: scrapy.Spider, plan: CrawlPlan, settings: BaseSettings) -> None:

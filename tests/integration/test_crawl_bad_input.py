@@ -26,6 +26,11 @@ SEED = "http://velo-59.demo.example/"
         pytest.param({"seeds": "{tmp}/other.csv"}, ["other.csv", "/Sports/Cycling"], id="no-row"),
         pytest.param({"seeds": "{tmp}/bad.txt"}, ["bad.txt, line 2", "velo"], id="no-url"),
         pytest.param({"seeds": "http://elsewhere.example/"}, ["seeds", "demo"], id="not-there"),
+        pytest.param(
+            {"web": None, "critic": "server.critic:judge", "seeds": "http://a.example:80/,https://b.TEST/"},
+            ["all 2", "http://a.example/", "-a web="],
+            id="reserved",
+        ),
         pytest.param({"critic": "models/none"}, ["models/none", "demo"], id="critic"),
         pytest.param({"critic": "no_such_module:judge"}, ["no_such_module"], id="callable"),
         pytest.param({"hosts": "https://a.example/"}, ["a.example", "no host"], id="hosts"),
@@ -69,6 +74,27 @@ def test_one_line_and_nothing_written(
     assert all(words in line for words in said)
     assert done.stdout == ""
     assert not folder.parent.exists()
+
+
+def test_the_critic_of_the_demo_crawls_the_demo(tmp_path: Path) -> None:
+    for run in range(2):  # the second goes on with the first
+        done = crawl(tmp_path / "crawl", topic="/Sports/Cycling", budget=5 * run + 5)
+        assert done.returncode == 0, done.stderr
+    assert "on demo" in done.stderr
+    assert done.kept.query("SELECT count(*) FROM pages WHERE status = 200") == [(10,)]
+
+
+def test_of_pages_that_were_not_reached_nothing_is_said(tmp_path: Path) -> None:
+    done = crawl(
+        tmp_path / "crawl",
+        *("-s", "RETRY_TIMES=0", "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8"),
+        critic="server.critic:judge",
+        topic="bicycle",
+        seeds=",".join(f"http://127.0.0.{n}:9/" for n in range(1, 13)),
+    )
+    assert (done.returncode, done.kept.stop_reasons) == (3, ["seeds_unreachable"])
+    assert len(done.kept.urls) == 12
+    assert "on the topic" not in done.stderr
 
 
 def test_a_crawl_whose_start_pages_cannot_be_had_is_no_success(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import sqlite3
@@ -45,6 +46,32 @@ def test_a_larger_budget_goes_on(demo: dict[str, str], tmp_path: Path, whole: Ru
     assert second.kept.stop_reasons == ["budget", "budget"]
     again = crawl(tmp_path / "crawl", **demo, budget=BUDGET)
     assert_same(again, whole)
+
+
+def test_a_crawl_that_had_ended_leaves_its_feeds_as_they_are(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "feeds"
+    given = [
+        part for end in ("jsonl", "csv", "xml", "parquet") for part in ("-O", folder / f"a.{end}")
+    ]
+    added = ["-o", folder / "b.json", "-o", folder / "b.csv"]
+    named = {str(folder / "c.json"): {"format": "json", "overwrite": True, "store_empty": True}}
+    kept: list[dict[Path, bytes]] = []
+    ways = [[*map(str, given)], [*map(str, added)], ["-s", f"FEEDS={json.dumps(named)}"]]
+    for number, feeds in enumerate(ways):
+        for run in range(2):
+            done = crawl(tmp_path / f"crawl-{number}", *feeds, **demo, budget=20)
+            assert done.returncode == 0, done.stderr
+            said = "This crawl had ended; nothing was fetched, and no feed was written."
+            assert (said in done.stderr) == bool(run)
+            kept.append({path: path.read_bytes() for path in folder.iterdir()})
+        assert kept[-1] == kept[-2]
+    assert len(kept[-1]) == 7
+    assert len((folder / "a.jsonl").read_text().splitlines()) == 20
+    more = crawl(tmp_path / "crawl-0", "-O", str(folder / "a.jsonl"), **demo, budget=25)
+    assert "had ended" not in more.stderr
+    assert len((folder / "a.jsonl").read_text().splitlines()) == 5
 
 
 def test_killed_at_any_moment(demo: dict[str, str], tmp_path: Path, whole: Run) -> None:

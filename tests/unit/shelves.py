@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.crawl import Crawl, Fetch, Visit
+    from focuscrawl.critic.protocol import Critic
 
 
 class Shelf(TinyWeb):
@@ -45,11 +46,16 @@ def at(path: str) -> str:
 
 
 def open_crawl(
-    folder: Path, web: Shelf | None, *seeds: str, closed: bool = True, **plan: Any
+    folder: Path,
+    web: Shelf | None,
+    *seeds: str,
+    closed: bool = True,
+    critic: Critic | None = None,
+    **plan: Any,
 ) -> Crawl:
     """Open a crawl of `web`, new or resumed."""
     found = [at(seed) for seed in seeds]
-    return new_crawl(folder, web, found, critic=WordCritic(), closed=closed, **plan)
+    return new_crawl(folder, web, found, critic=critic or WordCritic(), closed=closed, **plan)
 
 
 def answer(crawl: Crawl, fetch: Fetch) -> Visit:

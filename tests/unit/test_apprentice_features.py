@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import numpy as np
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from focuscrawl.apprentice.critic_reading import TextReader, WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.apprentice.link_context import by_offset, window
+from focuscrawl.apprentice.options import GROUPS
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 from focuscrawl.apprentice.url_features import (
@@ -29,6 +31,7 @@ from focuscrawl.page.tokens import tokenize
 
 if TYPE_CHECKING:
     import pytest
+    from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Judgement
 
@@ -235,3 +238,42 @@ def test_facts_are_packed_without_the_parser_of_python(monkeypatch: pytest.Monke
 
 def test_pointers() -> None:
     assert pointers(np.array([2, 0, 1])).tolist() == [0, 2, 2, 3]
+
+
+_CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x2028, 0x2029, 0xFEFF]
+_ESCAPED = st.lists(
+    st.one_of(
+        st.sampled_from(_CONTROLS).map(lambda point: quote(chr(point))),
+        st.sampled_from(["%00", "knots", "tax", "/", "%ED%A0%80", "%FF", "é", "漢"]),
+    ),
+    max_size=6,
+).map("".join)
+_SHOWN = st.lists(
+    st.one_of(st.sampled_from(_CONTROLS).map(chr), st.sampled_from(["knots", "tax", " ", "漢"])),
+    max_size=6,
+).map("".join)
+
+
+@settings(max_examples=80)
+@given(st.lists(st.tuples(_ESCAPED, _SHOWN, _SHOWN), min_size=1, max_size=5), _SHOWN)
+def test_what_is_known_of_a_link_comes_from_that_link_alone(
+    links: list[tuple[str, str, str]], title: str
+) -> None:
+    """Whatever control characters are in the addresses, anchors and titles of a page."""
+    items = [f'<h2>{above}</h2><a href="/x{path}">{anchor}</a>' for path, anchor, above in links]
+    body = f"<title>{title}</title><p>{''.join(items)}"
+    view = parse_page(body.encode(), "http://boats.example/")
+    assert len(view.links) == len(links)
+
+    def read(links: NDArray[np.int64]) -> PageFacts:
+        reader = FeatureExtractor(WordReader(toy_critic()), groups=set(GROUPS))
+        new = np.ones(len(links), bool)
+        return reader.read(view, links, links, new, relevance=0.9)
+
+    whole = read(np.arange(len(links)))
+    for i in range(len(links)):
+        alone = read(np.array([i]))
+        assert whole.reading[i] == alone.reading[0]
+        assert whole.around[i] == alone.around[0]
+        for rows, row in ((whole.links, alone.links), (whole.urls, alone.urls)):
+            np.testing.assert_array_equal(rows.part(i, i + 1).indices, row.indices)

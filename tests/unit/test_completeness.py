@@ -18,6 +18,8 @@ from focuscrawl.completeness import (
 from focuscrawl.completeness.estimator import Estimator
 from focuscrawl.crawl.parts.completeness import Completeness
 from focuscrawl.errors import UserError
+from focuscrawl.report.summary import Summary
+from focuscrawl.store import CrawlStore
 
 from .shelves import Shelf, open_crawl, run
 
@@ -145,7 +147,35 @@ def test_the_first_rule_that_applies_ends_the_crawl() -> None:
     assert rules.reason(Estimate(20, 3, 10, 0.1, 0.1, 0.05, 50, 0.5), 0.0) is None
     assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.5), 0.0) is None
     assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0) == "little_expected"
+    # too few fetches to say anything of the next ones
+    assert rules.reason(Estimate(99, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0) is None
     assert not StopExpression.parse(" ")
+
+
+def test_what_is_behind_the_frontier_counts_among_the_next_fetches() -> None:
+    """Links that promise little lead on while the harvest lasts."""
+    seen = estimator([True] * 14 + [False] * 6)
+    low = np.full(300, 0.05)
+    assert seen.estimate(low, 100).next_harvest > 0.1
+    for url in range(100, 300):
+        seen.visited(url, None, None, [], relevant=False)
+    assert seen.estimate(low, 100).next_harvest < 0.1
+    assert seen.estimate(low[:1], 100).next_harvest <= 1.0
+
+
+def test_a_rule_is_named_with_its_numbers() -> None:
+    rules = StopExpression.parse("recall 0.9, next 50<.1, TIME 1.5 h")
+    at = Estimate(350, 233, 1333, 10.0, 8.0, 0.16, 50, 0.08)
+    assert rules.in_words("recall_reached", at) == (
+        "recall 0.9: about 0.93 (0.74 to 0.99) of what is in reach is here, after 350 fetches"
+    )
+    assert rules.in_words("little_expected", at) == (
+        "next 50 < 0.1: 0.080 is expected of them, after 350 fetches; "
+        "about 0.93 (0.74 to 0.99) of what is in reach is here"
+    )
+    assert rules.in_words("time_over", None) == (
+        "time: this run has lasted the 5,400 s that were asked for"
+    )
 
 
 def test_a_record_ends_at_a_line_that_was_cut(tmp_path: Path) -> None:
@@ -193,6 +223,9 @@ def test_a_crawl_that_was_interrupted_estimates_and_stops_as_one_that_was_not(
             run(crawl, most)
             crawl.close(crawl.stop_reason or "interrupted")
         assert crawl.stop_reason == "recall_reached"
+        store = CrawlStore.open(tmp_path / name / "crawl.db", read_only=True)
+        assert Summary.of(store).stopped.startswith("recall 0.9: about 0.9")
+        store.close()
         assert 40 <= crawl.fetched < 80
     whole = (tmp_path / "whole" / FILE).read_text()
     assert (tmp_path / "resumed" / FILE).read_text() == whole

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from longer import long
 
-from focuscrawl.crawl import CrawlPlan, Download, score_links
+from focuscrawl.crawl import CrawlPlan, Download
 from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.state import FAILED_IN_A_ROW
+from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
+from focuscrawl.strategies.best_first import BestFirst
 
-from .shelves import Shelf, answer, at, open_crawl, run, states, urls
+from .shelves import Shelf, WordCritic, answer, at, open_crawl, run, states, urls
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Judgement
+    from focuscrawl.page import PageView
+    from focuscrawl.strategies import Expansion, JudgedPage, RecalledPage, Scores
+
+FAILED_ON_IT = "critic failed: IndexError: no idea"
 
 
 @pytest.fixture
@@ -129,7 +139,7 @@ def test_nothing_is_given_out_while_links_are_scored(web: Shelf, tmp_path: Path)
     assert page is not None
     assert crawl.next(0.0) is None
     assert crawl.pausing
-    steps = crawl.end_expansion(visit, page, score_links(crawl.strategy, page))
+    steps = crawl.end_expansion(visit, page, crawl.score(visit, page))
     next(steps)
     assert crawl.next(0.0) is None
     assert [*steps] == []
@@ -274,28 +284,121 @@ def test_what_is_no_html_has_no_relevance(tmp_path: Path) -> None:
     assert (visit.status, visit.relevance, visit.error) == (200, 0.0, "no HTML")
 
 
-def test_a_critic_that_fails_ends_the_crawl_and_loses_no_page(
-    web: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+class Choosy(WordCritic):
+    """Fails on the pages that have one of some words."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__()
+        self.words = words
+
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        if any(word in page.tokens for page in pages for word in self.words):
+            raise IndexError("no idea")
+        return super().judge(pages)
+
+
+class Touchy(BestFirst):
+    """Fails on the pages that have the word "jazz" on them, or to recall them."""
+
+    recalls = True
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        if "jazz" in page.view.tokens and "start" not in page.view.tokens:
+            raise ValueError("no idea")
+        return super().expand(page)
+
+    def recall(self, page: RecalledPage) -> Scores:
+        if not self.recalls:
+            raise ValueError("what was that")
+        return super().recall(page)
+
+
+def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(
+    web: Shelf, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    crawl = open_crawl(tmp_path, web, "/")
-    run(crawl, 1)
-    fetch = crawl.next(0.0)
-    assert fetch is not None
-
-    def fail(_: object) -> Judgement:
-        raise ValueError("no idea")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(crawl.critic, "judge", fail)
-        with pytest.raises(ValueError, match="no idea"):
-            answer(crawl, fetch)
-        crawl.halt(fetch.id, 0.0)
-        assert crawl.stop_reason == "error"
-        assert crawl.next(0.0) is None
-        crawl.close("error")
-    again = open_crawl(tmp_path, web)
-    assert urls(run(again))[0] == fetch.url
+    crawl = open_crawl(tmp_path, web, "/", critic=Choosy("nothing"))
+    visits = run(crawl)
+    assert urls(visits) == [at(f"/{p}") for p in ("", "dull", "jazz", "j1", "d2", "j2")]
+    failed = visits[1]
+    assert (failed.relevance, failed.error, failed.links) == (0.0, FAILED_ON_IT, 3)
+    assert failed.dropped == 3
+    assert crawl.stop_reason == "frontier_empty"
+    assert "Traceback" in caplog.text
+    crawl.close("frontier_empty")
+    again = open_crawl(tmp_path, web, "/", critic=Choosy("nothing"))
+    assert run(again) == []
+    again.flush()
+    summary = Summary.of(again.store)
+    assert summary.failed_on == (1, f"{at('/dull')}: {FAILED_ON_IT}")
+    assert f"failed on     1 page, the last {at('/dull')}: critic failed" in summary.text()
     again.close("frontier_empty")
+
+
+def test_a_relevance_of_a_critic_that_is_none_is_a_failure(web: Shelf, tmp_path: Path) -> None:
+    class Wild(WordCritic):
+        def judge(self, pages: Sequence[PageView]) -> Judgement:
+            judged = super().judge(pages)
+            return replace(judged, relevance=judged.relevance * np.nan)
+
+    crawl = open_crawl(tmp_path, web, "/", critic=Wild())
+    (visit,) = run(crawl)
+    assert visit.error == "critic failed: ValueError: the critic's relevance is nan, not in 0 to 1"
+    crawl.close(str(crawl.stop_reason))
+
+
+@pytest.mark.parametrize("interrupted", [0, 1, 2, 3, 4])
+def test_a_page_that_the_strategy_fails_on_is_the_same_however_the_crawl_is_resumed(
+    web: Shelf, tmp_path: Path, interrupted: int
+) -> None:
+    crawl = open_crawl(tmp_path, web, "/", strategy=Touchy)
+    visits = run(crawl, interrupted)
+    crawl.close("interrupted")
+    again = open_crawl(tmp_path, web, "/", strategy=Touchy)
+    visits += run(again)
+    assert urls(visits) == [at(f"/{p}") for p in ("", "dull", "jazz", "d1", "d2")]
+    jazz = visits[2]
+    assert (jazz.relevance, jazz.error, jazz.links, jazz.dropped) == (0.9, None, 4, 4)
+    assert again.stop_reason == "frontier_empty"
+    again.flush()
+    assert Summary.of(again.store).failed_on[0] == 1
+    again.close("frontier_empty")
+
+
+def test_a_stored_page_that_the_strategy_fails_on_is_left_out_of_the_past(
+    web: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    crawl = open_crawl(tmp_path, web, "/", strategy=Touchy)
+    run(crawl, 2)
+    crawl.close("interrupted")
+    with monkeypatch.context() as patch:
+        patch.setattr(Touchy, "recalls", False)
+        again = open_crawl(tmp_path, web, "/", strategy=Touchy)
+    assert "left out of the past" in caplog.text
+    assert urls(run(again)) == [at(f"/{p}") for p in ("jazz", "d1", "d2")]
+    again.close("frontier_empty")
+
+
+def test_a_critic_that_fails_on_many_pages_in_a_row_ends_the_crawl(tmp_path: Path) -> None:
+    web = Shelf()
+    web.page("/", "start", *(f"/{n}" for n in range(2 * FAILED_IN_A_ROW)))
+    for n in range(2 * FAILED_IN_A_ROW):
+        web.page(f"/{n}", f"bad {n}" if n > 1 else f"good {n}")
+    crawl = open_crawl(tmp_path, web, "/", critic=Choosy("bad"))
+    assert len(run(crawl)) == 3 + FAILED_IN_A_ROW
+    assert crawl.stop_reason == "error"
+    crawl.close("error")
+    mended = open_crawl(tmp_path, web, "/")
+    assert len(run(mended)) == FAILED_IN_A_ROW - 2
+    mended.close("frontier_empty")
+
+
+def test_a_critic_that_fails_on_all_that_there_is_is_no_good_end(
+    web: Shelf, tmp_path: Path
+) -> None:
+    crawl = open_crawl(tmp_path, web, "/", critic=Choosy("jazz"))
+    assert len(run(crawl)) == 1
+    assert crawl.stop_reason == "error"
+    crawl.close("error")
 
 
 def test_a_lesson_that_fails_ends_the_crawl(

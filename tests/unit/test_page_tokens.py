@@ -18,16 +18,17 @@ WORD = re.compile(r"[^\W_]+")
 TEXT = st.text(
     st.characters(
         max_codepoint=0x1FFFF,
-        exclude_characters="\0İΣς\u0640\u200c\u200d",
-        exclude_categories=["Cs", "Mn", "Mc", "Me"],
+        exclude_characters="İΣς\u0640\u200c\u200d",
+        exclude_categories=["Mn", "Mc", "Me"],
     ),
     max_size=MAX_TOKEN_LENGTH,
 )
-LATIN = st.text(st.characters(max_codepoint=0x036F, exclude_characters="\0İ"))
+CONTROLS = st.text(st.sampled_from([*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"aé_"]))
+LATIN = st.text(st.characters(max_codepoint=0x036F, exclude_characters="İ"))
 
 
 @settings(max_examples=150)
-@given(st.lists(st.one_of(TEXT, LATIN, st.text(st.sampled_from("aB3_ -\n")))))
+@given(st.lists(st.one_of(TEXT, LATIN, CONTROLS)))
 def test_tokens_are_runs_of_letters_and_digits(leaves: list[str]) -> None:
     tokens, token_leaf = tokenize(leaves)
     expected = [
@@ -50,3 +51,18 @@ def test_case_and_rare_characters() -> None:
     tokens, token_leaf = tokenize(["ÉTÉ İstanbul ΛΌΓΟΣ", "", "x²_y 😀z \U00020000"])
     assert tokens == ["été", "istanbul", "λόγο\N{GREEK SMALL LETTER SIGMA}", "x²", "y", "z"]
     assert token_leaf.tolist() == [0, 0, 0, 2, 2, 2]
+
+
+FAR = st.text(st.sampled_from([*map(chr, range(0x20)), *"あの漢กำעִ\u0640\u200d "]))
+
+
+@settings(max_examples=100)
+@given(st.lists(FAR, min_size=1, max_size=6))
+def test_a_token_of_any_script_is_of_its_own_leaf(leaves: list[str]) -> None:
+    """Also where characters go without a trace, and whatever control characters there are."""
+    leaves = [f"漢字漢字漢字 {leaf}" for leaf in leaves]  # so each is read as the whole is
+    tokens, token_leaf = tokenize(leaves)
+    assert all(0 <= at < len(leaves) for at in token_leaf.tolist())
+    for number, leaf in enumerate(leaves):
+        of_leaf = [token for token, at in zip(tokens, token_leaf, strict=True) if at == number]
+        assert of_leaf == tokenize([leaf])[0]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
+RULE = "rule"  # kind of the event that a rule of the user's ends the crawl
 _FIRST = 20  # fetches before the first estimate
 _EVERY, _SHARE = 10, 50  # fetches between two: so many, or one in so many of those made
 
@@ -65,7 +66,13 @@ class Completeness(Part):
             self._estimate()
 
     def close(self) -> None:
-        """Estimate once more where nothing waits: whatever came since, it is all in reach."""
+        """Say which rule ends the crawl, if one does; estimate once more where nothing waits.
+
+        Whatever came since the last estimate, it is all in reach then.
+        """
+        reason = self.stop_reason()
+        if reason is not None:
+            self._crawl.note(RULE, self._rules.in_words(reason, self.latest))
         crawl, fetched = self._crawl, self._estimator.fetched
         told = 0 if self.latest is None else self.latest.fetched
         if not len(crawl.frontier) and not crawl.in_flight and _FIRST <= fetched > told:

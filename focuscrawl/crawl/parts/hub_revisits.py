@@ -11,7 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.first_visits import followed_links, judge_page, judged_page
+from focuscrawl.crawl.first_visits import followed_links, judged_page, verdict_on
 from focuscrawl.crawl.parts.distilling import Distilling
 from focuscrawl.crawl.parts.revisit_policy import conditions
 from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
@@ -82,8 +82,9 @@ class HubRevisits(Distilling):
             return
         visit.links = len(self._new_links(visit))
         if visit.links:
-            verdict = judge_page(crawl.critic, view, crawl.scope.languages)
-            visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
+            verdict = verdict_on(crawl, visit, view)
+            if verdict is not None:
+                visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Return the page if it has new links, with these."""
@@ -114,8 +115,9 @@ class HubRevisits(Distilling):
         )
         if made:
             crawl.count_again(visit.status)
-        told = (visit.seq, REVISITED, f"{visit.url}: {_in_words(done)}")
-        crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=[told]))
+        told = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
+        events = [(visit.seq, kind, detail) for kind, detail in told]
+        crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=events))
         self.found_again(visit.number, [link.target for link in visit.link_rows])
         return visit
 

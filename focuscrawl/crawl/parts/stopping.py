@@ -31,5 +31,7 @@ class StopRules(Part):
         if idle and len(crawl.frontier) == crawl.frontier.left:
             if len(crawl.urls) and not crawl.reached:
                 return "seeds_unreachable"  # whatever is known is a seed, or where one redirects
+            if crawl.failed_in_a_row and not crawl.any_judged:
+                return "error"  # the critic or the strategy failed on every page of this run
             return "hosts_unavailable" if len(crawl.frontier) else "frontier_empty"
         return None
