@@ -12,12 +12,12 @@ from focuscrawl.errors import UserError
 from focuscrawl.feedback.crawl_definition import DEFINITION, definition_of
 from focuscrawl.report.stores import open_store
 from focuscrawl.studio import listing
-from focuscrawl.studio.editing import edit_definition
 from focuscrawl.studio.judging.following import Following
 from focuscrawl.studio.judging.questions import Questions
 from focuscrawl.studio.posted import with_values
 from focuscrawl.studio.rendering import PREFIX, render
 from focuscrawl.studio.topics.api import JUDGED, judged, judgement_of
+from focuscrawl.topics import edit_definition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
