@@ -92,7 +92,11 @@ def test_two_programs_that_judge_lose_nothing(tmp_path: Path) -> None:
         assert each.stdout is not None
         assert each.stdout.readline() == "ready\n"
     for each in both:
-        each.communicate("go\n")
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    for each in both:
+        each.communicate()
     assert [each.returncode for each in both] == [0, 0]
     assert len(read_definition(path).good) == 1000
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
