@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from filelock import FileLock, Timeout
 
 from focuscrawl.cli import options
 from focuscrawl.cli.crawling import crawl
@@ -16,6 +15,7 @@ from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.critic.loading import refuse_program
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.report.stores import open_store
@@ -97,15 +97,12 @@ def _who_judged(known: Knowledge) -> str:
     return refuse_program(name, str(known.path), "--critic ")
 
 
-def _alone(path: Path) -> AbstractContextManager[object]:
+def _alone(path: Path) -> AbstractContextManager[None]:
     """Keep a second one of the same topic from running: cron jobs may overtake each other."""
-    lock = FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return lock.acquire(blocking=False)
-    except Timeout:
-        raise UserError(
-            f"another recrawl with {path} is running: wait for it, or name another file"
-        ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    busy = f"another recrawl with {path} is running: wait for it, or name another file"
+    # not the lock of the file itself: the crawl is learned there in the end
+    return changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy)
