@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.crawl.parts.topic_change import (
-    REQUEST,
     ask_to_follow,
     check_followable,
     follow,
+    remove_word,
+    word_in,
 )
 from focuscrawl.crawl.rejudging import check_readable
 from focuscrawl.crawl.visit import RELEVANT
@@ -22,6 +23,7 @@ from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.loading import load_trained
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.report.stop_reasons import last_reason
 from focuscrawl.report.stores import open_store
@@ -135,8 +137,9 @@ def apply_definition(
         definition, [*webs.pages, *webs.more], relevant=relevant, progress=examples
     )
     trained = replace(trained, calibrated=_calibrated(identity, trained))
-    name = _next_name(folder.path)
-    save_critic(trained, folder.path / name)
+    with changing(folder.path / "critic"):  # others may apply definitions, too
+        name = _next_name(folder.path)
+        save_critic(trained, folder.path / name)
     topic = ",".join(topics)
     try:
         folder.acquire()
@@ -151,12 +154,13 @@ def apply_definition(
         ask_to_follow(folder.path, name, topic, web)
         return Applied(folder.path / name, topics, trained, None)
     try:
+        earlier = word_in(folder.path)  # for a crawl that was killed before it
         pages.start(fetches)
         with closing(CrawlStore.open(folder.store_path)) as store:
             _, _, found = follow(
                 store, folder.path, name, topic, webs=webs.pages, on_page=pages.advance
             )
-        (folder.path / REQUEST).unlink(missing_ok=True)  # of a crawl that was killed before it
+        remove_word(folder.path, earlier)
     except BaseException:
         shutil.rmtree(folder.path / name, ignore_errors=True)
         raise
