@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Event
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.locks import changing
 from focuscrawl.studio.crawls import SHARED, NamedCrawl, SharedCrawls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from focuscrawl.studio.folder import StudioFolder
@@ -29,7 +32,6 @@ class Desk:
     database : where workers share crawls; None: none is named
     scrapyd : that can be told to crawl; None: none is named
     over : set when the studio ends, so that streams end, too
-    beginning : held while a crawl is given its name, of two forms that are sent at once
     """
 
     folder: StudioFolder
@@ -38,7 +40,18 @@ class Desk:
     database: SharedCrawls | None = None
     scrapyd: Scrapyd | None = None
     over: Event = field(default_factory=Event)
-    beginning: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Keep others, and other studios of the folder, from beginning jobs.
+
+        Who looks whether one is under way, and begins one if not, does both within it.
+        """
+        try:
+            with changing(self.folder.root / "jobs"):
+                yield
+        except OSError as error:
+            raise UserError(f"{self.folder.root} cannot be written: {error.strerror}") from None
 
     def crawl(self, name: str) -> NamedCrawl:
         """Return the crawl called so, in the folder or in the database.

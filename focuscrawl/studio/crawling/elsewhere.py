@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.store.postgres import holds_crawl, read_database_url
-from focuscrawl.studio.crawling.beginning import begin, begin_job, given_in, keep_seeds
+from focuscrawl.studio.crawling.beginning import (
+    begin,
+    begin_job,
+    discard_seeds,
+    given_in,
+    keep_seeds,
+)
 from focuscrawl.studio.posted import text_of
 
 if TYPE_CHECKING:
@@ -68,5 +74,9 @@ def _schedule(desk: Desk, crawl: NewCrawl) -> dict[str, Any]:
         # Scrapyd runs in another folder
         whole = str(desk.folder.root / value) if value.startswith("./") else value
         given.append((key, whole) if option == "-a" else ("setting", f"{key}={value}"))
-    job = desk.scrapyd.schedule(crawl.name.rpartition("/")[2], given)
+    try:
+        job = desk.scrapyd.schedule(crawl.name.rpartition("/")[2], given)
+    except UserError:
+        discard_seeds(desk, crawl)
+        raise
     return {"crawl": crawl.name, "scrapyd": job}

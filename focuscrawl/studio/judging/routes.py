@@ -69,6 +69,7 @@ def routes(desk: Desk) -> list[Route]:
             with closing(open_store(path)) as store:
                 return definition_of(store, path)
 
+        following.remember(path)
         edit_definition(path / DEFINITION, lambda known: judged(known, url, good=verdict), begun)
         questions.settle(path, url, passed=False)
         if _state(desk, path)["fetched"] <= SMALL:
