@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.folder import Doing
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.crawl.parts.topic_change import (
     ask_to_follow,
@@ -25,7 +27,6 @@ from focuscrawl.critic.loading import load_trained
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.report.stop_reasons import last_reason
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.protocol import Web
+
+
+_ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
 
 
 class Applied(NamedTuple):
@@ -142,15 +146,11 @@ def apply_definition(
         save_critic(trained, folder.path / name)
     topic = ",".join(topics)
     try:
-        folder.acquire()
+        runs = not _claim(folder)
     except UserError:
-        with closing(open_store(crawl_dir)) as store:
-            at_rest = last_reason(store) is not None
-        if at_rest:
-            shutil.rmtree(folder.path / name, ignore_errors=True)
-            raise UserError(
-                f"{folder.path} is judged anew by somebody else just now: apply again after that"
-            ) from None
+        shutil.rmtree(folder.path / name, ignore_errors=True)
+        raise
+    if runs:
         ask_to_follow(folder.path, name, topic, web)
         return Applied(folder.path / name, topics, trained, None)
     try:
@@ -167,6 +167,35 @@ def apply_definition(
     finally:
         folder.release()
     return Applied(folder.path / name, topics, trained, found.describe())
+
+
+def _claim(folder: CrawlFolder) -> bool:
+    """Claim the folder of a crawl at rest, or of one that ends at this moment.
+
+    Returns
+    -------
+    False if it runs
+
+    Raises
+    ------
+    UserError
+        Somebody else judges it anew.
+    """
+    until = time.monotonic() + _ENDS
+    while True:
+        try:
+            folder.acquire(Doing.JUDGING)
+        except UserError:
+            doing = folder.doing
+            if doing is Doing.JUDGING:
+                raise UserError(
+                    f"{folder.path} is judged anew by somebody else just now: apply again after "
+                    "that"
+                ) from None
+            if doing in (Doing.STARTING, Doing.CRAWLING) or time.monotonic() >= until:
+                return False
+            continue  # it ends: nobody would look for word
+        return True
 
 
 def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:

@@ -36,7 +36,7 @@ def status_of(crawl_dir: str | os.PathLike[str]) -> Status | SharedStatus:
     with closing(open_store(crawl_dir)) as store:
         if is_database_url(os.fspath(crawl_dir)):
             return SharedStatus.of(store)
-        return Status.of(store, running=CrawlFolder(Path(crawl_dir)).in_use)
+        return Status.of(store)
 
 
 def shown(crawl_dir: str) -> str:

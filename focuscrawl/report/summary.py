@@ -18,7 +18,13 @@ from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
 from focuscrawl.report.revisits import Again
-from focuscrawl.report.stop_reasons import hosts_left, in_words, stop_reason, time_crawling
+from focuscrawl.report.stop_reasons import (
+    hosts_left,
+    in_words,
+    run_state,
+    stop_reason,
+    time_crawling,
+)
 from focuscrawl.report.trap_events import limits_in_words, trap_events
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
@@ -117,7 +123,7 @@ class Summary:
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(stop_reason(store), fetched + again.fetches + rendered, unchanged),
+            stopped=_stopped(store, fetched + again.fetches + rendered, unchanged),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.relevance,
@@ -300,6 +306,13 @@ def _outcomes(store: CrawlStore, fetched: int) -> dict[str, int]:
     for row in store.rows(groups):
         counts[outcome(row.status, row.error, bool(row.duplicate))] += row.n
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _stopped(store: CrawlStore, fetched: int, unchanged: int) -> str:
+    if is_database_url(store.where):
+        return in_words(stop_reason(store) or "workers", fetched, unchanged)
+    running, words = run_state(store, fetched, unchanged)
+    return f"not yet: it is {words}" if running else words
 
 
 def _states(store: CrawlStore) -> dict[str, int]:

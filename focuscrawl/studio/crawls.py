@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.report.crawl_control import ControlledCrawl, ControlledWorkers
 from focuscrawl.report.current_state import CurrentState
@@ -50,7 +49,7 @@ class NamedCrawl:
         now = datetime.now(UTC)
         if isinstance(self.place, str):
             return CurrentState.of_workers(store, now=now)
-        return CurrentState.of(store, running=CrawlFolder(self.place).in_use, now=now)
+        return CurrentState.of(store, now=now)
 
 
 class SharedCrawls:

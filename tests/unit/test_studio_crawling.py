@@ -195,7 +195,6 @@ def test_happenings_are_told_once_and_late_ones_are_not_missed(tmp_path: Path) -
     write(3, 7, OVERTAKEN, "late.example")
     assert not happenings.read(store)
     assert happenings.budget == 50
-    assert happenings.turn is not None
     assert happenings.overtakes(7) == "late.example"
     write(2, 6, OVERTAKEN, "early.example")  # of another worker, written later
     write(4, 9, BUDGET, "70")

@@ -209,6 +209,29 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
     return _begun(desk, crawl, job)
 
 
+def give_budget(desk: Desk, crawl: NamedCrawl, budget: int) -> None:
+    """Give a crawl another budget, and wait until it has it: as it runs, or by going on.
+
+    Raises
+    ------
+    UserError
+        It can have none.
+    """
+    control, asked, until = crawl.control, False, time.monotonic() + _LONG
+    while control.in_use:
+        if time.monotonic() >= until:
+            if asked:
+                return  # it has it when it looks
+            raise UserError(f"{crawl.name} is starting: give it a budget when it crawls")
+        if not asked and not control.starting:
+            control.extend(budget)
+            asked = True
+        elif asked and not control.extending:
+            return
+        time.sleep(_BETWEEN)
+    go_on(desk, crawl.name, budget)  # it was at rest, or has ended before it looked
+
+
 def begin_job(desk: Desk, crawl: NamedCrawl, arguments: list[str]) -> Job:
     """Begin a process of a crawl, and wait until it crawls; UserError: it has ended at once."""
     return _begun(desk, crawl, desk.jobs.begin(CRAWL, crawl.name, arguments))
