@@ -173,7 +173,7 @@ def word_in(folder: Path) -> tuple[str, str, str | None] | None:
     """Return what `ask_to_follow` has left in a folder; None: nothing that makes sense."""
     try:
         return _wanted(folder / REQUEST)
-    except UserError:
+    except (UserError, OSError):
         return None
 
 

@@ -188,11 +188,17 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
     UserError
         It was begun elsewhere, it runs, or it cannot go on.
     """
-    crawl = desk.crawl(name)
+    crawl, until = desk.crawl(name), time.monotonic() + _LONG
+
+    def running() -> bool:
+        jobs = desk.jobs.all(kind=CRAWL, subject=name)
+        return bool(jobs) and jobs[0].state is JobState.RUNNING
+
+    while running() and not crawl.control.in_use and time.monotonic() < until:
+        time.sleep(_BETWEEN)  # the process is about to begin or to be gone
     with desk.beginning():
         earlier = desk.jobs.all(kind=CRAWL, subject=name)
-        running = bool(earlier) and earlier[0].state is JobState.RUNNING
-        if (running or crawl.control.in_use) and not (crawl.shared and budget is None):
+        if (running() or crawl.control.in_use) and not (crawl.shared and budget is None):
             raise UserError(f"{name} is being crawled: it goes on")
         if not earlier:
             given = "" if budget is None else f", with -a budget={budget}"
