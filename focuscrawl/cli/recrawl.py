@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from focuscrawl.report.stores import open_store
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
 
 @click.command()
@@ -97,12 +97,20 @@ def _who_judged(known: Knowledge) -> str:
     return refuse_program(name, str(known.path), "--critic ")
 
 
-def _alone(path: Path) -> AbstractContextManager[None]:
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
     """Keep a second one of the same topic from running: cron jobs may overtake each other."""
+    made = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     busy = f"another recrawl with {path} is running: wait for it, or name another file"
-    # not the lock of the file itself: the crawl is learned there in the end
-    return changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy)
+    try:
+        # not the lock of the file itself: the crawl is learned there in the end
+        with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
+            yield
+    finally:
+        if made:
+            with suppress(OSError):  # it stays if there is something in it
+                path.parent.rmdir()

@@ -145,3 +145,12 @@ def test_a_second_recrawl_of_a_topic_is_refused(
         refused = CliRunner().invoke(main, command)
     assert refused.exit_code == 2
     assert "another recrawl with known.db is running" in refused.output
+
+
+def test_a_recrawl_that_is_refused_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["recrawl", "/Nowhere", "--budget", "1", "--web", "demo"]
+    assert CliRunner().invoke(main, command).exit_code == 2
+    assert not [*tmp_path.iterdir()]
