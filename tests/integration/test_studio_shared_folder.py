@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
@@ -95,9 +96,13 @@ def test_a_crawl_that_is_refused_leaves_nothing(home: Path, address: str) -> Non
 
 def test_a_larger_budget_is_spent_whenever_it_is_given(home: Path, address: str) -> None:
     client, at = Client(address), "/crawls/crawls/more"
+
+    def has_fetched(least: int, said: dict[str, Any]) -> bool:
+        return bool(said["fetched"] >= least)
+
     client.ask("/crawls", {**NEW_CRAWL, "name": "more", "budget": "30"})
     for budget in (60, 90):  # near the end of the run before
-        client.until(at, lambda said, least=budget - 40: said["fetched"] >= least)
+        client.until(at, partial(has_fetched, budget - 40))
         client.ask(f"{at}/budget", {"budget": str(budget)})
     ended = client.until(at, lambda said: not said["running"])
     assert (ended["fetched"], ended["state"]) == (90, "the budget of 90 fetches is spent")
