@@ -38,9 +38,9 @@ def measure(links: int, folder: Path) -> dict[str, float]:
     with closing(open_store(folder)) as store:
         known = -1
         while known < links:  # the writer has caught up
-            known = Status.of(store, running=True).waiting
+            known = Status.of(store).waiting
         began = perf_counter()
-        Status.of(store, running=True)
+        Status.of(store)
         seconds["status"] = perf_counter() - began
     urls = np.arange(links)
     crawl.frontier.rescore(urls, rng.random(links))

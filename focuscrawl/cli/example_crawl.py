@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,24 +103,23 @@ def fetch_examples(
     if reach is not None:
         share = {"depth": reach, "width": -(-others // len(seeds))}
         strategy, order = "fish-search", [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(share)}"]
-    crawl(
-        {
-            "topic": "/good",
-            "critic": f"{__name__}:{judge.__name__}",
-            "strategy": strategy,
-            "seeds": str(folder / _SEEDS),
-            "budget": str(len(seeds) + others),
-            "crawl_dir": str(folder),
-            "random_state": str(random_state),
-            "web": web,
-        },
-        # its summary is of a topic, and says nothing here
-        [
-            *(f"LOG_FILE={folder / _LOG}", *settings, *order, *_WITHOUT),
-            *(_RECORDED if source is None else ()),
-        ],
-        may_fail=True,
-    )
+    arguments = {
+        "topic": "/good",
+        "critic": f"{__name__}:{judge.__name__}",
+        "strategy": strategy,
+        "seeds": str(folder / _SEEDS),
+        "budget": str(len(seeds) + others),
+        "crawl_dir": str(folder),
+        "random_state": str(random_state),
+        "web": web,
+    }
+    # its summary is of a topic, and says nothing here
+    said = [f"LOG_FILE={folder / _LOG}", *settings, *order, *_WITHOUT]
+    try:
+        crawl(arguments, [*said, *(_RECORDED if source is None else ())], may_fail=True)
+    except SystemExit:
+        _discard_refused(folder)
+        raise
     try:
         opened = open_web(str(recording)) if source is None else source
     except UserError as error:
@@ -150,6 +149,15 @@ def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder
+
+
+def _discard_refused(folder: Path) -> None:
+    """Remove what was written for a crawl that was refused; what else is there stays."""
+    if not CrawlFolder(folder).exists:
+        for name in (_SEEDS, _LOG):
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _errors(folder: Path) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from filelock import FileLock, Timeout
 
 from focuscrawl.cli import options
 from focuscrawl.cli.crawling import crawl
@@ -16,13 +15,14 @@ from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.critic.loading import refuse_program
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.report.stores import open_store
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
 
 @click.command()
@@ -97,15 +97,20 @@ def _who_judged(known: Knowledge) -> str:
     return refuse_program(name, str(known.path), "--critic ")
 
 
-def _alone(path: Path) -> AbstractContextManager[object]:
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
     """Keep a second one of the same topic from running: cron jobs may overtake each other."""
-    lock = FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False)
+    made = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return lock.acquire(blocking=False)
-    except Timeout:
-        raise UserError(
-            f"another recrawl with {path} is running: wait for it, or name another file"
-        ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    busy = f"another recrawl with {path} is running: wait for it, or name another file"
+    try:
+        # not the lock of the file itself: the crawl is learned there in the end
+        with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
+            yield
+    finally:
+        if made:
+            with suppress(OSError):  # it stays if there is something in it
+                path.parent.rmdir()

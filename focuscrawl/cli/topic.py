@@ -29,6 +29,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked,
+    edit_definition,
     pages_learned_from,
     read_definition,
     train_definition,
@@ -130,8 +131,7 @@ def add(
     liked, disliked = [*urls_of(good), *bookmarked(bookmarks, folder)], urls_of(bad)
     if not liked and not disliked:
         raise UserError("nothing to add: give --good, --bad or --bookmarks")
-    made = read_definition(definition).judging(liked, disliked)
-    write_definition(made, definition)
+    made = edit_definition(definition, lambda known: known.judging(liked, disliked))
     click.echo(f"{definition}: {in_words(made)}")
 
 

@@ -19,7 +19,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.taxonomy import read_labels, read_topics
-from focuscrawl.topics import fit_classes, read_definition, write_definition
+from focuscrawl.topics import edit_definition, fit_classes
 from focuscrawl.topics.refining import refined
 from focuscrawl.webs import open_web
 
@@ -112,14 +112,13 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
     focuscrawl topic apply crawls/cycling cycling.toml
     """
-    known = read_definition(definition)
     moved: dict[str, list[str]] = {}
     for number, label in enumerate(read_labels(pages), 1):
         url = normalize(label.url)
         if url is None:
             raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
         moved.setdefault(label.topic, []).append(url)
-    made = refined(known, moved, None if mark is None else read_topics(mark))
-    write_definition(made, definition)
+    marks = None if mark is None else read_topics(mark)
+    made = edit_definition(definition, lambda known: refined(known, moved, marks))
     for path, urls in sorted(made.classes.items()):
         click.echo(f"{path}: {counted(len(urls), 'page')}")

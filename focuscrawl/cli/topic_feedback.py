@@ -31,9 +31,9 @@ from focuscrawl.report.stores import open_store
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import (
     check_marked,
+    edit_definition,
     pages_learned_from,
     read_definition,
-    write_definition,
 )
 from focuscrawl.topics.class_tree import marking
 
@@ -58,9 +58,17 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     Trains the critic, judges the pages of the crawl anew and re-scores what waits. A crawl that
     runs does so by itself; one at rest is resumed by the command that began it.
     """
-    made = read_definition(definition)
+    made, path = read_definition(definition), crawl_dir / DEFINITION
+    before = read_definition(path) if path.exists() else made
     _apply(made, crawl_dir, web)
-    write_definition(made, crawl_dir / DEFINITION)  # judgements, marks are added to that
+    if definition.resolve() != path.resolve():
+
+        def following(now: TopicDefinition) -> TopicDefinition:
+            good = [url for url in now.good if url not in before.good]
+            bad = [url for url in now.bad if url not in before.bad]
+            return made.judging(good, bad)  # with what was judged while it was trained
+
+        edit_definition(path, following, lambda: made)  # judgements, marks are added to that
 
 
 @click.command()
@@ -86,7 +94,7 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     made = marking(known, wanted)
     check_marked(made)
     check_applicable(made, crawl_dir, web=web)
-    write_definition(made, path)
+    made = edit_definition(path, lambda now: marking(now, wanted), lambda: known)
     _apply(made, crawl_dir, web)
     click.echo(f"{path}: {in_words(made)}")
 
@@ -170,11 +178,12 @@ def suggest_command(
         made = ask_teacher(teaching, pages, known, path)
     else:
         good, bad = ask_here(pages) if answers is None else read_judgements(answers)
-        made = known.judging(good, bad) if good or bad else known
+        made = known
+        if good or bad:  # they are kept, whatever comes
+            made = edit_definition(path, lambda now: now.judging(good, bad), lambda: known)
     if made is known:
         click.echo("no judgement, no change")
         return
-    write_definition(made, path)  # the answers are kept, whatever comes
     _apply(made, crawl_dir, web)
     click.echo(f"{path}: {in_words(made)}")
 

@@ -18,7 +18,7 @@ from focuscrawl.feedback import read_judgements, write_questions
 from focuscrawl.feedback.neighbours import examples_of, neighbours
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.report.stores import open_store
-from focuscrawl.topics import read_definition, write_definition
+from focuscrawl.topics import edit_definition, read_definition
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def neighbours_command(
     if not good and not bad:
         click.echo("no judgement, no change")
         return
-    made = known.judging(good, bad)
-    write_definition(made, definition)
+    made = edit_definition(definition, lambda now: now.judging(good, bad), lambda: known)
     click.echo(f"{definition}: {in_words(made)}")
 
 

@@ -11,7 +11,7 @@ from focuscrawl.cli import options
 from focuscrawl.cli.topic_text import in_words
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import counted, middle, one_line
-from focuscrawl.topics import read_definition, write_definition
+from focuscrawl.topics import edit_definition, read_definition
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,8 +64,11 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     for each, score in best[:n]:
         click.echo(f"{score:.2f}  {middle(one_line(each.url), 90)}  {one_line(each.title, 60)}")
     urls = [each.url for each, _ in best[:n]]
-    made = replace(known, seeds=tuple(dict.fromkeys([*known.seeds, *urls])))
-    write_definition(made, definition)
+
+    def with_seeds(now: TopicDefinition) -> TopicDefinition:
+        return replace(now, seeds=tuple(dict.fromkeys([*now.seeds, *urls])))
+
+    made = edit_definition(definition, with_seeds)
     click.echo(f"{definition}: {in_words(made)}")
 
 

@@ -13,7 +13,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.feedback import Teacher
 from focuscrawl.feedback.teacher import KEY
 from focuscrawl.report.plain_text import counted, middle, one_line
-from focuscrawl.topics import write_definition
+from focuscrawl.topics import edit_definition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,9 +63,7 @@ def ask_teacher(
                 url = middle(one_line(lesson.page.url), 90)
                 click.echo(f"{number}/{len(pages)}  {word:10}  {url}")
                 if lesson.verdict is not None:
-                    judged = {lesson.verdict: [lesson.page.url]}
-                    made = made.judging(judged.get(True, ()), judged.get(False, ()))
-                    write_definition(made, path)
+                    made = _keep(path, known, lesson.page.url, good=lesson.verdict)
         except KeyboardInterrupt:
             click.echo("interrupted: what was answered counts", err=True)
         except UserError as error:
@@ -81,3 +79,8 @@ def ask_teacher(
                 said = ", ".join(f"{n} {word}" for word, n in found.items())
                 click.echo(f"{one_line(teaching.model)}: {said}; {tokens:,} tokens")
     return made
+
+
+def _keep(path: Path, known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
+    judged = ([url], []) if good else ([], [url])
+    return edit_definition(path, lambda now: now.judging(*judged), lambda: known)

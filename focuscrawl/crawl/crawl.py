@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
+from focuscrawl.crawl.folder import Doing
 from focuscrawl.crawl.state import FAILED_IN_A_ROW, CrawlState
 from focuscrawl.crawl.visit import UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.page import Effort, is_html, parse_page
@@ -58,6 +59,7 @@ class Crawl(CrawlState):
         """Begin a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
+        self.folder.tell(Doing.CRAWLING)
 
     def extend(self, budget: int) -> None:
         """Go on with another budget: exact number of fetches over all runs; 0: no limit."""
@@ -66,6 +68,7 @@ class Crawl(CrawlState):
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
+        self.folder.tell(Doing.ENDING)
         for part in self.parts:
             part.close()
         self.note("stop", reason)

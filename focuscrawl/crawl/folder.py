@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.locks import BETWEEN, TRIES, is_held
-from focuscrawl.foundation.plain_files import refuse_link
+from focuscrawl.foundation.plain_files import open_plain, refuse_link
 from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
@@ -19,6 +21,17 @@ if TYPE_CHECKING:
 
 #: what the identity of a crawl in rounds says beside the rest, in its folder: where its tables are
 IN_ROUNDS = "tables"
+
+_LONGEST = 64  # characters of a lock that are read
+
+
+class Doing(StrEnum):
+    """What the process that holds a crawl's folder does; it writes that into the lock."""
+
+    STARTING = "starting"
+    CRAWLING = "crawling"
+    ENDING = "ending"
+    JUDGING = "being judged anew"
 
 
 class CrawlFolder:
@@ -116,6 +129,27 @@ class CrawlFolder:
         """True while a process crawls into it."""
         return is_held(self.path / self.LOCK)
 
+    @property
+    def doing(self) -> Doing | None:
+        """What the process does that has the folder; None: there is none."""
+        if not self.in_use:
+            return None
+        try:
+            with open(self.path / self.LOCK, encoding="ascii", opener=open_plain) as lock:
+                return Doing(lock.read(_LONGEST))
+        except (OSError, UserError, ValueError):
+            return Doing.CRAWLING
+
+    def tell(self, doing: Doing) -> None:
+        """Say what this process does in its folder; nothing if that is not its own."""
+        if self._lock.is_locked:
+            # on a full disk nobody is told
+            with (
+                suppress(OSError),
+                open(self.path / self.LOCK, "w", encoding="ascii", opener=open_plain) as lock,
+            ):
+                lock.write(doing)
+
     def release(self) -> None:
         """Let others crawl here."""
         self._lock.release(force=True)
@@ -137,7 +171,7 @@ class CrawlFolder:
                     f"{kept.get(key) or 'none'}, not {value or 'none'}; name another crawl_dir"
                 )
 
-    def acquire(self) -> None:
+    def acquire(self, doing: Doing = Doing.STARTING) -> None:
         """Keep others from crawling here; UserError if somebody does at this moment."""
         refuse_link(self.path / self.LOCK)
         try:
@@ -147,3 +181,4 @@ class CrawlFolder:
                 f"crawl_dir {self.path} is being crawled by another process: wait for it, "
                 "or name another crawl_dir"
             ) from None
+        self.tell(doing)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.plain_files import open_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _LONGEST = 4096  # bytes of a file that asks for something
@@ -67,21 +70,26 @@ class FileControl:
         UserError
             The folder cannot be written.
         """
-        self._write(wanted, self.budget)
+        with self._changing():
+            self._write(wanted, self.budget)
 
     def extend(self, budget: int) -> None:
         """Give the crawl that runs another budget, 0 for none; raises as `ask` does."""
-        self._write(self.wanted, budget)
+        with self._changing():
+            self._write(self.wanted, budget)
 
     def obeyed(self, wanted: Command) -> None:
         """Take back a request that was for one run only, if nothing else was asked since."""
         if wanted is Command.STOP and self.wanted is Command.STOP:
-            self._path.unlink(missing_ok=True)
+            with self._changing():
+                if self.wanted is Command.STOP:
+                    self._path.unlink(missing_ok=True)
 
     def extended(self, budget: int) -> None:
         """Take back a budget, if no other was asked for since."""
-        if self.budget == budget:
-            self._write(self.wanted, None)
+        with self._changing():
+            if self.budget == budget:
+                self._write(self.wanted, None)
 
     def _asked(self) -> dict[str, Any]:
         try:
@@ -92,15 +100,20 @@ class FileControl:
         return said if isinstance(said, dict) else {}
 
     def _write(self, wanted: Command, budget: int | None) -> None:
+        if wanted is Command.RUN and budget is None:
+            self._path.unlink(missing_ok=True)
+            return
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        asked: dict[str, Any] = {"wanted": wanted, "at": at}
+        if budget is not None:
+            asked["budget"] = budget
+        write_whole(self._path, json.dumps(asked) + "\n")
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
         try:
-            if wanted is Command.RUN and budget is None:
-                self._path.unlink(missing_ok=True)
-                return
-            at = datetime.now(UTC).isoformat(timespec="seconds")
-            asked: dict[str, Any] = {"wanted": wanted, "at": at}
-            if budget is not None:
-                asked["budget"] = budget
-            write_whole(self._path, json.dumps(asked) + "\n")
+            with changing(self._path):
+                yield
         except OSError as error:
             raise UserError(
                 f"{self._path} cannot be written ({error.strerror}): do it as the user who crawls"

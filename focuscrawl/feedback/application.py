@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.folder import Doing
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.crawl.parts.topic_change import (
-    REQUEST,
     ask_to_follow,
     check_followable,
     follow,
+    remove_word,
+    word_in,
 )
 from focuscrawl.crawl.rejudging import check_readable
 from focuscrawl.crawl.visit import RELEVANT
@@ -22,8 +25,8 @@ from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.loading import load_trained
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.report.stop_reasons import stop_reason
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.protocol import Web
+
+
+_ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
 
 
 class Applied(NamedTuple):
@@ -135,34 +141,61 @@ def apply_definition(
         definition, [*webs.pages, *webs.more], relevant=relevant, progress=examples
     )
     trained = replace(trained, calibrated=_calibrated(identity, trained))
-    name = _next_name(folder.path)
-    save_critic(trained, folder.path / name)
+    with changing(folder.path / "critic"):  # others may apply definitions, too
+        name = _next_name(folder.path)
+        save_critic(trained, folder.path / name)
     topic = ",".join(topics)
     try:
-        folder.acquire()
+        runs = not _claim(folder)
     except UserError:
-        with closing(open_store(crawl_dir)) as store:
-            at_rest = stop_reason(store) is not None
-        if at_rest:
-            shutil.rmtree(folder.path / name, ignore_errors=True)
-            raise UserError(
-                f"{folder.path} is judged anew by somebody else just now: apply again after that"
-            ) from None
+        shutil.rmtree(folder.path / name, ignore_errors=True)
+        raise
+    if runs:
         ask_to_follow(folder.path, name, topic, web)
         return Applied(folder.path / name, topics, trained, None)
     try:
+        earlier = word_in(folder.path)  # for a crawl that was killed before it
         pages.start(fetches)
         with closing(CrawlStore.open(folder.store_path)) as store:
             _, _, found = follow(
                 store, folder.path, name, topic, webs=webs.pages, on_page=pages.advance
             )
-        (folder.path / REQUEST).unlink(missing_ok=True)  # of a crawl that was killed before it
+        remove_word(folder.path, earlier)
     except BaseException:
         shutil.rmtree(folder.path / name, ignore_errors=True)
         raise
     finally:
         folder.release()
     return Applied(folder.path / name, topics, trained, found.describe())
+
+
+def _claim(folder: CrawlFolder) -> bool:
+    """Claim the folder of a crawl at rest, or of one that ends at this moment.
+
+    Returns
+    -------
+    False if it runs
+
+    Raises
+    ------
+    UserError
+        Somebody else judges it anew.
+    """
+    until = time.monotonic() + _ENDS
+    while True:
+        try:
+            folder.acquire(Doing.JUDGING)
+        except UserError:
+            doing = folder.doing
+            if doing is Doing.JUDGING:
+                raise UserError(
+                    f"{folder.path} is judged anew by somebody else just now: apply again after "
+                    "that"
+                ) from None
+            if doing in (Doing.STARTING, Doing.CRAWLING) or time.monotonic() >= until:
+                return False
+            continue  # it ends: nobody would look for word
+        return True
 
 
 def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.locks import changing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,7 +108,11 @@ class ModelFormat:
         contents = {**files, MANIFEST: (json.dumps(manifest, indent=2) + "\n").encode()}
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
+            with (
+                changing(out),
+                tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch,
+            ):
+                self.check_out(out, force=force)  # another program may have written it meanwhile
                 fresh = Path(scratch, "new")
                 fresh.mkdir()
                 for name, content in contents.items():

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from filelock import lock_descriptor
-
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import drafts
-from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.locks import changing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,21 +162,22 @@ def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]
 def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
     """Give a copy of a knowledge file, or a new one, that takes its place if nothing goes wrong.
 
-    Otherwise the file stays as it was. One process at a time may do this.
+    Otherwise the file stays as it was. One process at a time may do this, others wait for it.
 
     Raises
     ------
     UserError
         The file cannot be replaced: it is no knowledge this version can read, another process
-        is replacing it, or nothing can be written there.
+        takes long to replace it, or nothing can be written there.
     """
-    exists = path.exists()
-    if exists:
-        open_file(path).close()
+    busy = f"{path} is being learned by another process: do this again after that"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path), drafts.draft_of(path) as draft:
+        with changing(path, busy=busy), drafts.draft_of(path) as draft:
+            drafts.discard_drafts(path)  # of those who were killed: ours is not made yet
+            exists = path.exists()
             if exists:
+                open_file(path).close()
                 shutil.copyfile(path, draft)
             with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 # what is half written is thrown away whole: no journal has to undo it
@@ -192,33 +190,12 @@ def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
                 connection.execute("BEGIN")
                 yield connection
                 connection.execute("COMMIT")
-            with draft.open("rb") as file:
-                os.fsync(file.fileno())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except sqlite3.DatabaseError as error:
         raise UserError(
             f"{path} cannot be learned on ({error}): it is damaged, or the disk is full"
         ) from None
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Let nobody else learn, and remove what those left who were killed."""
-    name = path.with_name(f".{path.name}.new")
-    with open(name, "ab", opener=open_plain) as lock:
-        locked = lock_descriptor(lock.fileno(), blocking=False)
-        if (
-            not locked
-            or not name.exists()
-            or not os.path.samestat(name.lstat(), os.fstat(lock.fileno()))
-        ):
-            raise UserError(f"{path} is being learned by another process: wait for it")
-        try:
-            drafts.discard_drafts(path)
-            yield
-        finally:
-            name.unlink()
 
 
 def _check_whole(path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.folder import Doing
 from focuscrawl.crawl.remote_control import Command, FileControl
 from focuscrawl.report.stores import open_store, status_of
 
@@ -39,6 +40,11 @@ class ControlledCrawl:
     def in_use(self) -> bool:
         """True while somebody crawls."""
         return CrawlFolder(Path(self._crawl)).in_use
+
+    @property
+    def starting(self) -> bool:
+        """True while a process begins to crawl: what it is asked now it takes for earlier."""
+        return CrawlFolder(Path(self._crawl)).doing is Doing.STARTING
 
     def ask(self, wanted: Command) -> None:
         """Ask for something."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from focuscrawl.report.status import Recent, last_pages, of_whom, state_of
+from focuscrawl.report.status import Recent, last_pages, of_whom
+from focuscrawl.report.stop_reasons import run_state
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class CurrentState:
     ----------
     running : somebody crawls
     about : topic, strategy and web in a line
-    state : ``crawling``, ``paused``, or why it does not crawl
+    state : see `focuscrawl.report.stop_reasons.RunState`
     fetched : fetches
     last_fetch : when, in UTC; None before the first
     recent : how fast it fetches, and how well, of late
@@ -38,15 +39,16 @@ class CurrentState:
     recent: Recent
 
     @classmethod
-    def of(cls, store: CrawlStore, *, running: bool, now: datetime) -> CurrentState:
+    def of(cls, store: CrawlStore, *, now: datetime) -> CurrentState:
         """Read one kept in a folder; parameters are those of `report.status.Status.of`."""
+        running, state = run_state(store)
         (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
         fetched = last or 0
         pages = last_pages(store, fetched)
         return cls(
             running=running,
             about=of_whom(store),
-            state=state_of(store, fetched, running=running),
+            state=state,
             fetched=fetched,
             last_fetch=pages[0][0] if pages else None,
             recent=Recent.of(pages, now),

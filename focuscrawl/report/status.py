@@ -9,23 +9,18 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.report.plain_text import counted, one_line
-from focuscrawl.report.stop_reasons import BREAK, in_words, rule_in_words
+from focuscrawl.report.stop_reasons import BREAK, PAUSED, run_state
 from focuscrawl.report.summary import RECENT, estimates_of, newest_lesson
 from focuscrawl.store import schema
-from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.store import CrawlStore
-    from focuscrawl.store.history import StoredEvent
 
 _MINUTE = timedelta(minutes=1)
 #: of the last fetches, at most, that a rate is taken from; more only make the minute shorter
 MINUTE_ROWS = 2_000
-#: kinds of the events after which a crawl is in another state
-TURNS = ("start", "stop", "paused", "resumed")
-_STATES = {"start": "crawling", "resumed": "crawling", "paused": "paused"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,8 @@ class Status:
     Attributes
     ----------
     about : topic, strategy and web in a line
-    state : of the crawl: ``crawling``, ``paused``, or why it does not crawl
+    running : a process has the crawl's folder
+    state : of the crawl, see `focuscrawl.report.stop_reasons.RunState`
     fetched, harvest_rate : of the whole crawl
     waiting, hosts : URLs that wait, and on how many hosts
     model : lessons learned; 0 where the strategy learns nothing
@@ -82,6 +78,7 @@ class Status:
     """
 
     about: str
+    running: bool
     state: str
     fetched: int
     harvest_rate: float
@@ -93,25 +90,25 @@ class Status:
     recent: Recent
 
     @classmethod
-    def of(cls, store: CrawlStore, *, running: bool, now: datetime | None = None) -> Status:
-        """Read how a crawl is doing.
+    def of(cls, store: CrawlStore, *, now: datetime | None = None) -> Status:
+        """Read how a crawl in a folder is doing.
 
         Parameters
         ----------
-        running : whether a process crawls; a store cannot tell that one was killed
         now : the time it is; None: now
         """
+        running, state = run_state(store)
         p, u = schema.page.c, schema.url.c
         fetched, mean = store.row(sa.select(sa.func.count(), sa.func.avg(p.relevance)))
         hosts_of = sa.func.count(sa.distinct(u.host))
         queued = sa.select(sa.func.count(), hosts_of).where(u.state == schema.QUEUED)
         waiting, hosts = store.row(queued)
         version, begun = newest_lesson(store)
-        state = state_of(store, fetched, running=running)
         complete = next(reversed(estimates_of(store)), None)
         recent = Recent.of(last_pages(store, fetched), now or datetime.now(UTC))
         return cls(
             about=of_whom(store),
+            running=running,
             state=state,
             fetched=fetched,
             harvest_rate=mean or 0.0,
@@ -126,12 +123,12 @@ class Status:
     @property
     def paused(self) -> bool:
         """True while a person has paused it."""
-        return self.state == "paused"
+        return self.state == PAUSED
 
     @property
     def ended(self) -> bool:
         """True if nobody crawls."""
-        return self.state not in _STATES.values()
+        return not self.running
 
     def text(self) -> str:
         """Return it in three lines."""
@@ -182,24 +179,6 @@ def rate(times: list[datetime], now: datetime) -> float:
     earlier = len(times) > len(recent) and times[len(recent) - 1] - times[len(recent)] < BREAK
     span = _MINUTE if earlier else now - recent[-1]
     return len(recent) / max(span.total_seconds(), 1.0)
-
-
-def state_of(store: CrawlStore, fetched: int, *, running: bool) -> str:
-    """Return what a crawl is doing, or why it has ended, in words.
-
-    `running` says whether a process crawls; a store cannot tell that one was killed.
-    """
-    last = next(iter(History(store).events(*TURNS, last=1)), None)
-    return state_after(last, fetched, running=running, rule=rule_in_words(store))
-
-
-def state_after(turn: StoredEvent | None, fetched: int, *, running: bool, rule: str = "") -> str:
-    """Return the same as `state_of`, by the last event of `TURNS`; None: there was none."""
-    if turn is None:
-        return "starting" if running else "never began"
-    if turn.kind == "stop":
-        return "ending" if running else in_words(turn.detail, fetched, rule=rule)
-    return _STATES[turn.kind] if running else "killed; the same command goes on from here"
 
 
 def in_brief(seconds: float) -> str:

@@ -1,14 +1,16 @@
-"""Why a crawl ended, in words, and how long it took."""
+"""What a crawl does, or why it ended, in words, and how long it took."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 
 from focuscrawl.completeness.stop_expression import LITTLE, RECALL, TIME
+from focuscrawl.crawl.folder import CrawlFolder, Doing
 from focuscrawl.crawl.parts.completeness import RULE
 from focuscrawl.frontier.host_backoff import LEFT
 from focuscrawl.store import schema
@@ -33,9 +35,55 @@ _WORDS = {
     "start_error": "the spider's start failed: see the log; the same command goes on from here",
     "error": "the critic or the strategy failed again and again: see the log",
 }
-RUNNING = "not yet: it is running, or was killed"
+KILLED = "killed; the same command goes on from here"
+#: kinds of the events after which a crawl is in another state
+TURNS = ("start", "stop", "paused", "resumed")
+PAUSED = "paused"
 #: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
 BREAK = timedelta(minutes=10)
+
+
+class RunState(NamedTuple):
+    """What a crawl in a folder is doing, by the process that has the folder.
+
+    Attributes
+    ----------
+    running : there is such a process
+    words : ``crawling``, ``paused``, ``starting``, ``ending``, ``being judged anew``, or why it
+        does not crawl
+    """
+
+    running: bool
+    words: str
+
+
+def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0) -> RunState:
+    """Return what a crawl in a folder is doing.
+
+    Parameters
+    ----------
+    fetched, unchanged : see `in_words`; None: count them
+    """
+    folder = CrawlFolder(Path(store.where).parent)
+    while True:  # until nobody has come or gone while the store was read
+        doing = folder.doing
+        turn = next(iter(History(store).events(*TURNS, last=1)), None)
+        if folder.doing is doing:
+            break
+    kind = "" if turn is None else turn.kind
+    if doing is Doing.CRAWLING:
+        words = {PAUSED: PAUSED, "": Doing.STARTING, "stop": Doing.STARTING}.get(kind, doing)
+    elif doing is not None:
+        words = doing
+    elif turn is None:
+        words = "never began"
+    else:
+        if fetched is None:  # a sum would take as long as the crawl is
+            (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
+            fetched = last or 0
+        rule = rule_in_words(store)
+        words = in_words(turn.detail, fetched, unchanged, rule) if kind == "stop" else KILLED
+    return RunState(doing is not None, str(words))
 
 
 def stop_reason(store: CrawlStore) -> str | None:
@@ -62,7 +110,7 @@ def hosts_left(store: CrawlStore) -> dict[str, str]:
     return left
 
 
-def in_words(reason: str | None, fetched: int, unchanged: int = 0, rule: str = "") -> str:
+def in_words(reason: str, fetched: int, unchanged: int = 0, rule: str = "") -> str:
     """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are.
 
     Parameters
@@ -72,8 +120,6 @@ def in_words(reason: str | None, fetched: int, unchanged: int = 0, rule: str = "
     """
     if rule and reason in (RECALL, LITTLE, TIME):
         return f"{rule}; the same command goes on from here" if reason == TIME else rule
-    if reason is None:
-        return RUNNING
     if reason not in _WORDS:
         return reason
     words = _WORDS.get(f"{reason}, unchanged" if unchanged else reason, _WORDS[reason])

@@ -32,4 +32,4 @@ def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
 def status_of(crawl_dir: str | os.PathLike[str]) -> Status:
     """Return how a crawl is doing; takes and raises what `open_store` does."""
     with closing(open_store(crawl_dir)) as store:
-        return Status.of(store, running=CrawlFolder(Path(crawl_dir)).in_use)
+        return Status.of(store)

@@ -20,9 +20,7 @@ from focuscrawl.report.plain_text import counted, middle, one_line, printable, t
 from focuscrawl.report.revisits import Again
 from focuscrawl.report.stop_reasons import (
     hosts_left,
-    in_words,
-    rule_in_words,
-    stop_reason,
+    run_state,
     time_crawling,
 )
 from focuscrawl.report.trap_events import limits_in_words, trap_events
@@ -125,12 +123,7 @@ class Summary:
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(
-                stop_reason(store),
-                fetched + again.fetches + rendered,
-                unchanged,
-                rule_in_words(store),
-            ),
+            stopped=_stopped(store, fetched + again.fetches + rendered, unchanged),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.relevance,
@@ -322,6 +315,11 @@ def _outcomes(store: CrawlStore, fetched: int) -> dict[str, int]:
     for row in store.rows(groups):
         counts[outcome(row.status, row.error, bool(row.duplicate))] += row.n
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _stopped(store: CrawlStore, fetched: int, unchanged: int) -> str:
+    running, words = run_state(store, fetched, unchanged)
+    return f"not yet: it is {words}" if running else words
 
 
 def _states(store: CrawlStore) -> dict[str, int]:

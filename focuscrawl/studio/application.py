@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from focuscrawl.errors import UserError
@@ -16,12 +17,13 @@ from focuscrawl.studio.access import AccessMiddleware
 from focuscrawl.studio.collecting import routes as collecting
 from focuscrawl.studio.exploring import routes as exploring
 from focuscrawl.studio.judging import routes as judging
+from focuscrawl.studio.posted import NO_TEXT
 from focuscrawl.studio.rendering import PREFIX, message
 from focuscrawl.studio.topics import routes as topics
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from focuscrawl.studio.access import Access
     from focuscrawl.studio.desk import Desk
@@ -40,9 +42,22 @@ def make_application(desk: Desk, access: Access) -> Starlette:
             *assets.routes(),
             *pages.routes(desk),
         ],
-        middleware=[Middleware(AccessMiddleware, access=access)],
+        middleware=[Middleware(AccessMiddleware, access=access), Middleware(_AddressMiddleware)],
         exception_handlers={UserError: _user_error, HTTPException: _http_error},
     )
+
+
+class _AddressMiddleware:
+    """Refuses addresses with a NUL in them, which no file is called and no text has."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._app
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            answer = _refuse(Request(scope), f"The address: {NO_TEXT}.", HTTPStatus.BAD_REQUEST)
+        await answer(scope, receive, send)
 
 
 def _user_error(request: Request, error: Exception) -> Response:

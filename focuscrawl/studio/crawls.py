@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl import CrawlFolder
 from focuscrawl.report.crawl_control import ControlledCrawl
 from focuscrawl.report.current_state import CurrentState
 
@@ -37,4 +36,4 @@ class NamedCrawl:
     def current(self, store: CrawlStore) -> CurrentState:
         """Read how it is doing from its store, which is open."""
         now = datetime.now(UTC)
-        return CurrentState.of(store, running=CrawlFolder(self.place).in_use, now=now)
+        return CurrentState.of(store, now=now)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 _LONGEST = 4 << 20  # bytes
+NO_TEXT = "it holds a NUL or half a character, which no text has: leave that out"
 
 
 def with_values(
@@ -32,11 +33,15 @@ def with_values(
     Raises
     ------
     UserError
-        What was posted is neither.
+        What was posted is neither, or holds what no text has.
     """
 
     async def answer(request: Request) -> Response:
-        return await run_in_threadpool(endpoint, request, await _values(request))
+        values = await _values(request)
+        for name, value in values.items():
+            if not (_is_text(name) and _is_text(value)):
+                raise UserError(f"{name!r:.80}: {NO_TEXT}")
+        return await run_in_threadpool(endpoint, request, values)
 
     return answer
 
@@ -64,6 +69,17 @@ def texts_of(values: Mapping[str, Any], name: str) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise UserError(f"{name} has to be a list of texts")
     return [each.strip() for each in found if each.strip()]
+
+
+def _is_text(value: Any) -> bool:
+    """Tell whether all texts in a value of JSON can be written and told to commands."""
+    if isinstance(value, dict):
+        return all(_is_text(name) and _is_text(each) for name, each in value.items())
+    if isinstance(value, list):
+        return all(map(_is_text, value))
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= each <= "\udfff" for each in value)
+    return True
 
 
 async def _values(request: Request) -> dict[str, Any]:

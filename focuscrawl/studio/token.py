@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import platformdirs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.plain_files import open_plain
 
 if TYPE_CHECKING:
@@ -29,21 +31,26 @@ def token_of(root: Path) -> str:
     """
     name = sha256(os.fsencode(root)).hexdigest()[:32]
     path = platformdirs.user_state_path("focuscrawl") / "studio" / name
+    before = os.umask(0o077)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with changing(path):  # another studio of the folder may begin, too
+            token = _kept(path)
+            if token is None:
+                token = secrets.token_urlsafe(_BYTES)
+                write_whole(path, token + "\n")
+        return token
+    except (OSError, UserError):
+        return _kept(path) or secrets.token_urlsafe(_BYTES)
+    finally:
+        os.umask(before)
+
+
+def _kept(path: Path) -> str | None:
+    with suppress(OSError, ValueError, UserError):
         with open(path, encoding="ascii", opener=open_plain) as file:
             kept = file.read(2 * _BYTES).strip()
             private = os.fstat(file.fileno()).st_mode & 0o077 == 0
         if private and _FORM.fullmatch(kept):
             return kept
-    except (OSError, ValueError, UserError):
-        pass
-    token = secrets.token_urlsafe(_BYTES)
-    before = os.umask(0o077)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, token + "\n")
-    except OSError:
-        pass
-    finally:
-        os.umask(before)
-    return token
+    return None

@@ -7,7 +7,12 @@ classes of a taxonomy fit pages best. Not here: which pages to ask a person abou
 
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks
 from focuscrawl.topics.class_fit import Fit, fit_classes
-from focuscrawl.topics.definition import TopicDefinition, read_definition, write_definition
+from focuscrawl.topics.definition import (
+    TopicDefinition,
+    edit_definition,
+    read_definition,
+    write_definition,
+)
 from focuscrawl.topics.training import (
     check_examples,
     check_marked,
@@ -21,6 +26,7 @@ __all__ = [
     "TopicDefinition",
     "check_examples",
     "check_marked",
+    "edit_definition",
     "fit_classes",
     "pages_learned_from",
     "read_bookmarks",

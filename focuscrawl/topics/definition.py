@@ -12,17 +12,19 @@ from tomlkit.exceptions import TOMLKitError
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.toml_text import read_toml, text_of
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.taxonomy import ROOT, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _TEXTS = ("critic", "web", "name", "description")
 _LISTS = ("topics", "words", "seeds", "good", "bad")
 _URLS = ("seeds", "good", "bad")
 _CLASSES = "classes"
+_TRIES = 5  # to change what an editor saves meanwhile: it takes no lock
 _HEADING = "A topic: edit it, then `focuscrawl topic apply` it to a crawl."
 
 
@@ -102,7 +104,9 @@ def read_definition(path: str | Path) -> TopicDefinition:
 
 
 def write_definition(definition: TopicDefinition, path: str | Path) -> None:
-    """Write a definition, whole or not at all; comments in a file that is there stay.
+    """Write a new definition, whole or not at all; `edit_definition` changes one that is there.
+
+    Comments in a file that is there stay.
 
     Raises
     ------
@@ -124,6 +128,53 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except (TOMLKitError, ValueError) as error:
         raise UserError(f"{path} is no TOML file: {error}") from None
+
+
+def edit_definition(
+    path: Path,
+    change: Callable[[TopicDefinition], TopicDefinition],
+    begin: Callable[[], TopicDefinition] | None = None,
+) -> TopicDefinition:
+    """Read a definition, change it and write it; no other program does so meanwhile.
+
+    Where an editor has saved the file since it was read, the change is made to what is there then.
+
+    Parameters
+    ----------
+    path : of the file
+    change : what is done to the definition; called again where it has to be done again
+    begin : makes the definition where there is no file yet; None: there has to be one
+
+    Returns
+    -------
+    The definition as written
+
+    Raises
+    ------
+    UserError
+        It cannot be read or written, or changes all the time.
+    """
+    try:
+        with changing(path):
+            for _ in range(_TRIES):
+                before = _content(path)
+                if before is None and begin is not None:
+                    made = change(begin())
+                else:
+                    made = change(read_definition(path))
+                if _content(path) == before:
+                    write_definition(made, path)
+                    return made
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    raise UserError(f"{path} changes all the time: close what writes it, and do this again")
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _fill(document: tomlkit.TOMLDocument, definition: TopicDefinition) -> None:

@@ -131,3 +131,9 @@ def test_nothing_fetched_is_no_critic(
         assert "see fetched/crawl.log" in done.stderr
     assert len(local_web.requests()) == before  # addresses that are not public are not asked
     assert not (here / "models").exists()
+
+
+def test_what_is_refused_leaves_nothing(here: Path) -> None:
+    asked = ["topic", "fetch", "http://a.example/", "--crawl-dir", "ex", "--web", "demo"]
+    assert run(*asked, "-s", "FOCUSCRAWL_PATIENCE=x").exit_code == 2
+    assert not (here / "ex").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from contextlib import closing
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,12 @@ from focuscrawl.cli.main import main
 from focuscrawl.crawl.parts.topic_change import REQUEST, ask_to_follow
 from focuscrawl.feedback import KINDS, suggest
 from focuscrawl.report.stores import open_store
-from focuscrawl.topics import read_definition
+from focuscrawl.topics import (
+    TopicDefinition,
+    edit_definition,
+    read_definition,
+    write_definition,
+)
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .running import TOPIC, Kept, Run, crawl
@@ -85,6 +91,30 @@ def test_a_definition_is_made_added_to_and_applied(folder: Path, tmp_path: Path)
     ask_to_follow(folder, "critic-1", TOPIC, None)
     assert topic("apply", folder, path).exit_code == 0
     assert not (folder / REQUEST).exists()
+
+
+@pytest.mark.parametrize("name", ["mine.toml", "crawl/topic.toml"])
+def test_what_is_judged_while_a_critic_is_trained_stays(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    path, crawls_own = tmp_path / name, folder / "topic.toml"
+    known = TopicDefinition("models/demo", "demo", (TOPIC,))
+    write_definition(known, path)
+    over, said = Event(), list[str]()
+
+    def judge() -> None:
+        while not over.wait(0.02):
+            said.append(f"https://a.example/{len(said)}")
+            edit_definition(crawls_own, lambda now: now.judging([], said[-1:]), lambda: known)
+
+    judging = Thread(target=judge)
+    judging.start()
+    done = topic("apply", folder, path)
+    over.set()
+    judging.join()
+    assert done.exit_code == 0, done.output
+    assert len(said) > 5
+    assert read_definition(crawls_own).bad == tuple(said)
 
 
 def test_what_an_alarm_proposes_is_marked_in_one_step(folder: Path) -> None:

@@ -56,6 +56,24 @@ def test_a_budget_and_a_pause_do_not_undo_each_other(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+def test_what_two_programs_ask_at_once_is_all_kept(tmp_path: Path) -> None:
+    ours, theirs = FileControl(tmp_path), FileControl(tmp_path)
+
+    def budgets() -> None:
+        for budget in range(60):
+            ours.extend(budget)
+            ours.extended(budget)
+
+    with ThreadPoolExecutor(1) as other:
+        done = other.submit(budgets)
+        while not done.done():
+            for wanted in (Command.PAUSE, Command.RUN):
+                theirs.ask(wanted)
+                assert theirs.wanted is wanted
+        done.result()
+    assert not [*tmp_path.iterdir()]
+
+
 @given(
     st.binary(max_size=60)
     | st.sampled_from([b'{"wanted": "fly"}', b"[]", b'"stop"', b'{"budget": true}'])
@@ -123,7 +141,16 @@ def test_a_second_recrawl_of_a_topic_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["recrawl", "/Boats", "--budget", "1", "--knowledge", "known.db"]
-    with FileLock(tmp_path / ".known.db.lock"):
+    with FileLock(tmp_path / ".known.db.recrawl.lock"):
         refused = CliRunner().invoke(main, command)
     assert refused.exit_code == 2
     assert "another recrawl with known.db is running" in refused.output
+
+
+def test_a_recrawl_that_is_refused_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["recrawl", "/Nowhere", "--budget", "1", "--web", "demo"]
+    assert CliRunner().invoke(main, command).exit_code == 2
+    assert not [*tmp_path.iterdir()]

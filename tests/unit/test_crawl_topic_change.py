@@ -13,7 +13,14 @@ import pytest
 
 from focuscrawl.completeness import FILE, read_estimates
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.parts.topic_change import REDEFINED, REQUEST, ask_to_follow, follow
+from focuscrawl.crawl.parts.topic_change import (
+    REDEFINED,
+    REQUEST,
+    ask_to_follow,
+    follow,
+    remove_word,
+    word_in,
+)
 from focuscrawl.crawl.replay import replay
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.loading import find_model
@@ -150,6 +157,16 @@ def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlPlan, tmp_path:
     ((seq, detail),) = rows(running, f"SELECT seq, detail FROM events WHERE kind = '{REDEFINED}'")
     assert seq == HALF
     assert detail.startswith("critic-1: ")
+
+
+def test_word_that_is_left_while_another_is_followed_stays(tmp_path: Path) -> None:
+    ask_to_follow(tmp_path, "critic-1", OTHER, None)
+    word = word_in(tmp_path)
+    ask_to_follow(tmp_path, "critic-2", OTHER, None)
+    remove_word(tmp_path, word)
+    assert word_in(tmp_path) == ("critic-2", OTHER, None)
+    remove_word(tmp_path, word_in(tmp_path))
+    assert not [*tmp_path.iterdir()]
 
 
 def one(tmp_path: Path) -> tuple[Path, Crawl]:

@@ -94,7 +94,7 @@ def test_a_stop_event_before_the_last_page_is_of_an_earlier_run(building: Buildi
     building.event("stop", "interrupted")
     building.event("start", "topic=/Home/Bees")
     building.fetch("http://a.example/2")
-    assert "running, or was killed" in Summary.of(building.written()).stopped
+    assert Summary.of(building.written()).stopped.startswith("killed")
 
 
 def test_time_between_runs_does_not_count(building: Building) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import sqlalchemy as sa
 
+from focuscrawl.crawl.folder import CrawlFolder, Doing
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.status import Status
+from focuscrawl.report.stop_reasons import run_state
+from focuscrawl.report.summary import Summary
 from focuscrawl.store import (
     CrawlStore,
     ModelRow,
@@ -24,7 +28,6 @@ from focuscrawl.store.schema import FETCHED, QUEUED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -35,6 +38,14 @@ def store(tmp_path: Path) -> Iterator[CrawlStore]:
     made = CrawlStore.create(tmp_path / "crawl.db", about)
     yield made
     made.close()
+
+
+@pytest.fixture
+def folder(store: CrawlStore) -> Iterator[CrawlFolder]:
+    """Return the folder of the crawl."""
+    made = CrawlFolder(Path(store.where).parent)
+    yield made
+    made.release()
 
 
 def write(store: CrawlStore, *records: VisitRecord) -> None:
@@ -63,11 +74,12 @@ def fetched(ages: list[float], waiting: int = 0) -> list[VisitRecord]:
     return [start, *(VisitRecord(page=each) for each in pages)]
 
 
-def test_a_crawl_under_way(store: CrawlStore) -> None:
+def test_a_crawl_under_way(store: CrawlStore, folder: CrawlFolder) -> None:
+    folder.acquire(Doing.CRAWLING)
     write(store, *fetched([120.0, 59.0, 30.0, 3.0], waiting=5))
     model = ModelRow(version=2, trained_at_seq=3, instances=9, metrics="{}", state=b"")
     write(store, VisitRecord(model=model))
-    status = Status.of(store, running=True, now=NOW)
+    status = Status.of(store, now=NOW)
     assert (status.state, status.fetched, status.harvest_rate) == ("crawling", 4, 0.5)
     assert (status.waiting, status.hosts) == (5, 2)
     assert (status.model, status.behind) == (2, 1)
@@ -84,42 +96,70 @@ def test_a_crawl_under_way(store: CrawlStore) -> None:
 
 def test_a_crawl_that_has_just_begun_is_measured_from_its_first_fetch(store: CrawlStore) -> None:
     write(store, *fetched([4.0, 3.0, 2.0, 1.0]))
-    assert Status.of(store, running=True, now=NOW).recent.pages_per_second == 1.0
+    assert Status.of(store, now=NOW).recent.pages_per_second == 1.0
 
 
 def test_a_break_is_no_slow_fetch(store: CrawlStore) -> None:
     write(store, *fetched([7200.0, 4.0, 2.0]))
-    assert Status.of(store, running=True, now=NOW).recent.pages_per_second == 0.5
+    assert Status.of(store, now=NOW).recent.pages_per_second == 0.5
 
 
 @pytest.mark.parametrize(
-    ("events", "running", "state", "ended"),
+    ("events", "doing", "state"),
     [
-        ([], True, "crawling", False),
-        ([], False, "killed; the same command goes on from here", True),
-        (["paused"], True, "paused", False),
-        (["paused", "resumed"], True, "crawling", False),
-        (["paused", "start"], True, "crawling", False),
+        ([], Doing.CRAWLING, "crawling"),
+        (["paused"], Doing.CRAWLING, "paused"),
+        (["paused", "resumed"], Doing.CRAWLING, "crawling"),
+        (["paused", "start"], Doing.CRAWLING, "crawling"),
+        (["stop"], Doing.STARTING, "starting"),
+        (["stop"], Doing.CRAWLING, "starting"),  # its start is about to be written
+        (["stop"], Doing.JUDGING, "being judged anew"),
+        ([], Doing.ENDING, "ending"),
+        (["stop"], Doing.ENDING, "ending"),
+        ([], None, "killed; the same command goes on from here"),
+        (["stop", "start", "paused"], None, "killed; the same command goes on from here"),
+        (["stop"], None, "the budget of 1 fetches is spent"),
     ],
 )
 def test_states(
-    store: CrawlStore, events: list[str], running: bool, state: str, ended: bool
+    store: CrawlStore, folder: CrawlFolder, events: list[str], doing: Doing | None, state: str
 ) -> None:
-    write(store, *fetched([1.0]), *(VisitRecord(events=[(1, kind, "")]) for kind in events))
-    status = Status.of(store, running=running, now=NOW)
-    assert (status.state, status.ended) == (state, ended)
+    write(store, *fetched([1.0]), *(VisitRecord(events=[(1, e, "budget")]) for e in events))
+    if doing is not None:
+        folder.acquire(doing)
+    status = Status.of(store, now=NOW)
+    assert (status.state, status.running) == (state, doing is not None)
+    assert (status.ended, status.paused) == (doing is None, state == "paused")
+    stopped = Summary.of(store).stopped
+    assert stopped == (state if doing is None else f"not yet: it is {state}")
+
+
+def test_a_crawl_that_ends_while_it_is_looked_at_was_not_killed(
+    store: CrawlStore, folder: CrawlFolder
+) -> None:
+    write(store, *fetched([1.0]))
+    folder.acquire(Doing.CRAWLING)
+
+    def end(*_: object) -> None:
+        write(store, VisitRecord(events=[(1, "stop", "budget")]))
+        folder.release()
+
+    # it has just read the last event
+    sa.event.listen(store.engine, "after_cursor_execute", end, once=True)
+    assert run_state(store) == (False, "the budget of 1 fetches is spent")
 
 
 def test_an_ended_crawl_says_why(store: CrawlStore) -> None:
     write(store, *fetched([400.0]), VisitRecord(events=[(1, "stop", "budget")]))
-    status = Status.of(store, running=False, now=NOW)
+    status = Status.of(store, now=NOW)
     assert status.state == "the budget of 1 fetches is spent"
     assert status.recent.pages_per_second == 0.0
     assert status.ended
 
 
-def test_before_the_first_fetch(store: CrawlStore) -> None:
-    status = Status.of(store, running=True, now=NOW)
+def test_before_the_first_fetch(store: CrawlStore, folder: CrawlFolder) -> None:
+    folder.acquire()
+    status = Status.of(store, now=NOW)
     assert (status.state, status.fetched) == ("starting", 0)
     assert status.text().endswith("harvest rate of the last 100 -, last fetch -")
 

@@ -195,7 +195,6 @@ def test_happenings_are_told_once(tmp_path: Path) -> None:
     write(2, 7, OVERTAKEN, "late.example")
     assert not happenings.read(store)
     assert happenings.budget == 50
-    assert happenings.turn is not None
     assert happenings.overtakes(7) == "late.example"
     write(3, 8, OVERTAKEN, "other.example")
     write(4, 9, BUDGET, "70")

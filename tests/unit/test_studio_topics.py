@@ -13,7 +13,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.report.templates import load_template
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.schema import QUEUED
-from focuscrawl.studio.editing import edit_definition
 from focuscrawl.studio.folder import StudioFolder
 from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.posted import text_of
@@ -21,7 +20,12 @@ from focuscrawl.studio.topics.api import judged
 from focuscrawl.studio.topics.beginning import begin_topic
 from focuscrawl.studio.topics.classes import rows, tree_of
 from focuscrawl.studio.topics.room import TopicRoom
-from focuscrawl.topics import TopicDefinition, read_definition, write_definition
+from focuscrawl.topics import (
+    TopicDefinition,
+    edit_definition,
+    read_definition,
+    write_definition,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -65,6 +67,39 @@ def test_comments_and_what_did_not_change_stay(tmp_path: Path) -> None:
     assert "# mine" in text
     assert "# the ones at sea" in text
     assert read_definition(path).good == ("http://a.example/1", "http://a.example/2")
+
+
+def test_two_programs_that_judge_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "topic.toml"
+    write_definition(TopicDefinition(words=("knots",)), path)
+    program = (
+        "import sys; from pathlib import Path; from focuscrawl.topics import edit_definition\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "for i in range(20):\n"
+        "    urls = [f'http://{sys.argv[2]}.example/{i}/{j}' for j in range(25)]\n"
+        "    edit_definition(Path(sys.argv[1]), lambda known: known.judging(urls))\n"
+    )
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, path, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in "ab"
+    ]
+    for each in both:
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    for each in both:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    for each in both:
+        each.communicate()
+    assert [each.returncode for each in both] == [0, 0]
+    assert len(read_definition(path).good) == 1000
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
 def test_the_latest_judgement_of_a_page_counts() -> None:

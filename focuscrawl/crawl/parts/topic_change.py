@@ -18,6 +18,7 @@ from focuscrawl.crawl.restore import reload
 from focuscrawl.critic.loading import load_trained, refuse_program
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.locks import changing
 from focuscrawl.foundation.model_folder import UNSOUND, reason
 from focuscrawl.foundation.plain_files import open_plain, refuse_link
 from focuscrawl.page.language import Languages
@@ -164,7 +165,35 @@ def follow(
 def ask_to_follow(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
     """Leave word for the crawl that runs in `folder`, or will: it takes the rest upon itself."""
     wanted = {"critic": critic_name, "topic": topic, "web": web}
-    write_whole(folder / REQUEST, json.dumps(wanted))
+    with changing(folder / REQUEST):
+        write_whole(folder / REQUEST, json.dumps(wanted))
+
+
+def word_in(folder: Path) -> tuple[str, str, str | None] | None:
+    """Return what `ask_to_follow` has left in a folder; None: nothing that makes sense."""
+    try:
+        return _wanted(folder / REQUEST)
+    except (UserError, OSError):
+        return None
+
+
+def remove_word(
+    folder: Path, word: tuple[str, str, str | None] | None, *, refused: bool = False
+) -> None:
+    """Remove a word that was answered, see `word_in`, but none that was left since.
+
+    Parameters
+    ----------
+    refused : keep it as `REFUSED`
+    """
+    request = folder / REQUEST
+    with changing(request):
+        if word_in(folder) != word:
+            return
+        if refused:
+            request.replace(folder / REFUSED)
+        else:
+            request.unlink(missing_ok=True)
 
 
 def _wanted(request: Path) -> tuple[str, str, str | None]:
@@ -233,6 +262,7 @@ class TopicChange(Part):
     def _follow(self) -> None:
         crawl, folder = self._crawl, self._crawl.folder.path
         crawl.flush()
+        word = word_in(folder)
         try:
             name, topic, named = _wanted(self._request)
             webs = [crawl.web] if crawl.web is not None else None
@@ -240,10 +270,10 @@ class TopicChange(Part):
             critic, strategy, found = follow(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:
             logger.error("the new definition cannot be followed: %s", error)
-            self._request.replace(self._request.with_name(REFUSED))
+            remove_word(folder, word, refused=True)
             return
         crawl.critic, crawl.strategy = critic, strategy
         crawl.plan = replace(crawl.plan, critic=name, topic=topic)
         reload(crawl)
         logger.info("following a new definition: %s", found.describe())
-        self._request.unlink()
+        remove_word(folder, word)

@@ -65,12 +65,14 @@ def routes(desk: Desk) -> list[Route]:
         what = text_of(values, "export")
         if what not in EXPORTS:
             raise UserError(f"no export {what!r:.40}: take one of {', '.join(EXPORTS)}")
-        if any(job.state is JobState.RUNNING for job in desk.jobs.all(kind=what, subject=name)):
-            raise UserError("it is being made at this moment: wait for its end")
         # never an option, whatever the folder is called
         arguments = EXPORTS[what].arguments(f"./{name}", CrawlFolder(path).identity(), values)
-        home_of(path)
-        job = desk.jobs.begin(what, name, arguments)
+        with desk.beginning():
+            jobs = desk.jobs.all(kind=what, subject=name)
+            if any(job.state is JobState.RUNNING for job in jobs):
+                raise UserError("it is being made at this moment: wait for its end")
+            home_of(path)
+            job = desk.jobs.begin(what, name, arguments)
         return JSONResponse(job.plain(), HTTPStatus.ACCEPTED, headers=JOBS_CHANGED)
 
     def file(request: Request) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,14 +138,22 @@ def begin(desk: Desk, crawl: NewCrawl) -> Job:
         It cannot be, for the reason that the command gives.
     """
     path = desk.folder.root / crawl.name
-    with desk.beginning:
-        earlier = desk.jobs.all(kind=CRAWL, subject=crawl.name)
-        running = any(job.state is JobState.RUNNING for job in earlier)
-        if running or CrawlFolder(path).exists:
-            raise UserError(f"{crawl.name} has just been begun: take another name")
-        _keep_seeds(desk, crawl)
-        job = desk.jobs.begin(CRAWL, crawl.name, crawl.arguments)
-    return _begun(desk, NamedCrawl(crawl.name, path), job)
+    try:
+        with desk.beginning():
+            if _is_begun(desk, crawl.name):
+                raise UserError(f"{crawl.name} has just been begun: take another name")
+            _keep_seeds(desk, crawl)
+            job = desk.jobs.begin(CRAWL, crawl.name, crawl.arguments)
+        return _begun(desk, NamedCrawl(crawl.name, path), job)
+    except UserError:
+        _discard_seeds(desk, crawl)
+        raise
+
+
+def _is_begun(desk: Desk, name: str) -> bool:
+    jobs = desk.jobs.all(kind=CRAWL, subject=name)
+    running = any(job.state is JobState.RUNNING for job in jobs)
+    return running or CrawlFolder(desk.folder.root / name).exists
 
 
 def _keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
@@ -159,6 +168,16 @@ def _keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
 
+def _discard_seeds(desk: Desk, crawl: NewCrawl) -> None:
+    """Remove what `_keep_seeds` wrote for a crawl that was refused."""
+    path = desk.folder.root / crawl.name
+    with desk.beginning():
+        if crawl.seeds and not _is_begun(desk, crawl.name):
+            (path / _SEEDS).unlink(missing_ok=True)
+            with suppress(OSError):  # what else is in the folder is somebody's
+                path.rmdir()
+
+
 def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
     """Go on with a crawl that was begun here and has ended, with another budget if one is given.
 
@@ -167,21 +186,54 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
     UserError
         It was begun elsewhere, it runs, or it cannot go on.
     """
-    crawl = desk.crawl(name)
-    if crawl.control.in_use:
-        raise UserError(f"{name} is being crawled: it goes on")
-    earlier = desk.jobs.all(kind=CRAWL, subject=name)
-    if not earlier:
-        given = "" if budget is None else f", with -a budget={budget}"
-        raise UserError(
-            f"{name} was begun on the command line: give the command that began it again{given}"
-        )
-    arguments = earlier[0].arguments
-    check_arguments(desk.folder, crawl, arguments)
-    if budget is not None:
-        said = f"budget={budget}"
-        arguments = [said if each.startswith("budget=") else each for each in arguments]
-    return _begun(desk, crawl, desk.jobs.begin(CRAWL, crawl.name, arguments))
+    crawl, until = desk.crawl(name), time.monotonic() + _LONG
+
+    def running() -> bool:
+        jobs = desk.jobs.all(kind=CRAWL, subject=name)
+        return bool(jobs) and jobs[0].state is JobState.RUNNING
+
+    while running() and not crawl.control.in_use and time.monotonic() < until:
+        time.sleep(_BETWEEN)  # the process is about to begin or to be gone
+    with desk.beginning():
+        earlier = desk.jobs.all(kind=CRAWL, subject=name)
+        if running() or crawl.control.in_use:
+            raise UserError(f"{name} is being crawled: it goes on")
+        if not earlier:
+            given = "" if budget is None else f", with -a budget={budget}"
+            raise UserError(
+                f"{name} was begun on the command line: give the command that began it "
+                f"again{given}"
+            )
+        arguments = earlier[0].arguments
+        check_arguments(desk.folder, crawl, arguments)
+        if budget is not None:
+            said = f"budget={budget}"
+            arguments = [said if each.startswith("budget=") else each for each in arguments]
+        job = desk.jobs.begin(CRAWL, crawl.name, arguments)
+    return _begun(desk, crawl, job)
+
+
+def give_budget(desk: Desk, crawl: NamedCrawl, budget: int) -> None:
+    """Give a crawl another budget, and wait until it has it: as it runs, or by going on.
+
+    Raises
+    ------
+    UserError
+        It can have none.
+    """
+    control, asked, until = crawl.control, False, time.monotonic() + _LONG
+    while control.in_use:
+        if time.monotonic() >= until:
+            if asked:
+                return  # it has it when it looks
+            raise UserError(f"{crawl.name} is starting: give it a budget when it crawls")
+        if not asked and not control.starting:
+            control.extend(budget)
+            asked = True
+        elif asked and not control.extending:
+            return
+        time.sleep(_BETWEEN)
+    go_on(desk, crawl.name, budget)  # it was at rest, or has ended before it looked
 
 
 def _begun(desk: Desk, crawl: NamedCrawl, job: Job) -> Job:

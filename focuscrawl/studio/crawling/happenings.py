@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
 from focuscrawl.crawl.parts.topic_change import REDEFINED
 from focuscrawl.crawl.plan import CrawlPlan
-from focuscrawl.report.status import TURNS
 from focuscrawl.store import schema
 from focuscrawl.store.history import StoredEvent
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 BUDGET = "budget"  #: kind of the events that tell of another one
 
-_KINDS = (*TURNS, BUDGET, OVERTAKEN, REDEFINED)
+_KINDS = ("start", BUDGET, OVERTAKEN, REDEFINED)
 _SAID = re.compile(r"(?:^|, )budget=(\d+)")
 
 
@@ -29,12 +28,10 @@ class Happenings:
     Attributes
     ----------
     budget : of the last run, as it was given or as it was changed; 0: no limit
-    turn : the last event after which the crawl was in another state; None: there was none
     """
 
     def __init__(self) -> None:
         self.budget = CrawlPlan.budget
-        self.turn: StoredEvent | None = None
         self._last = 0
         self._overtakes: dict[int, str] = {}
 
@@ -54,10 +51,8 @@ class Happenings:
             elif event.kind == BUDGET:
                 self.budget = int(event.detail)
             else:
-                self.turn = event
-                if event.kind == "start":
-                    given = _SAID.search(event.detail)
-                    self.budget = int(given[1]) if given else CrawlPlan.budget
+                given = _SAID.search(event.detail)
+                self.budget = int(given[1]) if given else CrawlPlan.budget
         return redefined
 
     def overtakes(self, seq: int) -> str | None:

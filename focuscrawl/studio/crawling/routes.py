@@ -19,6 +19,7 @@ from focuscrawl.studio.crawling.beginning import (
     SETTINGS,
     begin,
     choice,
+    give_budget,
     go_on,
     read_budget,
     read_crawl,
@@ -76,10 +77,7 @@ def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
     def more(request: Request, values: Mapping[str, Any]) -> Response:
         crawl = desk.crawl(request.path_params["name"])
         budget = read_budget(text_of(values, "budget"))
-        if crawl.control.in_use:
-            crawl.control.extend(budget)
-        else:
-            go_on(desk, crawl.name, budget)
+        give_budget(desk, crawl, budget)
         return JSONResponse(listing.crawl(crawl), HTTPStatus.ACCEPTED)
 
     def again(request: Request, _: Mapping[str, Any]) -> Response:

@@ -14,7 +14,8 @@ from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.diagnosis import HarvestWatch, Outcome
 from focuscrawl.report.harvest_falls import is_page
 from focuscrawl.report.outcome import PAGE, is_error, outcome
-from focuscrawl.report.status import Recent, last_pages, of_whom, state_after
+from focuscrawl.report.status import Recent, last_pages, of_whom
+from focuscrawl.report.stop_reasons import run_state
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import schema
 from focuscrawl.studio.crawling.best_hosts import BestHosts
@@ -155,8 +156,7 @@ class Watch:
     # -- showing -------------------------------------------------------------------------------
 
     def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
-        running = self._crawl.control.in_use
-        state = state_after(self._happenings.turn, fetched, running=running)
+        running, state = run_state(store)
         recent = Recent.of(last_pages(store, fetched), datetime.now(UTC))
         alarm = None if self._falls is None else self._falls.alarm
         return {

@@ -37,9 +37,8 @@ _SOME = 5  # good pages: fewer may be of one host by chance
 
 @dataclass
 class _Turn:
-    """One time that a crawl is made to follow: its frontier before, and what was judged then."""
+    """One time that a crawl is made to follow: what was judged then, and its frontier after."""
 
-    before: list[WaitingUrl]
     judged: frozenset[str]
     refused: int  # when the crawl refused one before, see `_refused`
     after: list[WaitingUrl] | None = None
@@ -54,8 +53,14 @@ class Following:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._turns: dict[Path, _Turn] = {}
+        self._before: dict[Path, list[WaitingUrl]] = {}
         self._keeping_up: set[Path] = set()
         self._lock = Lock()
+
+    def remember(self, crawl: Path) -> None:
+        """Note what a crawl would fetch next, before the first judgement that comes in here."""
+        if crawl not in self._before:
+            self._before.setdefault(crawl, _top(crawl, _BEST))
 
     def keep_up(self, crawl: Path) -> None:
         """Have a crawl follow in a thread, and again until nothing was judged meanwhile."""
@@ -90,14 +95,14 @@ class Following:
     def begin(self, crawl: Path) -> Job | None:
         """Have a crawl follow its definition; None if it does so at the moment."""
         name = self._desk.folder.name_of(crawl)
-        with self._lock:
+        self.remember(crawl)
+        with self._lock, self._desk.beginning():
             if self._busy(crawl):
                 return None
-            before, refused = _top(crawl, _BEST), _refused(crawl)
-            judged = _judged(crawl)
+            refused, judged = _refused(crawl), _judged(crawl)
             arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION}"]
             job = self._desk.jobs.begin(FOLLOW, name, arguments)
-            self._turns[crawl] = _Turn(before, judged, refused)
+            self._turns[crawl] = _Turn(judged, refused)
             return job
 
     def state(self, crawl: Path) -> dict[str, Any]:
@@ -107,7 +112,8 @@ class Following:
         -------
         ``busy``: it is under way; ``failed``: why the last one did, or empty; ``left``: whether
         pages were judged since; ``moved``: rows of ``url``, ``rank`` and ``score``, and
-        ``rank_before`` and ``score_before`` (None: it did not wait, or not among the best 2,000);
+        ``rank_before`` and ``score_before``, of before the first judgement (None: it did not
+        wait, or not among the best 2,000);
         ``one_host``: the host that all good pages are of, where there are some, else empty
         """
         with self._lock:
@@ -117,7 +123,8 @@ class Following:
             if turn is not None and turn.after is None and not busy and not failed:
                 turn.after = _top(crawl, _TOP)
             left = turn is not None and not busy and turn.judged != _judged(crawl)
-        moved = [] if turn is None or turn.after is None else _moved(turn.before, turn.after)
+        after = None if turn is None else turn.after
+        moved = [] if after is None else _moved(self._before[crawl], after)
         found = {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
         return found | {"one_host": _one_host(crawl)}
 

@@ -12,12 +12,12 @@ from focuscrawl.errors import UserError
 from focuscrawl.feedback.crawl_definition import DEFINITION, definition_of
 from focuscrawl.report.stores import open_store
 from focuscrawl.studio import listing
-from focuscrawl.studio.editing import edit_definition
 from focuscrawl.studio.judging.following import Following
 from focuscrawl.studio.judging.questions import Questions
 from focuscrawl.studio.posted import with_values
 from focuscrawl.studio.rendering import PREFIX, render
 from focuscrawl.studio.topics.api import JUDGED, judged, judgement_of
+from focuscrawl.topics import edit_definition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +69,7 @@ def routes(desk: Desk) -> list[Route]:
             with closing(open_store(path)) as store:
                 return definition_of(store, path)
 
+        following.remember(path)
         edit_definition(path / DEFINITION, lambda known: judged(known, url, good=verdict), begun)
         questions.settle(path, url, passed=False)
         if _state(desk, path)["fetched"] <= SMALL:

@@ -12,7 +12,6 @@ from starlette.routing import Route
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.studio.api import JOBS_CHANGED
-from focuscrawl.studio.editing import edit_definition
 from focuscrawl.studio.posted import text_of, texts_of, with_values
 from focuscrawl.studio.rendering import PREFIX
 from focuscrawl.studio.topics.beginning import begin_topic, bookmarked, urls_among
@@ -26,7 +25,7 @@ from focuscrawl.studio.topics.training import (
     quality_of,
     training_state,
 )
-from focuscrawl.topics import read_definition
+from focuscrawl.topics import edit_definition, read_definition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

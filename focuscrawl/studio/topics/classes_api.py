@@ -9,13 +9,13 @@ from starlette.routing import Route
 
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
-from focuscrawl.studio.editing import edit_definition
 from focuscrawl.studio.posted import text_of, texts_of, with_values
 from focuscrawl.studio.rendering import PREFIX
 from focuscrawl.studio.topics import classes
 from focuscrawl.studio.topics.api import plain_topic, verdict_of
 from focuscrawl.studio.topics.beginning import urls_among
 from focuscrawl.studio.topics.room import TopicRoom
+from focuscrawl.topics import edit_definition
 from focuscrawl.topics.refining import refined
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
@@ -26,7 +25,6 @@ TRAIN, MEASURE, FETCH = "train", "measure", "fetch"
 #: judgements that a new critic is worth: training takes some seconds
 ENOUGH = 5
 _LONGEST = 4 << 20  # bytes
-_begins = Lock()
 
 
 def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
@@ -41,7 +39,7 @@ def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
         A crawl follows the definition: it trains its own.
     """
     _refuse_of_crawl(room)
-    with _begins:
+    with desk.beginning():
         running = under_way(desk, room, TRAIN)
         if running is not None:
             return running
@@ -62,7 +60,7 @@ def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
     UserError
         There is no critic.
     """
-    with _begins:
+    with desk.beginning():
         running = under_way(desk, room, MEASURE)
         if running is not None:
             return running
@@ -90,7 +88,7 @@ def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | 
         There is nothing to fetch that was not fetched before, or a crawl follows the definition.
     """
     _refuse_of_crawl(room)
-    with _begins:
+    with desk.beginning():
         if under_way(desk, room, FETCH) is not None:
             raise UserError("pages are being fetched: name more when these are here")
         known = room.fetched()
