@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.python_processes import start_python
 from focuscrawl.rounds.under_way import UnderWay
 
 if TYPE_CHECKING:
@@ -39,16 +39,20 @@ def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     log = under_way.folder / "scrapy.log"
     given = {"tables": tables.root, "bucket": bucket, "number": round_}
     settings = {"LOG_LEVEL": "WARNING", "FOCUSCRAWL_PROGRESS": 0} | context.settings
-    command = [sys.executable, "-m", "scrapy", "crawl", "round", "-s", f"SPIDER_MODULES={_SPIDER}"]
+    command = ["-m", "scrapy", "crawl", "round", "-s", f"SPIDER_MODULES={_SPIDER}"]
     command += [part for key, value in given.items() for part in ("-a", f"{key}={value}")]
     command += ["-a", f"crawl_dir={under_way.folder}"]
     command += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
     _wait_until_free(under_way.folder)
-    environment = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"} | os.environ
+    chosen = os.environ.get("SCRAPY_SETTINGS_MODULE", "focuscrawl.settings")
     with (
         log.open("ab") as said,
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment
+        start_python(
+            command,
+            variables={"SCRAPY_SETTINGS_MODULE": chosen},
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=said,
         ) as process,
     ):
         while _runs(process):

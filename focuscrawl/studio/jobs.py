@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -19,12 +18,15 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.locks import is_held
 from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.python_processes import start_python
 from focuscrawl.studio.job_files import LOCK, LOG, ORDER, OUTCOME, PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+#: of processes that work in the folder: Scrapy looks for no ``scrapy.cfg`` there, nor above it
+OWN_SETTINGS = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
 _FOLDER = (".studio", "jobs")
 _LONGEST = 1 << 20  # bytes of a file that is read
 _TAIL = 4096  # bytes of the log's end that are shown
@@ -97,11 +99,12 @@ class Jobs:
             write_whole(folder / ORDER, json.dumps(order))
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
-        command = [sys.executable, "-P", "-m", "focuscrawl.studio.job_process", str(folder)]
+        command = ["-m", "focuscrawl.studio.job_process", str(folder)]
         command += arguments  # nothing is run that only a file says
         # a session of its own: Ctrl-C at the studio's terminal is not for it
-        process = subprocess.Popen(
+        process = start_python(
             command,
+            variables=OWN_SETTINGS,
             cwd=self._root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
