@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import threading
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.locks import is_held
-from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.plain_files import open_plain, plain_below
 from focuscrawl.foundation.python_processes import start_python
 from focuscrawl.studio.job_files import LOCK, LOG, ORDER, OUTCOME, PROCESS
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 #: of processes that work in the folder: Scrapy looks for no ``scrapy.cfg`` there, nor above it
 OWN_SETTINGS = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
-_FOLDER = (".studio", "jobs")
+_FOLDER = ".studio/jobs"
 _LONGEST = 1 << 20  # bytes of a file that is read
 _TAIL = 4096  # bytes of the log's end that are shown
 _KEPT = 200  # ended jobs; older ones are forgotten
@@ -79,7 +80,11 @@ class Jobs:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._jobs = root.joinpath(*_FOLDER)
+
+    @property
+    def _jobs(self) -> Path:
+        """Their folder; `UserError` if that is a link, or behind one."""
+        return plain_below(self._root, _FOLDER)
 
     def begin(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
         """Begin ``focuscrawl`` with `arguments`, in the folder; parameters are those of `Job`.
@@ -87,8 +92,9 @@ class Jobs:
         Raises
         ------
         UserError
-            The folder cannot be written.
+            The folder cannot be written, or the command would follow a link in it.
         """
+        _refuse_links(self._root, arguments)
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
         folder = self._jobs / name
@@ -147,7 +153,7 @@ class Jobs:
         try:
             with os.scandir(self._jobs) as found:
                 return sorted(each.name for each in found if each.is_dir(follow_symlinks=False))
-        except OSError:
+        except (OSError, UserError):
             return []
 
     def _read(self, name: str) -> Job | None:
@@ -198,9 +204,15 @@ class Jobs:
 
     def _forget_oldest(self) -> None:
         for name in self._names()[:-_KEPT]:
-            folder = self._jobs / name
-            if is_held(folder / LOCK):
-                continue
-            for file in folder.iterdir():
-                file.unlink(missing_ok=True)
-            folder.rmdir()
+            folder = plain_below(self._jobs, name)
+            with suppress(UserError):  # the lock is a link: nobody knows whose folder it is
+                if not is_held(folder / LOCK):
+                    shutil.rmtree(folder, ignore_errors=True)  # which follows no link either
+
+
+def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
+    """Raise `UserError` if a command would follow a link in `root`: paths there begin ``./``."""
+    for each in arguments:
+        said = each if each.startswith("./") else each.partition("=")[2]
+        if said.startswith("./"):
+            plain_below(root, said)

@@ -110,10 +110,12 @@ class Client:
             self.ask(path, data)
         return str(refused.value)
 
-    def until(self, path: str, done: Callable[[Any], bool]) -> Any:
-        """Ask again and again."""
+    def until(
+        self, path: str, done: Callable[[Any], bool], data: dict[str, Any] | None = None
+    ) -> Any:
+        """Ask again and again; with `data`, which is posted."""
         end = time.monotonic() + _LONG
-        while not done(said := self.ask(path)):
+        while not done(said := self.ask(path, data)):
             assert time.monotonic() < end, said
             time.sleep(0.1)
         return said

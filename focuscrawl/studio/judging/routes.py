@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.crawl_definition import DEFINITION, definition_of
+from focuscrawl.foundation.plain_files import plain_below
 from focuscrawl.report.stores import open_store
 from focuscrawl.studio import listing
 from focuscrawl.studio.editing import edit_definition
@@ -69,7 +70,9 @@ def routes(desk: Desk) -> list[Route]:
             with closing(open_store(path)) as store:
                 return definition_of(store, path)
 
-        edit_definition(path / DEFINITION, lambda known: judged(known, url, good=verdict), begun)
+        edit_definition(
+            plain_below(path, DEFINITION), lambda known: judged(known, url, good=verdict), begun
+        )
         questions.settle(path, url, passed=False)
         if _state(desk, path)["fetched"] <= SMALL:
             following.keep_up(path)
