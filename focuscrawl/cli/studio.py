@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from focuscrawl.cli import options
+from focuscrawl.studio.access import PublicUrl
 from focuscrawl.studio.crawls import SharedCrawls
 from focuscrawl.studio.folder import StudioFolder
 from focuscrawl.studio.scrapyd import Scrapyd
@@ -31,6 +32,12 @@ from focuscrawl.studio.serving import Studio, has_browser
     help="Port to listen on; 0 for one that is free.",
 )
 @click.option(
+    "--public-url",
+    metavar="URL",
+    help="Address that browsers use where a proxy stands before the studio, as for TLS: "
+    "https://studio.example.org, or a path below one.",
+)
+@click.option(
     "--store",
     metavar="URL",
     help="PostgreSQL database whose crawls are shown, too, and where workers can be begun: "
@@ -49,6 +56,7 @@ def studio(
     host: str,
     port: int,
     *,
+    public_url: str | None,
     store: str | None,
     scrapyd: str | None,
     read_only: bool,
@@ -66,6 +74,7 @@ def studio(
         host,
         port,
         read_only=read_only,
+        public_url=None if public_url is None else PublicUrl.read(public_url),
         database=database,
         scrapyd=None if scrapyd is None else Scrapyd(scrapyd),
     )

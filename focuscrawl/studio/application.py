@@ -29,6 +29,22 @@ if TYPE_CHECKING:
 
 def make_application(desk: Desk, access: Access) -> Starlette:
     """Return the application that serves what is on `desk` to whom `access` lets in."""
+
+    def refuse(request: Request, why: str, status: HTTPStatus) -> Response:
+        if request.url.path.startswith(PREFIX):
+            return JSONResponse({"error": why}, status)
+        return message(desk, status.phrase, why, status)
+
+    def user_error(request: Request, error: Exception) -> Response:
+        return refuse(request, str(error), HTTPStatus.BAD_REQUEST)
+
+    def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            why = "There is nothing here: go to the overview."
+            return refuse(request, why, HTTPStatus.NOT_FOUND)
+        return refuse(request, error.detail, HTTPStatus(error.status_code))
+
     return Starlette(
         routes=[
             *topics.routes(desk),
@@ -41,22 +57,5 @@ def make_application(desk: Desk, access: Access) -> Starlette:
             *pages.routes(desk),
         ],
         middleware=[Middleware(AccessMiddleware, access=access)],
-        exception_handlers={UserError: _user_error, HTTPException: _http_error},
+        exception_handlers={UserError: user_error, HTTPException: http_error},
     )
-
-
-def _user_error(request: Request, error: Exception) -> Response:
-    return _refuse(request, str(error), HTTPStatus.BAD_REQUEST)
-
-
-def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == HTTPStatus.NOT_FOUND:
-        return _refuse(request, "There is nothing here: go to the overview.", HTTPStatus.NOT_FOUND)
-    return _refuse(request, error.detail, HTTPStatus(error.status_code))
-
-
-def _refuse(request: Request, why: str, status: HTTPStatus) -> Response:
-    if request.url.path.startswith(PREFIX):
-        return JSONResponse({"error": why}, status)
-    return message(status.phrase, why, status)

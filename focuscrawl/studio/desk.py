@@ -28,6 +28,7 @@ class Desk:
     read_only : nobody may change anything; who asks to is refused before a route is found
     database : where workers share crawls; None: none is named
     scrapyd : that can be told to crawl; None: none is named
+    base : what the paths of its pages begin with
     over : set when the studio ends, so that streams end, too
     beginning : held while a crawl is given its name, of two forms that are sent at once
     """
@@ -37,6 +38,7 @@ class Desk:
     read_only: bool
     database: SharedCrawls | None = None
     scrapyd: Scrapyd | None = None
+    base: str = ""
     over: Event = field(default_factory=Event)
     beginning: Lock = field(default_factory=Lock)
 

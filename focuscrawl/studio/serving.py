@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from threading import Event
     from types import FrameType
 
+    from focuscrawl.studio.access import PublicUrl
     from focuscrawl.studio.crawls import SharedCrawls
     from focuscrawl.studio.folder import StudioFolder
     from focuscrawl.studio.scrapyd import Scrapyd
@@ -37,6 +38,7 @@ class Studio:
     folder : what it serves
     host, port : address it listens on; port 0: one that is free
     read_only : nobody may change anything
+    public_url : where a proxy has it, see `PublicUrl`; None: browsers come by themselves
     database, scrapyd : see `Desk`
 
     Attributes
@@ -56,6 +58,7 @@ class Studio:
         port: int,
         *,
         read_only: bool = False,
+        public_url: PublicUrl | None = None,
         database: SharedCrawls | None = None,
         scrapyd: Scrapyd | None = None,
     ) -> None:
@@ -79,11 +82,18 @@ class Studio:
         port = self._socket.getsockname()[1]
         token = token_of(folder.root)
         names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
-        hosts = frozenset(_with_port(name, port) for name in names)
-        access = Access(token, hosts, f"focuscrawl-studio-{port}", read_only=read_only)
-        self._desk = Desk(folder, Jobs(folder.root), read_only, database, scrapyd)
+        access = Access(
+            token,
+            [_with_port(name, port) for name in names],
+            f"focuscrawl-studio-{port}",
+            read_only=read_only,
+            public=public_url,
+        )
+        jobs = Jobs(folder.root)
+        self._desk = Desk(folder, jobs, read_only, database, scrapyd, base=access.base)
         self._application = make_application(self._desk, access)
-        self.address = f"http://{_with_port(host, port)}/?token={token}"
+        origin = f"http://{_with_port(host, port)}" if public_url is None else public_url.origin
+        self.address = f"{origin}{access.base}/?token={token}"
 
     def serve(self) -> None:
         """Serve until Ctrl-C."""
@@ -92,6 +102,7 @@ class Studio:
             log_level="warning",
             access_log=False,  # addresses may hold the token
             server_header=False,
+            proxy_headers=False,  # nothing depends on who a proxy says that asks
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=2,

@@ -91,7 +91,7 @@ class Client:
 
     def page(self, path: str, data: dict[str, Any] | None = None) -> str:
         """Return what is at an address; with `data` it is posted."""
-        headers = {"Authorization": f"Bearer {self._token}", "Origin": self.base}
+        headers = {"Authorization": f"Bearer {self._token}"}
         headers["Content-Type"] = "application/json"
         body = None if data is None else json.dumps(data).encode()
         try:

@@ -57,7 +57,8 @@ def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
         begun = begin_where(desk, made, values)
         # htmx opens the page of the crawl, scripts read what was begun; Scrapyd takes its time
         page = "/" if "scrapyd" in begun else f"/crawls/{quote(begun['crawl'])}/live"
-        return JSONResponse(begun, HTTPStatus.ACCEPTED, headers={"HX-Redirect": page})
+        where = {"HX-Redirect": f"{desk.base}{page}"}
+        return JSONResponse(begun, HTTPStatus.ACCEPTED, headers=where)
 
     def outlook(_: Request, values: Mapping[str, Any]) -> Response:
         made = read_crawl(desk.folder, values)
