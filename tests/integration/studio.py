@@ -52,7 +52,7 @@ def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterato
     studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
     assert studio.stdout is not None
     with studio.stdout as said:
-        found = re.search(r"http://\S+", said.readline())
+        found = re.search(r"https?://\S+", said.readline())
         assert found is not None
         try:
             yield found[0]
@@ -63,8 +63,8 @@ def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterato
 
 
 @contextmanager
-def tab() -> Iterator[Page]:
-    """Give a tab of a real browser; skips where there is none."""
+def tab(*, insecure: bool = False) -> Iterator[Page]:
+    """Give a tab of a real browser, which takes any certificate if `insecure`; or skip."""
     playwright = pytest.importorskip("playwright.sync_api")
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if chromium is None:
@@ -73,7 +73,7 @@ def tab() -> Iterator[Page]:
         playwright.expect.set_options(timeout=_PATIENCE)
         launch = started.chromium.launch
         browser = launch(executable_path=chromium, args=_FLAGS, timeout=_PATIENCE)
-        context = browser.new_context()
+        context = browser.new_context(ignore_https_errors=insecure)
         context.set_default_timeout(_PATIENCE)
         yield context.new_page()
         browser.close()
