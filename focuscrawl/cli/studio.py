@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import webbrowser
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import click
 
 from focuscrawl.cli import options
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.python_processes import SETTINGS
 from focuscrawl.studio.access import PublicUrl
 from focuscrawl.studio.crawls import SharedCrawls
 from focuscrawl.studio.folder import StudioFolder
@@ -49,6 +52,7 @@ from focuscrawl.studio.serving import Studio, has_browser
     help="Scrapyd that crawls can be begun on; name and password: SCRAPYD_USERNAME, "
     "SCRAPYD_PASSWORD.",
 )
+@options.SETTINGS
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def studio(
@@ -59,13 +63,20 @@ def studio(
     public_url: str | None,
     store: str | None,
     scrapyd: str | None,
+    settings: tuple[str, ...],
     read_only: bool,
     no_browser: bool,
 ) -> None:
     """Serve FOLDER, else the current one, to a browser on this machine, until Ctrl-C.
 
     The address that is printed holds a token: who has it can do what you can.
+
+    Crawls that begin here have the settings given with -s, and none of a project:
+    -s USER_AGENT="cycling-survey (+https://example.org/about-our-crawler)"
     """
+    pairs = [each.partition("=") for each in settings]
+    if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
+        raise UserError(f"-s {wrong[0]!r:.100} is no setting: give NAME=VALUE")
     database = None if store is None else SharedCrawls(store)
     if database is not None:
         database.names()  # whether it can be had
@@ -78,6 +89,7 @@ def studio(
         database=database,
         scrapyd=None if scrapyd is None else Scrapyd(scrapyd),
     )
+    os.environ[SETTINGS] = json.dumps({name: value for name, _, value in pairs})
     os.chdir(folder)  # what definitions and crawls name is named from there
     click.echo(f"The studio is at {served.address}\nCtrl-C ends it; crawls go on without it.")
     if has_browser() and not no_browser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import click
@@ -10,6 +11,7 @@ from scrapy.utils.project import get_project_settings
 
 from focuscrawl.commands.crawl import Command
 from focuscrawl.engine.private import run_command
+from focuscrawl.foundation.python_processes import SETTINGS
 from focuscrawl.settings import COMMANDS_MODULE, SPIDER_MODULES
 
 _ENVIRONMENT = "SCRAPY_SETTINGS_MODULE"
@@ -47,4 +49,5 @@ def _own_settings() -> Settings:
     os.environ[_ENVIRONMENT] = _OURS
     settings = Settings()
     settings.setmodule(_OURS, priority="project")
+    settings.setdict(json.loads(os.environ.get(SETTINGS, "{}")), priority="project")
     return settings

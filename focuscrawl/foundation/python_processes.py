@@ -19,6 +19,8 @@ from focuscrawl.foundation.parent_end import end_with_parent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+#: variable of the environment: settings, as JSON, of all crawls that processes of ours begin
+SETTINGS = "FOCUSCRAWL_STUDIO_SETTINGS"
 _SAFE = "PYTHONSAFEPATH"
 _PATH = "PYTHONPATH"
 

@@ -185,6 +185,20 @@ def test_what_the_studio_begins_does_not(theirs: Path) -> None:
     assert imported(theirs.parent) == []
 
 
+def test_settings_come_from_who_starts_the_studio(tmp_path: Path, local_web: LocalWeb) -> None:
+    name_settings(tmp_path)
+    (tmp_path / "evil" / "settings.py").write_text("USER_AGENT = 'evil'\n")
+    options = ["-s", "USER_AGENT=survey", "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8"]
+    before = len(local_web.requests())
+    with serving(tmp_path, options=options) as address:
+        client = Client(address)
+        live = {"web": "", "seeds": f"{local_web.origins['a']}/", "name": "live", "budget": "3"}
+        client.ask("/crawls", NEW_CRAWL | live)
+        (job,) = client.until("/jobs", lambda jobs: jobs[0]["state"] != "running")
+    assert job["state"] == "done", job["said"]
+    assert {each["agent"] for each in local_web.requests()[before:]} == {"survey"}
+
+
 @pytest.mark.parametrize("variable", ["", ":/opt/more", "/opt/more:", ".", "src"])
 def test_an_empty_entry_of_the_search_path_is_no_current_folder(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
