@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.page_source import LIVE, webs_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.plain_files import plain_below
 from focuscrawl.store import CrawlStore
@@ -210,6 +211,12 @@ def test_a_definition_beside_a_crawl_is_no_link(
         Following(desk).state(crawl)
     with pytest.raises(UserError, match="no topic"):
         folder.topic("crawl/topic.toml")
+
+
+def test_a_recording_beside_a_crawl_is_no_link(folder: StudioFolder, outside: Path) -> None:
+    (folder.root / "pages.warc.gz").symlink_to(outside / "precious")
+    with pytest.raises(UserError, match=r"pages\.warc\.gz is a link"):
+        webs_of({"web": LIVE}, folder.root)
 
 
 def test_a_path_below_a_folder_stays_there(tmp_path: Path) -> None:
