@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 #: variable of the environment: settings, as JSON, of all crawls that processes of ours begin
-SETTINGS = "FOCUSCRAWL_STUDIO_SETTINGS"
+SETTINGS = "STUDIO_CRAWL_SETTINGS"
 _SAFE = "PYTHONSAFEPATH"
 _PATH = "PYTHONPATH"
 
