@@ -62,12 +62,8 @@ def untouched(outside: Path) -> bool:
 def room_of(folder: StudioFolder, **said: Any) -> TopicRoom:
     (folder.root / "birds").mkdir(exist_ok=True)
     path = folder.root / "birds" / "topic.toml"
-    write_definition(
-        TopicDefinition(
-            **({"name": "/birds", "words": ("birds",)} if "topics" not in said else {}), **said
-        ),
-        path,
-    )
+    named: dict[str, Any] = {} if "topics" in said else {"name": "/birds", "words": ("birds",)}
+    write_definition(TopicDefinition(**named, **said), path)
     return TopicRoom(folder, path)
 
 
