@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,8 +15,7 @@ from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.parent_end import end_with_parent
-from focuscrawl.foundation.search_path import without_current_folder
+from focuscrawl.foundation.python_processes import process_pool
 from focuscrawl.paths.forager import EVIDENCE
 from focuscrawl.report.plain_text import one_line, table
 from focuscrawl.webs import open_web
@@ -162,11 +160,9 @@ def _doors(web: Web, starts: str) -> list[str]:
 
 def _run(experiment: Experiment, goals: Sequence[str], processes: int) -> list[Fold]:
     tasks = [(goal, site) for goal in goals for site in (*experiment.starts, *experiment.unseen)]
-    context = multiprocessing.get_context("spawn")
     with (
-        without_current_folder(),
         tqdm(total=len(tasks), desc="Foraging", unit=" sites", disable=None) as bar,
-        ProcessPoolExecutor(processes, context, initializer=end_with_parent) as pool,
+        process_pool(processes) as pool,
     ):
         running = {pool.submit(leave_out, experiment, *task): task for task in tasks}
         done = {}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,7 @@ import pandas as pd
 
 from focuscrawl import __version__
 from focuscrawl.critic import load_critic
-from focuscrawl.foundation.parent_end import end_with_parent
-from focuscrawl.foundation.search_path import without_current_folder
+from focuscrawl.foundation.python_processes import process_pool
 from focuscrawl.lab.damage import damage_is_told
 from focuscrawl.lab.planning import Reach, check_strategies, critic_of_labels, draw_seeds, slug
 from focuscrawl.lab.runs import read_record
@@ -120,10 +118,7 @@ def do_all(
         another process
     """
     waiting = [task for task in tasks if not task.done]
-    # a fork of a process with threads may hang, and those of numpy are there already
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, initializer=end_with_parent)
-    with without_current_folder(), pool:
+    with process_pool(processes) as pool:
         under_way = {pool.submit(_do, work, task): task for task in waiting}
         try:
             for ended in as_completed(under_way):

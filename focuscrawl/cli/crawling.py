@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from focuscrawl.foundation.python_processes import start_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,14 +28,13 @@ def crawl(
     settings : ``NAME=VALUE`` each
     may_fail : go on as well where no start page can be had
     """
-    # -P: with no look at the current folder for what is imported
-    command = [sys.executable, "-P", "-m", "focuscrawl", "crawl"]
+    command = ["-m", "focuscrawl", "crawl"]
     for name, value in arguments.items():
         if value is not None:
             command += ["-a", f"{name}={value}"]
     for setting in settings:
         command += ["-s", setting]
-    with subprocess.Popen(command) as process:
+    with start_python(command) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         while process.poll() is None:
             with suppress(KeyboardInterrupt):  # the terminal tells the crawl, too

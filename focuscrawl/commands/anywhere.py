@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING
 
 import click
+from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
 from focuscrawl.commands.crawl import Command
 from focuscrawl.engine.private import run_command
+from focuscrawl.foundation.python_processes import SETTINGS
 from focuscrawl.settings import COMMANDS_MODULE, SPIDER_MODULES
 
-if TYPE_CHECKING:
-    from scrapy.settings import Settings
+_ENVIRONMENT = "SCRAPY_SETTINGS_MODULE"
+_OURS = "focuscrawl.settings"
 
 
 # every option is Scrapy's, --help included
@@ -26,10 +28,26 @@ def crawl(arguments: tuple[str, ...]) -> None:
 
 
 def project_settings() -> Settings:
-    """Return the settings of the Scrapy project we are in, or ours if it has no focused crawl."""
-    settings = get_project_settings()
-    if not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:
-        os.environ["SCRAPY_SETTINGS_MODULE"] = "focuscrawl.settings"
-        settings = get_project_settings()
+    """Return the settings of the Scrapy project we are in, or ours if it has no focused crawl.
+
+    Where the environment names ours, nobody looks for a project: Scrapy would read its
+    ``scrapy.cfg`` all the same, and import modules from its folder.
+    """
+    settings = None if os.environ.get(_ENVIRONMENT) == _OURS else get_project_settings()
+    if settings is None or not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:
+        settings = _own_settings()
     settings.set("COMMANDS_MODULE", COMMANDS_MODULE, priority="cmdline")
+    return settings
+
+
+def crawl_round(arguments: list[str]) -> None:
+    """Crawl a bucket's share of a round, for `focuscrawl.rounds.live`: by our settings."""
+    run_command(["scrapy", "crawl", "round", *arguments], _own_settings())
+
+
+def _own_settings() -> Settings:
+    os.environ[_ENVIRONMENT] = _OURS
+    settings = Settings()
+    settings.setmodule(_OURS, priority="project")
+    settings.setdict(json.loads(os.environ.get(SETTINGS, "{}")), priority="project")
     return settings

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.plain_files import refuse_link
 from focuscrawl.webs import open_web, read_page
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
                 f"{folder} holds no recording of its pages: crawl with -s FOCUSCRAWL_WARC=1, or "
                 "name a recording of them with --web"
             )
+        for path in recorded:
+            refuse_link(path)
         return [open_web(str(path)) for path in recorded]
     web = open_web(identity.get("web_name", ""))
     if web.fingerprint != identity["web"]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.foundation.search_path import without_current_folder
+from focuscrawl.foundation.python_processes import safe_starts
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.urls import resolve as resolve_links
 from focuscrawl.webs.pages import HtmlAnswer
@@ -66,7 +66,7 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
             delayed(_read)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
             for batch in _batches(missing)
         )
-        with without_current_folder():
+        with safe_starts():
             for found in parallel(tasks):
                 cache.put(found)
                 bags.update(found)

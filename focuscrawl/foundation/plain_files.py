@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
 
 from focuscrawl.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def open_plain(name: str, flags: int) -> int:
@@ -30,6 +27,31 @@ def open_plain(name: str, flags: int) -> int:
         os.close(handle)
         raise UserError(f"{name} is no plain file: remove it")
     return handle
+
+
+def plain_below(root: Path, name: str) -> Path:
+    """Return a path below a folder, which leads nowhere else; it need not exist.
+
+    Whatever is read, written or removed in a folder that somebody else may have made is named by
+    this. `root` itself is what the user named, and may be a link.
+
+    Parameters
+    ----------
+    name : from `root`, with ``/``
+
+    Raises
+    ------
+    UserError
+        The path or a folder on the way there is a link, or `name` leads out of `root`.
+    """
+    parts = PurePosixPath(name).parts
+    if "\0" in name or any(part in ("..", "/", "//") for part in parts):
+        raise UserError(f"{name!r:.200} leads out of {root}: name a path in it")
+    path = root
+    for part in parts:
+        path /= part
+        refuse_link(path)
+    return path
 
 
 def refuse_link(path: str | Path) -> None:

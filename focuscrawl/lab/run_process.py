@@ -19,7 +19,7 @@ from multiprocessing import forkserver
 from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.parent_end import end_with_parent
-from focuscrawl.foundation.search_path import without_current_folder
+from focuscrawl.foundation.python_processes import safe_starts
 from focuscrawl.lab.results import keep_fetches
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stop_reasons import stop_reason
@@ -53,7 +53,7 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 def prepare() -> None:
     """Start the process that the others are forked from."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
-    with _single_threaded(), without_current_folder():
+    with _single_threaded(), safe_starts():
         forkserver.ensure_running()
 
 

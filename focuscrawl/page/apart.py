@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, BinaryIO
 
+from focuscrawl.foundation.python_processes import search_path, start_python
 from focuscrawl.page.documents import UnreadableError, parse_document
 from focuscrawl.page.packed_view import pack_view, unpack_view
 from focuscrawl.page.parse import TooMuchWorkError, parse_page
@@ -112,9 +113,9 @@ class ParserApart:
         if self._closed.is_set():
             raise TooMuchWorkError
         if self._process is None:
-            program = _PROGRAM.format(path=sys.path)
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", program, str(self._longest)],
+            program = _PROGRAM.format(path=search_path())
+            self._process = start_python(
+                ["-c", program, str(self._longest)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -66,7 +66,9 @@ def evenly_spread(n: int, most: int) -> NDArray[np.int64]:
 @contextmanager
 def axes(width: float = 7.0, height: float = 4.2) -> Iterator[tuple[Figure, Axes]]:
     """Give a figure of one plot in the house style, in inches; no global state is kept."""
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]  # wants a Literal a key
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a `matplotlibrc` of the current folder may be a stranger's
+        mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]  # wants a Literal a key
         figure = Figure(figsize=(width, height), dpi=_DPI)
         yield figure, figure.add_subplot()
 

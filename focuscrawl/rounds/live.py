@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.python_processes import start_python
 from focuscrawl.rounds.under_way import UnderWay
 
 if TYPE_CHECKING:
@@ -18,12 +17,16 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.context import RoundsContext
 
 _SPIDER = "focuscrawl.round_spider"  # not among the spiders of the project: nobody else needs it
+# not `scrapy crawl`: that reads the `scrapy.cfg` of the current folder, and imports from there
+_PROGRAM = (
+    "import sys; from focuscrawl.commands.anywhere import crawl_round; crawl_round(sys.argv[1:])"
+)
 _LOOK = 0.5  # seconds between two looks at the process
 _PATIENCE = 30.0  # seconds in which whoever did this before has come to its end
 
 
 def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
-    """Have ``scrapy crawl round`` fetch what was chosen of a bucket.
+    """Have the spider ``round`` fetch what was chosen of a bucket.
 
     What it has fetched is kept until the round is over, see `UnderWay`: a process that is killed
     is gone on with. It ends with this one, however that ends, as it reads the other end of a
@@ -39,17 +42,14 @@ def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     log = under_way.folder / "scrapy.log"
     given = {"tables": tables.root, "bucket": bucket, "number": round_}
     settings = {"LOG_LEVEL": "WARNING", "FOCUSCRAWL_PROGRESS": 0} | context.settings
-    command = [sys.executable, "-m", "scrapy", "crawl", "round", "-s", f"SPIDER_MODULES={_SPIDER}"]
+    command = ["-c", _PROGRAM, "-s", f"SPIDER_MODULES={_SPIDER}"]
     command += [part for key, value in given.items() for part in ("-a", f"{key}={value}")]
     command += ["-a", f"crawl_dir={under_way.folder}"]
     command += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
     _wait_until_free(under_way.folder)
-    environment = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"} | os.environ
     with (
         log.open("ab") as said,
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment
-        ) as process,
+        start_python(command, stdin=subprocess.PIPE, stdout=said, stderr=said) as process,
     ):
         while _runs(process):
             under_way.copy_if_due()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.python_processes import safe_starts
 from focuscrawl.rounds.work import came_of, do
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _SETTINGS = {
     "spark.task.maxFailures": "16",
     # nobody does what somebody does already: a live host would be asked by both
     "spark.speculation": "false",
+    # an executor's Python imports nothing from the folder that it works in
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
     # nothing is near to anything: tables are files
     "spark.locality.wait": "0",
 }
@@ -77,7 +80,7 @@ class Spark:
         conf.setAll([*_SETTINGS.items(), *of_master.items()])
         handle, log = tempfile.mkstemp(prefix="focuscrawl-spark-", suffix=".log")
         self._log: Path | None = Path(log)
-        with _stderr_to(handle):
+        with _stderr_to(handle), safe_starts():
             try:
                 self._context = SparkContext(conf=conf)
             except Exception as error:

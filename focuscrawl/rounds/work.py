@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import resource
 import time
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.parent_end import end_with_parent
+from focuscrawl.foundation.python_processes import process_pool
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.fetching import fetch
 from focuscrawl.rounds.from_folder import take_over
@@ -70,10 +69,8 @@ class Processes:
     """
 
     def __init__(self, most: int) -> None:
-        self._pool = None
-        if most > 1:
-            context = get_context("spawn")
-            self._pool = ProcessPoolExecutor(most, context, initializer=end_with_parent)
+        self._open = ExitStack()
+        self._pool = self._open.enter_context(process_pool(most)) if most > 1 else None
 
     def do_all(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
@@ -100,8 +97,7 @@ class Processes:
 
     def close(self) -> None:
         """End the processes."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._open.close()
 
 
 def came_of(done: list[dict[str, Any]]) -> list[dict[str, Any]]:

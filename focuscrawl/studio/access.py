@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import re
 import secrets
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from focuscrawl.errors import UserError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _READING = ("GET", "HEAD")
 _TOKEN = "token"
 _BEARER = "Bearer "
+_PATH_LETTERS = 22  # 128 bits
+_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)
+_PREFIX = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*", re.ASCII)
 _POLICY = "Content-Security-Policy"
 
 #: of every answer: nothing runs, loads or is shown but what the studio itself serves
@@ -33,31 +45,120 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Access:
-    """What is asked of a request before anything else looks at it.
+class PublicUrl:
+    """Where a proxy has the studio: ``https://studio.example.org``, or a path below that.
 
     Attributes
     ----------
-    token : whoever knows it may use the studio
-    hosts : names and ports, as ``Host`` has them, that the studio answers to
-    cookie : name of the cookie that holds the token; other studios have other ports
-    read_only : nobody may change anything
+    origin : scheme, host and port, as browsers send it as ``Origin``
+    hosts : what ``Host`` may be where the proxy passes it on, with its port and without
+    prefix : of paths there, ``/studio``; or empty
     """
 
-    token: str
+    origin: str
     hosts: frozenset[str]
-    cookie: str
-    read_only: bool = False
+    prefix: str
 
-    def refusal(self, request: Request) -> tuple[HTTPStatus, str] | None:
-        """Return why a request is refused, with the way out; None: it is not."""
-        if request.headers.get("host", "").lower() not in self.hosts:
+    @classmethod
+    def read(cls, said: str) -> PublicUrl:
+        """Read one that a user gives; UserError: it is none."""
+        wrong = UserError(
+            f"--public-url {said!r:.200} is no address of a studio: give one like "
+            "https://studio.example.org, with a path if the proxy has it below one"
+        )
+        try:
+            found = urlsplit(said.strip())
+            name, port = found.hostname or "", found.port
+        except ValueError:
+            raise wrong from None
+        prefix = found.path.rstrip("/")
+        if (
+            found.scheme not in _PORTS
+            or not _HOST.fullmatch(name)
+            or any((found.username, found.password, found.query, found.fragment))
+            or not _PREFIX.fullmatch(prefix)
+        ):
+            raise wrong
+        host = f"[{name}]" if ":" in name else name
+        shown = host if port in (None, _PORTS[found.scheme]) else f"{host}:{port}"
+        hosts = frozenset({host, shown, f"{host}:{port or _PORTS[found.scheme]}"})
+        return cls(f"{found.scheme}://{shown}", hosts, prefix)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether browsers use TLS."""
+        return self.origin.startswith("https:")
+
+
+class Access:
+    """What is asked of a request before anything else looks at it.
+
+    A browser sends a cookie to every port of a host: another program of this machine is shown it.
+    So the cookie belongs to a path that only this studio's pages know, and is sent to nobody who
+    does not know that path; who knows one of the two is not let in. Scripts send the token.
+
+    Parameters
+    ----------
+    token : whoever knows it may use the studio
+    hosts : names and ports, as ``Host`` has them, that the studio answers to
+    cookie : name of the cookie; other studios have other ports
+    read_only : nobody may change anything
+    public : where a proxy has the studio, if one does
+
+    Attributes
+    ----------
+    base : what the paths of its pages begin with
+    """
+
+    def __init__(
+        self,
+        token: str,
+        hosts: Iterable[str],
+        cookie: str,
+        *,
+        read_only: bool = False,
+        public: PublicUrl | None = None,
+    ) -> None:
+        self._token = token
+        self._session = _derive(token, "session")  # the cookie is of no use as a token
+        self._cookie = cookie
+        self._hosts = {*hosts}
+        self._origins = {f"http://{host}" for host in self._hosts}
+        self._read_only = read_only
+        self._secure = public is not None and public.is_encrypted
+        self._own = f"/~{_derive(token, 'path')[:_PATH_LETTERS]}"
+        self.base = self._own
+        if public is not None:
+            self._hosts |= public.hosts
+            self._origins.add(public.origin)
+            self.base = public.prefix + self._own
+
+    def inner_path(self, path: str) -> str | None:
+        """Return what follows the base in a path; None: it does not begin with that."""
+        for base in (self.base, self._own):  # proxies may take their prefix away
+            begun = secrets.compare_digest(path[: len(base)].encode(), base.encode())
+            if begun and path[len(base) :][:1] in ("", "/"):
+                return path[len(base) :] or "/"
+        return None
+
+    def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
+        """Return why a request is refused, with the way out; None: it is not.
+
+        Parameters
+        ----------
+        by_path : whether it was made below the base
+        """
+        if not self._is_ours(request):
             return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio has printed."
         origin = request.headers.get("origin")
-        if origin is not None and origin.removeprefix("http://") not in self.hosts:
-            return HTTPStatus.FORBIDDEN, "Only pages of the studio itself may ask this."
-        by_header = self._is_token(self._bearer(request))
-        if not by_header and not self._is_token(request.cookies.get(self.cookie)):
+        if origin is not None and origin not in self._origins:
+            return HTTPStatus.FORBIDDEN, (
+                "Only pages of the studio itself may ask this; behind a proxy it needs "
+                "--public-url."
+            )
+        by_header = _is_same(self._bearer(request), self._token)
+        by_cookie = by_path and _is_same(request.cookies.get(self._cookie), self._session)
+        if not by_header and not by_cookie:
             return HTTPStatus.UNAUTHORIZED, (
                 "Open the address that `focuscrawl studio` has printed: it holds a token."
             )
@@ -65,16 +166,39 @@ class Access:
             return None
         return self._refusal_of_change(origin=origin, by_header=by_header)
 
-    def brings_token(self, request: Request) -> bool:
-        """Tell whether the address itself, one of ours, holds the token."""
-        ours = request.headers.get("host", "").lower() in self.hosts
+    def greeting(self, request: Request, path: str) -> Response | None:
+        """Answer an address that holds the token: with the cookie, and the address without it.
+
+        The token so stays out of the history and of what is shown.
+
+        Parameters
+        ----------
+        path : what is asked for, below the base
+        """
+        said = request.query_params.get(_TOKEN)
         reading = request.method in _READING
-        return ours and reading and self._is_token(request.query_params.get(_TOKEN))
+        if not (self._is_ours(request) and reading and _is_same(said, self._token)):
+            return None
+        query = request.url.remove_query_params(_TOKEN).query
+        where = self.base + quote(path)
+        answer = RedirectResponse(f"{where}?{query}" if query else where, HTTPStatus.SEE_OTHER)
+        answer.set_cookie(
+            self._cookie,
+            self._session,
+            path=self.base,
+            secure=self._secure,
+            httponly=True,
+            samesite="strict",
+        )
+        return answer
+
+    def _is_ours(self, request: Request) -> bool:
+        return request.headers.get("host", "").lower() in self._hosts
 
     def _refusal_of_change(
         self, *, origin: str | None, by_header: bool
     ) -> tuple[HTTPStatus, str] | None:
-        if self.read_only:
+        if self._read_only:
             return HTTPStatus.FORBIDDEN, (
                 "This studio is read-only: start one without --read-only to change something."
             )
@@ -86,15 +210,21 @@ class Access:
         said = request.headers.get("authorization", "")
         return said.removeprefix(_BEARER) if said.startswith(_BEARER) else None
 
-    def _is_token(self, said: str | None) -> bool:
-        return said is not None and secrets.compare_digest(said.encode(), self.token.encode())
+
+def _derive(token: str, purpose: str) -> str:
+    """Return a secret that tells nothing of the token, nor of those for other purposes."""
+    made = hmac.digest(token.encode(), purpose.encode(), "sha256")
+    return base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def _is_same(said: str | None, secret: str) -> bool:
+    return said is not None and secrets.compare_digest(said.encode(), secret.encode())
 
 
 class AccessMiddleware:
     """Refuses what `Access` refuses, and adds `HEADERS` to every answer.
 
-    An address that holds the token is answered with the cookie, and led to the same without the
-    token, which so stays out of the history and of what is shown.
+    What is behind it sees paths without the base.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -115,26 +245,11 @@ class AccessMiddleware:
                     headers[_POLICY] += f"; {own}"
             await send(message)
 
-        request = Request(scope)
-        answer = self._answer(request) or self._app
-        await answer(scope, receive, send_with_headers)
-
-    def _answer(self, request: Request) -> Response | None:
-        if self._access.brings_token(request):
-            answer = RedirectResponse(_without_token(request), HTTPStatus.SEE_OTHER)
-            answer.set_cookie(
-                self._access.cookie, self._access.token, httponly=True, samesite="strict"
-            )
-            return answer
-        refusal = self._access.refusal(request)
-        if refusal is None:
-            return None
-        status, why = refusal
-        return PlainTextResponse(why + "\n", status)
-
-
-def _without_token(request: Request) -> str:
-    """Return the address from its path on; two slashes at its beginning would be a host."""
-    left = request.url.remove_query_params(_TOKEN)
-    path = "/" + left.path.lstrip("/\\")
-    return f"{path}?{left.query}" if left.query else path
+        inner = self._access.inner_path(scope["path"])
+        request = Request(scope if inner is None else {**scope, "path": inner})
+        answer = self._access.greeting(request, request.scope["path"])
+        if answer is None:
+            refusal = self._access.refusal(request, by_path=inner is not None)
+            if refusal is not None:
+                answer = PlainTextResponse(refusal[1] + "\n", refusal[0])
+        await (answer or self._app)(request.scope, receive, send_with_headers)

@@ -22,6 +22,8 @@ from focuscrawl.studio.rendering import PREFIX, message
 from focuscrawl.studio.topics import routes as topics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -31,6 +33,22 @@ if TYPE_CHECKING:
 
 def make_application(desk: Desk, access: Access) -> Starlette:
     """Return the application that serves what is on `desk` to whom `access` lets in."""
+
+    def refuse(request: Request, why: str, status: HTTPStatus) -> Response:
+        if request.url.path.startswith(PREFIX):
+            return JSONResponse({"error": why}, status)
+        return message(desk, status.phrase, why, status)
+
+    def user_error(request: Request, error: Exception) -> Response:
+        return refuse(request, str(error), HTTPStatus.BAD_REQUEST)
+
+    def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            why = "There is nothing here: go to the overview."
+            return refuse(request, why, HTTPStatus.NOT_FOUND)
+        return refuse(request, error.detail, HTTPStatus(error.status_code))
+
     return Starlette(
         routes=[
             *topics.routes(desk),
@@ -42,36 +60,23 @@ def make_application(desk: Desk, access: Access) -> Starlette:
             *assets.routes(),
             *pages.routes(desk),
         ],
-        middleware=[Middleware(AccessMiddleware, access=access), Middleware(_AddressMiddleware)],
-        exception_handlers={UserError: _user_error, HTTPException: _http_error},
+        middleware=[
+            Middleware(AccessMiddleware, access=access),
+            Middleware(_AddressMiddleware, refuse=refuse),
+        ],
+        exception_handlers={UserError: user_error, HTTPException: http_error},
     )
 
 
 class _AddressMiddleware:
     """Refuses addresses with a NUL in them, which no file is called and no text has."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, refuse: Callable[..., Response]) -> None:
+        self._app, self._refuse = app, refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._app
+        answer: ASGIApp = self._app
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            answer = _refuse(Request(scope), f"The address: {NO_TEXT}.", HTTPStatus.BAD_REQUEST)
+            why = f"The address: {NO_TEXT}."
+            answer = self._refuse(Request(scope), why, HTTPStatus.BAD_REQUEST)
         await answer(scope, receive, send)
-
-
-def _user_error(request: Request, error: Exception) -> Response:
-    return _refuse(request, str(error), HTTPStatus.BAD_REQUEST)
-
-
-def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == HTTPStatus.NOT_FOUND:
-        return _refuse(request, "There is nothing here: go to the overview.", HTTPStatus.NOT_FOUND)
-    return _refuse(request, error.detail, HTTPStatus(error.status_code))
-
-
-def _refuse(request: Request, why: str, status: HTTPStatus) -> Response:
-    if request.url.path.startswith(PREFIX):
-        return JSONResponse({"error": why}, status)
-    return message(status.phrase, why, status)

@@ -27,12 +27,14 @@ class Desk:
     folder : topics, critics and crawls
     jobs : commands that were begun here, running or ended
     read_only : nobody may change anything; who asks to is refused before a route is found
+    base : what the paths of its pages begin with
     over : set when the studio ends, so that streams end, too
     """
 
     folder: StudioFolder
     jobs: Jobs
     read_only: bool
+    base: str = ""
     over: Event = field(default_factory=Event)
 
     @contextmanager

@@ -13,6 +13,7 @@ from focuscrawl.critic.files import FORMAT
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
+from focuscrawl.foundation.plain_files import plain_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,9 +73,9 @@ class StudioFolder:
             There is no such critic.
         """
         path = self._inside(name)
-        if path is not None and FORMAT.is_in(path):
+        if path is not None and self.is_critic(path):
             return path
-        if path is None and _COMES_ALONG.fullmatch(name):
+        if _COMES_ALONG.fullmatch(name) and not os.path.lexists(self.root / name):
             return find_model(name)
         raise UserError(f"no critic {name!r:.200} in {self.root}: see the list of critics")
 
@@ -113,9 +114,13 @@ class StudioFolder:
         """
         check_name(name)
         path = self.root / name
-        if path.exists() or path.is_symlink():
+        if os.path.lexists(path):
             raise UserError(f"{name} is there already: take another name")
         return path
+
+    def place(self, name: str) -> Path:
+        """Return a path in here, there or not; `UserError` if a link is on the way to it."""
+        return plain_below(self.root, name)
 
     def name_of(self, path: Path) -> str:
         """Return what `path`, which is in here, is called."""
@@ -127,7 +132,12 @@ class StudioFolder:
 
     def critics(self) -> list[Path]:
         """Return the folders of critics, sound or not."""
-        return [path for path in self._folders() if FORMAT.is_in(path)]
+        return [path for path in self._folders() if self.is_critic(path)]
+
+    def is_critic(self, path: Path) -> bool:
+        """Tell whether a folder in here is a critic's, sound or not: no link, with none in it."""
+        linked = path.is_symlink() or any(each.is_symlink() for each in _entries(path))
+        return not linked and FORMAT.is_in(path)
 
     def toml_files(self) -> list[Path]:
         """Return the files that may define a topic."""
@@ -139,12 +149,13 @@ class StudioFolder:
         ]
 
     def _inside(self, name: str) -> Path | None:
-        """Return what a path from the root leads to, links resolved; None if not in here."""
+        """Return what a path from the root leads to; None if nothing, or by a link."""
         try:
-            path = (self.root / name).resolve(strict=True)
-        except (OSError, ValueError, RuntimeError):
+            path = self.place(name)
+            path.lstat()
+        except (OSError, UserError):
             return None
-        return path if path.is_relative_to(self.root) else None
+        return path
 
     def _folders(self) -> Iterator[Path]:
         """Yield the root and the folders below it; those in a crawl or a model are its own."""

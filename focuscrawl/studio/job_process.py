@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from filelock import FileLock
 
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.python_processes import start_python
 from focuscrawl.studio.job_files import LOCK, LOG, OUTCOME, PROCESS
 
 
@@ -23,9 +23,9 @@ def main() -> None:
         write_whole(folder / PROCESS, json.dumps({"pid": os.getpid()}))
         os.write(1, b"!")
         os.close(1)
-        command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
+        command = ["-m", "focuscrawl", *arguments]
         with open(folder / LOG, "wb", opener=open_plain) as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+            process = start_python(command, stdout=log, stderr=log)
 
             def pass_on(signum: int, _: object) -> None:
                 process.send_signal(signum)

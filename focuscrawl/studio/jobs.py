@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -18,14 +18,17 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.locks import is_held
-from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.plain_files import open_plain, plain_below
+from focuscrawl.foundation.python_processes import start_python
 from focuscrawl.studio.job_files import LOCK, LOG, ORDER, OUTCOME, PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_FOLDER = (".studio", "jobs")
+#: of processes that work in the folder: Scrapy looks for no ``scrapy.cfg`` there, nor above it
+OWN_SETTINGS = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
+_FOLDER = ".studio/jobs"
 _LONGEST = 1 << 20  # bytes of a file that is read
 _TAIL = 4096  # bytes of the log's end that are shown
 _KEPT = 200  # ended jobs; older ones are forgotten
@@ -77,7 +80,11 @@ class Jobs:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._jobs = root.joinpath(*_FOLDER)
+
+    @property
+    def _jobs(self) -> Path:
+        """Their folder; `UserError` if that is a link, or behind one."""
+        return plain_below(self._root, _FOLDER)
 
     def begin(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
         """Begin ``focuscrawl`` with `arguments`, in the folder; parameters are those of `Job`.
@@ -85,8 +92,9 @@ class Jobs:
         Raises
         ------
         UserError
-            The folder cannot be written.
+            The folder cannot be written, or the command would follow a link in it.
         """
+        _refuse_links(self._root, arguments)
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
         folder = self._jobs / name
@@ -97,11 +105,12 @@ class Jobs:
             write_whole(folder / ORDER, json.dumps(order))
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
-        command = [sys.executable, "-P", "-m", "focuscrawl.studio.job_process", str(folder)]
+        command = ["-m", "focuscrawl.studio.job_process", str(folder)]
         command += arguments  # nothing is run that only a file says
         # a session of its own: Ctrl-C at the studio's terminal is not for it
-        process = subprocess.Popen(
+        process = start_python(
             command,
+            variables=OWN_SETTINGS,
             cwd=self._root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -144,7 +153,7 @@ class Jobs:
         try:
             with os.scandir(self._jobs) as found:
                 return sorted(each.name for each in found if each.is_dir(follow_symlinks=False))
-        except OSError:
+        except (OSError, UserError):
             return []
 
     def _read(self, name: str) -> Job | None:
@@ -195,9 +204,15 @@ class Jobs:
 
     def _forget_oldest(self) -> None:
         for name in self._names()[:-_KEPT]:
-            folder = self._jobs / name
-            if is_held(folder / LOCK):
-                continue
-            for file in folder.iterdir():
-                file.unlink(missing_ok=True)
-            folder.rmdir()
+            folder = plain_below(self._jobs, name)
+            with suppress(UserError):  # the lock is a link: nobody knows whose folder it is
+                if not is_held(folder / LOCK):
+                    shutil.rmtree(folder, ignore_errors=True)  # which follows no link either
+
+
+def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
+    """Raise `UserError` if a command would follow a link in `root`: paths there begin ``./``."""
+    for each in arguments:
+        said = each if each.startswith("./") else each.partition("=")[2]
+        if said.startswith("./"):
+            plain_below(root, said)

@@ -18,15 +18,16 @@ PREFIX = "/api/v1"  #: of addresses of the API
 
 def render(desk: Desk, name: str, values: Mapping[str, Any]) -> HTMLResponse:
     """Return ``templates/<name>.html.j2`` with `values`, and with what all pages show."""
-    everywhere = {"folder": str(desk.folder.root), "read_only": desk.read_only, "api": PREFIX}
-    return _render(name, {**everywhere, **values}, 200)
+    everywhere = {"folder": str(desk.folder.root), "read_only": desk.read_only}
+    return _render(desk, name, {**everywhere, **values}, 200)
 
 
-def message(heading: str, text: str, status: int) -> HTMLResponse:
+def message(desk: Desk, heading: str, text: str, status: int) -> HTMLResponse:
     """Return a page that says one thing."""
-    return _render("message", {"heading": heading, "text": text}, status)
+    return _render(desk, "message", {"heading": heading, "text": text}, status)
 
 
-def _render(name: str, values: dict[str, Any], status: int) -> HTMLResponse:
+def _render(desk: Desk, name: str, values: dict[str, Any], status: int) -> HTMLResponse:
     template = load_template(f"templates/{name}.html.j2", "focuscrawl.studio")
-    return HTMLResponse(template.render(values), status)
+    addresses = {"base": desk.base, "api": f"{desk.base}{PREFIX}"}
+    return HTMLResponse(template.render(addresses | values), status)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from threading import Event
     from types import FrameType
 
+    from focuscrawl.studio.access import PublicUrl
     from focuscrawl.studio.folder import StudioFolder
 
 _LOOPBACK = ("127.0.0.1", "localhost")
@@ -35,6 +36,7 @@ class Studio:
     folder : what it serves
     host, port : address it listens on; port 0: one that is free
     read_only : nobody may change anything
+    public_url : where a proxy has it, see `PublicUrl`; None: browsers come by themselves
 
     Attributes
     ----------
@@ -53,6 +55,7 @@ class Studio:
         port: int,
         *,
         read_only: bool = False,
+        public_url: PublicUrl | None = None,
     ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
@@ -74,11 +77,17 @@ class Studio:
         port = self._socket.getsockname()[1]
         token = token_of(folder.root)
         names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
-        hosts = frozenset(_with_port(name, port) for name in names)
-        access = Access(token, hosts, f"focuscrawl-studio-{port}", read_only=read_only)
-        self._desk = Desk(folder, Jobs(folder.root), read_only)
+        access = Access(
+            token,
+            [_with_port(name, port) for name in names],
+            f"focuscrawl-studio-{port}",
+            read_only=read_only,
+            public=public_url,
+        )
+        self._desk = Desk(folder, Jobs(folder.root), read_only, base=access.base)
         self._application = make_application(self._desk, access)
-        self.address = f"http://{_with_port(host, port)}/?token={token}"
+        origin = f"http://{_with_port(host, port)}" if public_url is None else public_url.origin
+        self.address = f"{origin}{access.base}/?token={token}"
 
     def serve(self) -> None:
         """Serve until Ctrl-C."""
@@ -87,6 +96,7 @@ class Studio:
             log_level="warning",
             access_log=False,  # addresses may hold the token
             server_header=False,
+            proxy_headers=False,  # nothing depends on who a proxy says that asks
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=2,

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.python_processes import search_path, start_python
 from focuscrawl.text.extraction import EXTRACTORS, PageText, extract_text
 from focuscrawl.text.pdf import extract_pdf
 
@@ -163,8 +164,8 @@ class _Worker:
         if self._process is not None and self._process.poll() is not None:
             self.end()  # somebody has ended it, between two pages
         if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM.format(path=sys.path, limits=self._limits)],
+            self._process = start_python(
+                ["-c", _PROGRAM.format(path=search_path(), limits=self._limits)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -52,7 +52,7 @@ def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterato
     studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
     assert studio.stdout is not None
     with studio.stdout as said:
-        found = re.search(r"http://\S+", said.readline())
+        found = re.search(r"https?://\S+", said.readline())
         assert found is not None
         try:
             yield found[0]
@@ -63,8 +63,8 @@ def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterato
 
 
 @contextmanager
-def tab() -> Iterator[Page]:
-    """Give a tab of a real browser; skips where there is none."""
+def tab(*, insecure: bool = False) -> Iterator[Page]:
+    """Give a tab of a real browser, which takes any certificate if `insecure`; or skip."""
     playwright = pytest.importorskip("playwright.sync_api")
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if chromium is None:
@@ -73,7 +73,7 @@ def tab() -> Iterator[Page]:
         playwright.expect.set_options(timeout=_PATIENCE)
         launch = started.chromium.launch
         browser = launch(executable_path=chromium, args=_FLAGS, timeout=_PATIENCE)
-        context = browser.new_context()
+        context = browser.new_context(ignore_https_errors=insecure)
         context.set_default_timeout(_PATIENCE)
         yield context.new_page()
         browser.close()
@@ -91,7 +91,7 @@ class Client:
 
     def page(self, path: str, data: dict[str, Any] | None = None) -> str:
         """Return what is at an address; with `data` it is posted."""
-        headers = {"Authorization": f"Bearer {self._token}", "Origin": self.base}
+        headers = {"Authorization": f"Bearer {self._token}"}
         headers["Content-Type"] = "application/json"
         body = None if data is None else json.dumps(data).encode()
         try:
@@ -110,10 +110,12 @@ class Client:
             self.ask(path, data)
         return str(refused.value)
 
-    def until(self, path: str, done: Callable[[Any], bool]) -> Any:
-        """Ask again and again."""
+    def until(
+        self, path: str, done: Callable[[Any], bool], data: dict[str, Any] | None = None
+    ) -> Any:
+        """Ask again and again; with `data`, which is posted."""
         end = time.monotonic() + _LONG
-        while not done(said := self.ask(path)):
+        while not done(said := self.ask(path, data)):
             assert time.monotonic() < end, said
             time.sleep(0.1)
         return said

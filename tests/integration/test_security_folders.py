@@ -21,8 +21,6 @@ from .running import ROOT, TOPIC, command, crawl, words
 FOCUSCRAWL = str(Path(sys.executable).with_name("focuscrawl"))
 EVIL = "open('marker', 'w').close()\ndef judge(pages):\n    return [0.5] * len(pages)\n"
 GIVEN = {"topic": TOPIC, "web": "demo", "strategy": "best-first", "critic": "models/demo"}
-#: modules that what is started here imports early
-EARLY = ("scrapy", "joblib", "multiprocessing", "focuscrawl", "numpy")
 
 
 @pytest.fixture(scope="module")
@@ -118,19 +116,6 @@ def test_a_program_is_not_run_to_find_out_how_it_judged(theirs: Path) -> None:
     done = run(theirs, [FOCUSCRAWL, "topic", "apply", ".", "topic.toml"])
     assert not (theirs / "marker").exists()
     assert done.returncode == 0, done.stderr
-
-
-def test_nothing_is_imported_from_the_current_folder(theirs: Path) -> None:
-    """Whether a crawl is a process of its own, or pages are read by several."""
-    for name in EARLY:
-        (theirs / f"{name}.py").write_text(f"open('marker-{name}', 'w').close()\n")
-    crawls = [FOCUSCRAWL, "recrawl", TOPIC, "--budget", "5", "--web", "demo"]
-    assert run(theirs, crawls).returncode == 0
-    taxonomy = ROOT / "models" / "demo" / "examples.csv"
-    trains = [FOCUSCRAWL, "critic", "train", str(taxonomy), "--web", "demo", "--out", "critic"]
-    done = run(theirs, trains)
-    assert done.returncode == 0, done.stderr
-    assert not [*theirs.glob("marker-*")]
 
 
 # -- files outside of the folder -----------------------------------------------------------

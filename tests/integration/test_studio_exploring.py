@@ -155,8 +155,10 @@ def test_a_studio_for_reading_has_nothing_to_press(read_only: str) -> None:
             expect(page.get_by_role("heading", level=1)).to_be_visible()
             expect(page.locator(changes)).to_have_count(0)
         statuses = [
-            page.evaluate("path => fetch(path, { method: 'POST' }).then(r => r.status)", path)
-            for path in (f"/api/v1/{crawl}/pause", "/api/v1/crawls", "/parts/estimate")
+            page.evaluate(
+                "path => fetch(path, { method: 'POST' }).then(r => r.status)", root + path
+            )
+            for path in (f"api/v1/{crawl}/pause", "api/v1/crawls", "parts/estimate")
         ]
     assert statuses == [403, 403, 403]
 

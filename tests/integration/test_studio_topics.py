@@ -25,21 +25,19 @@ if TYPE_CHECKING:
     from .conftest import LocalWeb
 
 #: a project that may fetch from this machine, and as fast as its servers are
-PROJECT = """
-from focuscrawl.settings import *
-FOCUSCRAWL_PRIVATE_ADDRESSES = "127.0.0.0/8"
-DOWNLOAD_DELAY = 0
-AUTOTHROTTLE_ENABLED = False
-"""
+#: of the studio's crawls: those of the command that starts it
+SETTINGS = (
+    "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8",
+    "DOWNLOAD_DELAY=0",
+    "AUTOTHROTTLE_ENABLED=0",
+)
 CYCLING = "/Sports/Cycling"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a crawl of thirty pages, in a project."""
+    """A folder with a crawl of thirty pages."""
     path = tmp_path_factory.mktemp("topics")
-    (path / "scrapy.cfg").write_text("[settings]\ndefault = project\n")
-    (path / "project.py").write_text(PROJECT)
     arguments = {"web": "demo", "topic": CYCLING, "strategy": "best-first"}
     arguments |= {"budget": "30", "crawl_dir": "crawls/cycling"}
     given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
@@ -51,7 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """The address of a studio, with its token."""
-    with serving(folder) as found:
+    options = [part for each in SETTINGS for part in ("-s", each)]
+    with serving(folder, options=options) as found:
         yield found
 
 

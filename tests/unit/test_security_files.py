@@ -188,14 +188,36 @@ def test_no_module_makes_objects_of_files(path: Path) -> None:
         elif isinstance(node, ast.Call):
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
             on = getattr(getattr(node.func, "value", None), "id", None)
-            # commands of ours are run, through no shell; pages are parsed apart
-            begin = ("crawling", "apart", "jobs", "job_process", "background", "outlooks", "live")
-            begins = path.stem in begin and name == "Popen"
+            begins = path.stem == "python_processes" and name == "Popen"  # and through no shell
             fine = (name, on) == ("compile", "re") or begins
             assert name not in CALLS or fine
             for keyword in node.keywords:
                 assert (keyword.arg, ast.unparse(keyword.value)) != ("allow_pickle", "True")
                 assert (keyword.arg, ast.unparse(keyword.value)) != ("shell", "True")
+
+
+def _last_name(node: ast.Attribute | ast.Name) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+def test_python_is_started_in_one_way() -> None:
+    """Nobody else names the interpreter, or makes a pool, which looks into the current folder."""
+    starts = {"sys.executable", "ProcessPoolExecutor", "get_context", "Process", "Parallel"}
+    known = {
+        "python_processes.py": starts,
+        "spark.py": {"sys.executable"},  # of Spark's workers, started by Java within `safe_starts`
+        "run_process.py": {"get_context", "Process"},  # a forkserver, within it as well
+        "corpus.py": {"Parallel"},  # the same
+    }
+    for path in (ROOT / "focuscrawl").rglob("*.py"):
+        used = {
+            "sys.executable" if ast.unparse(node) == "sys.executable" else _last_name(node)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Attribute | ast.Name)
+        }
+        assert used & starts <= known.get(path.name, set()), path
+        if used & starts:
+            assert path.name == "python_processes.py" or "safe_starts" in used, path
 
 
 def test_a_page_reads_no_files(tmp_path: Path) -> None:

@@ -32,3 +32,14 @@ def test_no_page_names_another_server_or_runs_anything_inline() -> None:
             template.name
         )
         assert "|safe" not in text.replace(" ", "")
+
+
+def test_addresses_in_pages_begin_with_the_base() -> None:
+    """The cookie belongs to it, and a proxy may have the studio below a path."""
+    elsewhere = r"base|api|address|page\.url|card\.url|each\.log"
+    other = re.compile(rf'(?:href|src|action|hx-get|hx-post)="(/|{{{{ (?!{elsewhere})[^}}]*)')
+    for template in (files("focuscrawl.studio") / "templates").iterdir():
+        assert other.findall(template.read_text()) == [], template.name
+    for name in ASSETS:
+        if name.endswith(".js") and ".min." not in name:
+            assert not re.search(rb"[\"'`]/(api|parts|crawls|topics)", read_asset(name)), name

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import open_plain, refuse_link
+from focuscrawl.foundation.plain_files import open_plain, plain_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +30,7 @@ def home_of(crawl: Path) -> Path:
     UserError
         It is a link, or cannot be made.
     """
-    home = crawl / FOLDER
-    refuse_link(home)
+    home = plain_below(crawl, FOLDER)
     try:
         home.mkdir(exist_ok=True)
     except OSError as error:
@@ -71,11 +70,9 @@ def listed(crawl: Path) -> list[dict[str, Any]]:
 
 def find(crawl: Path, name: str) -> Path:
     """Return the file or folder called so; UserError if there is none."""
-    path = crawl / FOLDER / name
     if not _NAME.fullmatch(name):
         raise UserError(f"no file {name!r:.100} to take home: see the list")
-    refuse_link(path.parent)
-    refuse_link(path)
+    path = plain_below(crawl, f"{FOLDER}/{name}")
     if not path.exists():
         raise UserError(f"no file {name} to take home: see the list")
     return path

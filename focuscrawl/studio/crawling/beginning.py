@@ -95,7 +95,7 @@ def read_crawl(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
     if not critic:
         raise UserError("choose what to crawl: train a critic for your topic first")
     found = folder.critic(critic)
-    here = isinstance(found, Path) and found.resolve().is_relative_to(folder.root)
+    here = isinstance(found, Path) and found.is_relative_to(folder.root)
     arguments = {
         "critic": f"./{critic}" if here else critic,
         "topic": ",".join(read_topics(topic)),
@@ -137,7 +137,7 @@ def begin(desk: Desk, crawl: NewCrawl) -> Job:
     UserError
         It cannot be, for the reason that the command gives.
     """
-    path = desk.folder.root / crawl.name
+    path = desk.folder.place(crawl.name)
     try:
         with desk.beginning():
             if _is_begun(desk, crawl.name):
@@ -160,7 +160,7 @@ def _keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
     """Write the start URLs of a crawl where its arguments have them; UserError: it cannot be."""
     if not crawl.seeds:
         return
-    path = desk.folder.root / crawl.name
+    path = desk.folder.place(crawl.name)
     try:
         path.mkdir(parents=True, exist_ok=True)
         write_whole(path / _SEEDS, "\n".join([*crawl.seeds, ""]))
@@ -294,7 +294,7 @@ def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str
 
 def _new_name(folder: StudioFolder, name: str) -> str:
     check_name(name)
-    path = folder.root / _CRAWLS / name
+    path = folder.place(f"{_CRAWLS}/{name}")
     if CrawlFolder(path).exists:
         raise UserError(
             f"{_CRAWLS}/{name} is a crawl already: take another name, or go on with it"

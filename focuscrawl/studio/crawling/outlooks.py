@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -18,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.python_processes import start_python
 from focuscrawl.report.outlook import Outlook
+from focuscrawl.studio.jobs import OWN_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,17 +117,17 @@ class Outlooks:
                 listed = Path(name, "seeds.txt")
                 listed.write_text("\n".join(seeds), encoding="utf-8")
                 arguments.append(f"seeds={listed}")
-            command = [sys.executable, "-P", "-m", "focuscrawl", "plan", "--json"]
+            command = ["-m", "focuscrawl", "plan", "--json"]
             command += ["--most", str(_MOST)]
             for each in arguments:
                 command += ["-s" if each.startswith("DOWNLOAD_DELAY=") else "-a", each]
             with self._lock:
                 if found.is_known():  # another form has come first
                     return
-                process = subprocess.Popen(
+                process = start_python(
                     command,
+                    variables={**OWN_SETTINGS, "TMPDIR": name},
                     cwd=self._root,
-                    env=os.environ | {"TMPDIR": name},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

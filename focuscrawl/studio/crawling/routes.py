@@ -57,7 +57,7 @@ def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
         outlooks.end()  # the crawl asks the same hosts
         begun = {"crawl": made.name, "job": begin(desk, made).plain()}
         # htmx opens the page of the crawl, scripts read what was begun
-        page = f"/crawls/{quote(made.name)}/live"
+        page = f"{desk.base}/crawls/{quote(made.name)}/live"
         return JSONResponse(begun, HTTPStatus.ACCEPTED, headers={"HX-Redirect": page})
 
     def outlook(_: Request, values: Mapping[str, Any]) -> Response:

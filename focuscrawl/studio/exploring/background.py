@@ -5,14 +5,15 @@ from __future__ import annotations
 import atexit
 import json
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.foundation.python_processes import start_python
 from focuscrawl.studio.exploring.open_crawls import stamp_of
+from focuscrawl.studio.jobs import OWN_SETTINGS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,12 +92,16 @@ class Background:
         with self._turn:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             begun = time.monotonic()
-            command = [sys.executable, "-P", "-m", "focuscrawl.studio.exploring.compute", *key]
+            command = ["-m", "focuscrawl.studio.exploring.compute", *key]
             with self._lock:
                 if self._closed:
                     return
-                process = subprocess.Popen(
-                    command, cwd=self._root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+                process = start_python(
+                    command,
+                    variables=OWN_SETTINGS,
+                    cwd=self._root,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
                 )
                 self._process = process
             said, _ = process.communicate()

@@ -13,6 +13,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.parts.topic_change import REFUSED, REQUEST
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.crawl_definition import DEFINITION
+from focuscrawl.foundation.plain_files import plain_below
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.frontier_top import frontier_top
 from focuscrawl.report.stores import open_store
@@ -163,13 +164,13 @@ def _top(crawl: Path, n: int) -> list[WaitingUrl]:
 
 
 def _judged(crawl: Path) -> frozenset[str]:
-    path = crawl / DEFINITION
+    path = plain_below(crawl, DEFINITION)
     return read_definition(path).judged if path.exists() else frozenset()
 
 
 def _one_host(crawl: Path) -> str:
     """Return the host that all good pages are of: a critic would learn the site."""
-    path = crawl / DEFINITION
+    path = plain_below(crawl, DEFINITION)
     good = read_definition(path).good if path.exists() else ()
     hosts = {host(url) for url in good}
     return hosts.pop() if len(good) >= _SOME and len(hosts) == 1 else ""

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.crawl_definition import DEFINITION, definition_of
+from focuscrawl.foundation.plain_files import plain_below
 from focuscrawl.report.stores import open_store
 from focuscrawl.studio import listing
 from focuscrawl.studio.judging.following import Following
@@ -70,7 +71,8 @@ def routes(desk: Desk) -> list[Route]:
                 return definition_of(store, path)
 
         following.remember(path)
-        edit_definition(path / DEFINITION, lambda known: judged(known, url, good=verdict), begun)
+        definition = plain_below(path, DEFINITION)
+        edit_definition(definition, lambda known: judged(known, url, good=verdict), begun)
         questions.settle(path, url, passed=False)
         if _state(desk, path)["fetched"] <= SMALL:
             following.keep_up(path)

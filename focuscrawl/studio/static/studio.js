@@ -11,7 +11,7 @@ function say(text) {
 // a page fetched of itself every few seconds does not take back what was said of an act
 document.addEventListener("htmx:beforeRequest", (event) => {
   const { verb, path } = event.detail.requestConfig;
-  if (verb !== "get" && path.startsWith("/api/")) say("");
+  if (verb !== "get" && path.startsWith(document.body.dataset.api)) say("");
 });
 
 // what is clicked before htmx has seen it must not leave the page

@@ -4,7 +4,7 @@
 async function urlsOf(file) {
   const text = await file.text();
   if (!/<a\s|<dl/i.test(text)) return text.split("\n");
-  const answer = await fetch("/api/v1/bookmarks", {
+  const answer = await fetch(`${document.body.dataset.api}/bookmarks`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ text }),

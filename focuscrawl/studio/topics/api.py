@@ -53,7 +53,7 @@ def routes(desk: Desk, examples: Examples) -> list[Route]:
         made = TopicRoom(desk.folder, begin_topic(desk.folder, values))
         if train:
             begin_training(desk, made)
-        where = {"HX-Redirect": f"/topics/{quote(made.name)}/definition"}
+        where = {"HX-Redirect": f"{desk.base}/topics/{quote(made.name)}/definition"}
         return JSONResponse(plain_topic(made), HTTPStatus.CREATED, headers=where | JOBS_CHANGED)
 
     def bookmarks(_: Request, values: Mapping[str, Any]) -> JSONResponse:

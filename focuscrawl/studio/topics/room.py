@@ -12,11 +12,12 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, webs_of
-from focuscrawl.critic.files import FORMAT, read_critic
+from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model, load_trained
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
+from focuscrawl.foundation.plain_files import open_plain
 from focuscrawl.report.outcome import is_error, outcome
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import schema
@@ -48,14 +49,16 @@ class TopicRoom:
 
     Attributes
     ----------
-    name : of the definition in the folder
+    folder : that is served
+    name : of the definition in it
     """
 
     def __init__(self, folder: StudioFolder, path: Path) -> None:
         self.path = path
         self.name = folder.name_of(path)
-        self._root = folder.root
-        self._base = path.parent if path.name == _TOPIC else path.with_suffix("")
+        self.folder = folder
+        base = path.parent if path.name == _TOPIC else path.with_suffix("")
+        self._base = folder.place(folder.name_of(base))
 
     @property
     def title(self) -> str:
@@ -67,12 +70,17 @@ class TopicRoom:
         """Whether a crawl follows it, which has critics of its own, and pages to judge."""
         return CrawlFolder(self.path.parent).exists
 
+    @property
+    def examples(self) -> Path:
+        """The folder of what is fetched and measured for it; `UserError`: it is a link."""
+        return self.folder.place(f"{self.folder.name_of(self._base)}/{_EXAMPLES}")
+
     def critics(self) -> list[Path]:
         """Return its critics, the latest last."""
         numbered = []
         for path in self._base.glob("critic-*"):
             match = _NUMBERED.fullmatch(path.name)
-            if match is not None and not path.is_symlink() and FORMAT.is_in(path):
+            if match is not None and self.folder.is_critic(path):
                 numbered.append((int(match[1]), path))
         return [path for _, path in sorted(numbered)]
 
@@ -91,7 +99,7 @@ class TopicRoom:
 
     def shown(self, path: Path) -> str:
         """Return a path as commands take it: from the folder, and never like an option."""
-        return f"./{path.relative_to(self._root).as_posix()}"
+        return f"./{self.folder.name_of(path)}"
 
     def marked(self, critic: Path) -> tuple[str, ...]:
         """Return the classes of one of its critics that are on the topic."""
@@ -128,7 +136,7 @@ class TopicRoom:
             crawl = CrawlFolder(path)
             if crawl.exists and not crawl.in_use and not _brought(crawl):
                 continue
-            files = sorted(path.glob("*.warc.gz"))
+            files = sorted(each for each in path.glob("*.warc.gz") if not each.is_symlink())
             if files:
                 found |= dict.fromkeys(map(self.shown, files))
             elif CrawlFolder(path).exists:
@@ -149,8 +157,9 @@ class TopicRoom:
             if not crawl.exists or crawl.in_use:
                 continue
             try:
-                lines = (path / _URLS).read_text(encoding="utf-8").splitlines()
-            except OSError:
+                with open(path / _URLS, encoding="utf-8", opener=open_plain) as file:
+                    lines = file.read().splitlines()
+            except (OSError, UserError):
                 continue
             brought = _brought(crawl)
             found |= {line.strip(): path for line in lines if line.strip() in brought}
@@ -167,8 +176,8 @@ class TopicRoom:
             return []
 
     def _fetched(self) -> list[Path]:
-        folder = self._base / _EXAMPLES
-        if not folder.is_dir() or folder.is_symlink():
+        folder = self.examples
+        if not folder.is_dir():
             return []
         found = [each for each in folder.iterdir() if each.name.isdecimal()]
         return sorted((each for each in found if not each.is_symlink()), key=_number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from focuscrawl.studio.desk import Desk
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.topics.room import TopicRoom
+    from focuscrawl.topics import TopicDefinition
 
 TRAIN, MEASURE, FETCH = "train", "measure", "fetch"
 #: judgements that a new critic is worth: training takes some seconds
@@ -39,12 +41,13 @@ def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
         A crawl follows the definition: it trains its own.
     """
     _refuse_of_crawl(room)
+    definition = _definition(room)
     with desk.beginning():
         running = under_way(desk, room, TRAIN)
         if running is not None:
             return running
         arguments = ["topic", "train", f"./{room.name}", f"--out={room.next_critic()}"]
-        if read_definition(room.path).web is None:
+        if definition.web is None:
             recordings = room.recordings()
             arguments += [f"--web={each}" for each in recordings]
             if not recordings:
@@ -68,8 +71,8 @@ def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
         if not critics:
             raise UserError(f"{room.title} has no critic yet: train one first")
         critic = critics[-1]
-        _file(critic).parent.mkdir(exist_ok=True)
-        web = read_definition(room.path).web
+        room.examples.mkdir(exist_ok=True)
+        web = _definition(room).web
         webs = room.recordings() if web is None else [web]
         topics, out = ",".join(room.marked(critic)), room.shown(_file(critic))
         arguments = ["critic", "quality", room.shown(critic), f"--topic={topics}", f"--out={out}"]
@@ -96,7 +99,7 @@ def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | 
         if not new:
             raise UserError("every one of these pages is here already: name others")
         folder = room.next_examples()
-        listed = desk.folder.root / folder / "asked.txt"
+        listed = desk.folder.place(f"{folder}/asked.txt")
         try:
             listed.parent.mkdir(parents=True)
             write_whole(listed, "\n".join(new) + "\n")
@@ -111,6 +114,15 @@ def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | 
 def _refuse_of_crawl(room: TopicRoom) -> None:
     if room.is_of_crawl:
         raise UserError(f"{room.name} is what a crawl follows: judge pages of the crawl instead")
+
+
+def _definition(room: TopicRoom) -> TopicDefinition:
+    """Read the definition; `UserError` if a file that it names is behind a link in the folder."""
+    definition = read_definition(room.path)
+    for named in (definition.critic, definition.web):
+        if named is not None and not PurePath(named).is_absolute() and "://" not in named:
+            room.folder.place(named)
+    return definition
 
 
 def under_way(desk: Desk, room: TopicRoom, kind: str) -> Job | None:

@@ -1,0 +1,221 @@
+"""A folder with a file of every module's name in it: no command imports any of them there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+import pytest
+from unit import departments
+
+from focuscrawl.cli.main import COMMANDS
+from focuscrawl.foundation.python_processes import process_pool, safe_starts, start_python
+
+from .running import ROOT, TOPIC, crawl
+from .studio import NEW_CRAWL, Client, serving
+
+if TYPE_CHECKING:
+    from .conftest import LocalWeb
+
+FOCUSCRAWL = str(Path(sys.executable).with_name("focuscrawl"))
+MODELS = ROOT / "models" / "demo"
+CRAWL = ["-a", "web=demo", "-a", f"topic={TOPIC}", "-a", f"critic={MODELS}"]
+LABELS = ["--labels", "labels.csv", "--column", "kind", "--goal", "professor"]
+STUDY = f"""
+title = "small"
+draws = 1
+budget = 10
+[[webs]]
+name = "demo"
+recording = "demo"
+labels = "{MODELS}/examples.csv"
+seeds = "{MODELS}/seeds.csv"
+topics = ["{TOPIC}"]
+critic = "{MODELS}"
+[[strategies]]
+strategy = "best-first"
+"""
+PLAN = f"""
+topic = "{TOPIC}"
+critic = "{MODELS}"
+seeds = "{MODELS}/seeds.csv"
+web = "demo"
+budget = 8
+round = 4
+buckets = 2
+"""
+TOPIC_FILE = 'name = "/cycling"\nwords = ["cycling", "bicycle"]\nweb = "demo"\n'
+#: of every command one that is cheap, and begins the processes that it begins
+LINES = {
+    "apprentice": ["train", "crawl", "--out", "apprentice"],
+    "collect": ["crawl", "--out", "rows.jsonl"],
+    "crawl": [*CRAWL, "-a", "budget=5"],
+    "critic": ["train", str(MODELS / "examples.csv"), "--web", "demo", "--out", "critic"],
+    "distill": ["crawl"],
+    "extend": ["crawl", "20"],
+    "knowledge": ["learn", "crawl", "--topic", TOPIC, "--out", "knowledge.db"],
+    "lab": ["run", "study.toml", "--out", "results"],
+    "new": ["project"],
+    "paths": [
+        *(
+            "check",
+            "departments.warc.gz",
+            *LABELS,
+            "--site-column",
+            "site",
+            "--starts",
+            "starts.txt",
+        ),
+        *("--labels-only", "--against", "none", "--processes", "2", "--out", "paths"),
+    ],
+    "pause": ["crawl"],
+    "plan": CRAWL,
+    "recrawl": [TOPIC, "--budget", "5", "--web", "demo"],
+    "report": ["crawl"],
+    "resume": ["crawl"],
+    "rounds": ["rounds.toml", "--out", "tables", "--master", "processes[2]"],
+    "status": ["crawl"],
+    "stop": ["crawl"],
+    "studio": ["--help"],  # below, with what it begins
+    "topic": ["train", "topic.toml", "--out", "trained"],
+    "web": ["info", "demo"],
+    "why": ["crawl", "http://cycling.example/"],
+}
+#: commands that have nothing to do in the folder, and say so
+REFUSED = {"extend", "resume", "stop", "why"}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a crawl, a recorded web, a study and a plan; and with the modules."""
+    folder = tmp_path_factory.mktemp("planted") / "theirs"
+    folder.mkdir()
+    given = {"topic": TOPIC, "web": "demo", "critic": "models/demo"}
+    assert crawl(folder / "crawl", budget=30, **given).returncode == 0
+    departments.make(folder)
+    (folder / "study.toml").write_text(STUDY)
+    (folder / "rounds.toml").write_text(PLAN)
+    (folder / "topic.toml").write_text(TOPIC_FILE)
+    plant(folder)
+    return folder
+
+
+@pytest.fixture
+def theirs(prepared: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(prepared, tmp_path / "theirs"))
+
+
+def plant(folder: Path) -> None:
+    """Write a file of every module's name, which says that it was imported."""
+    installed = {each.name for each in iter_modules() if "test" not in each.name}
+    for name in {*sys.stdlib_module_names, *installed, "sitecustomize", "usercustomize"}:
+        text = "open(__file__ + '.imported', 'w').close()\n"
+        (folder / f"{name}.py").write_text(text)
+
+
+def name_settings(folder: Path) -> None:
+    """Have a ``scrapy.cfg`` name a module there; Scrapy finds modules there by it, too."""
+    (folder / "scrapy.cfg").write_text("[settings]\ndefault = evil.settings\n")
+    (folder / "evil").mkdir()
+    (folder / "evil" / "__init__.py").write_text("open(__file__ + '.imported', 'w').close()\n")
+    (folder / "evil" / "settings.py").write_text("")
+
+
+def imported(folder: Path) -> list[str]:
+    return [each.name for each in folder.rglob("*.imported")]
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [FOCUSCRAWL, *words],
+        cwd=folder,
+        env=os.environ | {"FOCUSCRAWL_CACHE": str(folder.parent / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_imports_from_the_current_folder(name: str, theirs: Path) -> None:
+    done = run(theirs, name, *LINES[name])
+    assert imported(theirs) == []
+    assert done.returncode == (2 if name in REFUSED else 0), done.stderr
+
+
+def test_rounds_of_the_live_web_do_not(theirs: Path, local_web: LocalWeb) -> None:
+    name_settings(theirs)
+    live = PLAN.replace('web = "demo"', "").replace(
+        f'seeds = "{MODELS}/seeds.csv"', f'seeds = "{local_web.origins["a"]}/"'
+    )
+    settings = '[settings]\nFOCUSCRAWL_PRIVATE_ADDRESSES = "127.0.0.0/8"\nDOWNLOAD_DELAY = 0.1\n'
+    (theirs / "rounds.toml").write_text(live + settings)
+    before = len(local_web.requests())
+    done = run(theirs, "rounds", *LINES["rounds"])
+    assert imported(theirs) == []
+    assert done.returncode == 0, done.stderr
+    assert len(local_web.requests()) > before
+
+
+def test_a_study_of_pages_does_not(theirs: Path) -> None:
+    done = run(theirs, "lab", "pages", "study.toml", "--out", "results")
+    assert imported(theirs) == []
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_the_studio_begins_does_not(theirs: Path) -> None:
+    """Nor does it read settings there: not for a crawl, and not for what the form says of it."""
+    name_settings(theirs.parent)
+    name_settings(theirs)
+    with serving(theirs) as address:
+        client = Client(address)
+        new = NEW_CRAWL | {"name": "begun", "budget": "5"}
+        client.until("/outlook", lambda found: not found["running"], new)
+        client.ask("/crawls", new)
+        job = client.until("/jobs", lambda jobs: jobs[0]["state"] != "running")[0]
+        sum_ = client.until("/crawls/crawl/hosts", lambda found: not found["running"])
+    assert job["state"] == "done", job["said"]
+    assert sum_["value"]["hosts"]
+    assert imported(theirs.parent) == []
+
+
+def test_settings_come_from_who_starts_the_studio(tmp_path: Path, local_web: LocalWeb) -> None:
+    name_settings(tmp_path)
+    (tmp_path / "evil" / "settings.py").write_text("USER_AGENT = 'evil'\n")
+    options = ["-s", "USER_AGENT=survey", "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8"]
+    before = len(local_web.requests())
+    with serving(tmp_path, options=options) as address:
+        client = Client(address)
+        live = {"web": "", "seeds": f"{local_web.origins['a']}/", "name": "live", "budget": "3"}
+        client.ask("/crawls", NEW_CRAWL | live)
+        (job,) = client.until("/jobs", lambda jobs: jobs[0]["state"] != "running")
+    assert job["state"] == "done", job["said"]
+    assert {each["agent"] for each in local_web.requests()[before:]} == {"survey"}
+
+
+@pytest.mark.parametrize("variable", ["", ":/opt/more", "/opt/more:", ".", "src"])
+def test_an_empty_entry_of_the_search_path_is_no_current_folder(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``PYTHONPATH=$PYTHONPATH:/opt/more`` makes one."""
+    monkeypatch.setenv("PYTHONPATH", variable)
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, tmp_path / "src"):
+        folder.mkdir(exist_ok=True)
+        for name in ("planted", "sitecustomize", "multiprocessing"):
+            text = "open(__file__ + '.imported', 'w').close()\n"
+            (folder / f"{name}.py").write_text(text)
+    with start_python(["-c", "import planted"], stderr=subprocess.DEVNULL) as process:
+        assert process.wait() == 1
+    with safe_starts():
+        assert subprocess.run([sys.executable, "-c", "import multiprocessing"], check=False)
+    with process_pool(1) as pool:
+        assert pool.submit(len, "abc").result() == 3
+    assert imported(tmp_path) == []
+    assert os.environ["PYTHONPATH"] == variable

@@ -1,0 +1,238 @@
+"""A folder with links in it: the studio reads, writes and removes nothing through them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.page_source import LIVE, webs_of
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.plain_files import plain_below
+from focuscrawl.store import CrawlStore
+from focuscrawl.studio import jobs as jobs_module
+from focuscrawl.studio import listing
+from focuscrawl.studio.crawling.beginning import begin, check_arguments, read_crawl
+from focuscrawl.studio.crawls import NamedCrawl
+from focuscrawl.studio.desk import Desk
+from focuscrawl.studio.folder import StudioFolder
+from focuscrawl.studio.jobs import Jobs
+from focuscrawl.studio.judging.following import Following
+from focuscrawl.studio.topics.room import TopicRoom
+from focuscrawl.studio.topics.training import (
+    begin_fetching,
+    begin_measuring,
+    begin_training,
+    quality_of,
+)
+from focuscrawl.topics import TopicDefinition, write_definition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEMO = {"name": "new", "critic": "models/demo", "topic": "/Sports/Cycling", "web": "demo"}
+URL = "http://a.example/"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> StudioFolder:
+    (tmp_path / "served").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "precious").write_text("precious")
+    return StudioFolder(tmp_path / "served")
+
+
+@pytest.fixture
+def outside(folder: StudioFolder) -> Path:
+    return folder.root.parent / "outside"
+
+
+@pytest.fixture
+def desk(folder: StudioFolder) -> Desk:
+    return Desk(folder, Jobs(folder.root), read_only=False)
+
+
+def untouched(outside: Path) -> bool:
+    return [each.name for each in outside.iterdir()] == ["precious"]
+
+
+def room_of(folder: StudioFolder, **said: Any) -> TopicRoom:
+    (folder.root / "birds").mkdir(exist_ok=True)
+    path = folder.root / "birds" / "topic.toml"
+    named: dict[str, Any] = {} if "topics" in said else {"name": "/birds", "words": ("birds",)}
+    write_definition(TopicDefinition(**named, **said), path)
+    return TopicRoom(folder, path)
+
+
+def copy_critic(to: Path) -> Path:
+    """Copy a critic that comes with the package."""
+    from importlib import resources  # noqa: PLC0415
+
+    demo = resources.files("focuscrawl").joinpath("../models/demo")
+    return type(to)(shutil.copytree(str(demo), to))
+
+
+@pytest.mark.parametrize("linked", [".studio", ".studio/jobs"])
+def test_jobs_behind_a_link_are_neither_listed_nor_removed(
+    linked: str, folder: StudioFolder, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = outside / "jobs" if linked == ".studio" else outside
+    for n in range(5):
+        (theirs / f"2026-{n}").mkdir(parents=True)
+        (theirs / f"2026-{n}" / "kept").touch()
+    path = folder.root / linked
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(outside)
+    monkeypatch.setattr(jobs_module, "_KEPT", 2)
+    jobs = Jobs(folder.root)
+    assert jobs.all() == []
+    with pytest.raises(UserError, match="no job"):
+        jobs.job("2026-1")
+    with pytest.raises(UserError, match=r"is a link to .*outside"):
+        jobs.begin("look", "x", ["--version"])
+    assert len([*theirs.glob("*/kept")]) == 5
+
+
+def test_of_a_job_that_is_forgotten_what_a_link_leads_to_stays(
+    folder: StudioFolder, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = folder.root / ".studio" / "jobs" / "2026-1"
+    (old / "below").mkdir(parents=True)
+    (old / "file").symlink_to(outside / "precious")
+    (old / "folder").symlink_to(outside)
+    other = old.with_name("2026-2")
+    other.symlink_to(outside)
+    monkeypatch.setattr(jobs_module, "_KEPT", 1)
+    Jobs(folder.root).begin("look", "x", ["--version"])
+    assert not old.exists()
+    assert other.is_symlink()
+    assert (outside / "precious").read_text() == "precious"
+
+
+def test_a_command_is_not_given_a_path_behind_a_link(folder: StudioFolder, outside: Path) -> None:
+    (folder.root / "linked").symlink_to(outside)
+    jobs = Jobs(folder.root)
+    for argument in ("./linked", "./linked/x", "--out=./linked/x", "crawl_dir=./linked/new"):
+        with pytest.raises(UserError, match="is a link"):
+            jobs.begin("look", "x", ["collect", argument])
+    assert jobs.all() == []
+
+
+def test_a_crawl_begins_behind_no_link(folder: StudioFolder, desk: Desk, outside: Path) -> None:
+    new = read_crawl(folder, {**DEMO, "seeds": URL})
+    (folder.root / "crawls").symlink_to(outside)
+    for act in (lambda: read_crawl(folder, DEMO), lambda: begin(desk, new)):
+        with pytest.raises(UserError, match="crawls is a link"):
+            act()
+    assert untouched(outside)
+
+
+@pytest.mark.parametrize("name", ["models/mine", "mine", "models/demo"])
+def test_a_critic_behind_a_link_is_none_whoever_names_it(
+    name: str, folder: StudioFolder, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_critic(outside / "critic")
+    path = folder.root / name
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(outside / "critic")
+    monkeypatch.chdir(folder.root)
+    assert listing.critics(folder) == []
+    with pytest.raises(UserError, match="no critic"):
+        folder.critic(name)
+    crawl = NamedCrawl("x", folder.root / "x")
+    with pytest.raises(UserError, match="no critic"):
+        check_arguments(folder, crawl, ["crawl", "-a", f"critic={name}"])
+
+
+def test_nor_is_one_with_a_link_in_it(folder: StudioFolder, outside: Path) -> None:
+    critic = copy_critic(folder.root / "mine")
+    (found,) = listing.critics(folder)
+    assert found["name"] == "mine"
+    for file in [*critic.iterdir()]:
+        shutil.move(file, outside / file.name)
+        file.symlink_to(outside / file.name)
+        assert listing.critics(folder) == []
+        with pytest.raises(UserError, match="no critic"):
+            folder.critic("mine")
+        file.unlink()
+        shutil.move(outside / file.name, file)
+    assert folder.critic("mine") == critic
+
+
+def test_what_is_fetched_and_measured_for_a_topic_is_behind_no_link(
+    folder: StudioFolder, desk: Desk, outside: Path
+) -> None:
+    room = room_of(folder)
+    critic = copy_critic(folder.root / "birds" / "critic-1")
+    (folder.root / "birds" / ".examples").symlink_to(outside)
+    for act in (
+        lambda: begin_training(desk, room),
+        lambda: begin_measuring(desk, room),
+        lambda: begin_fetching(desk, room, [URL], None),
+        room.fetched,
+    ):
+        with pytest.raises(UserError, match=r"\.examples is a link"):
+            act()
+    assert quality_of(critic) is None
+    assert untouched(outside)
+    assert desk.jobs.all() == []
+
+
+@pytest.mark.parametrize(
+    "named", [{"web": "linked/precious"}, {"critic": "linked/x", "topics": ("/A",)}]
+)
+def test_what_a_definition_names_is_behind_no_link(
+    named: dict[str, Any], folder: StudioFolder, desk: Desk, outside: Path
+) -> None:
+    (folder.root / "linked").symlink_to(outside)
+    room = room_of(folder, **named)
+    with pytest.raises(UserError, match="linked is a link"):
+        begin_training(desk, room)
+    assert desk.jobs.all() == []
+
+
+def test_a_definition_beside_a_crawl_is_no_link(
+    folder: StudioFolder, desk: Desk, outside: Path
+) -> None:
+    (outside / "topic.toml").write_text('words = ["secret"]\n')
+    crawl = folder.root / "crawl"
+    crawl.mkdir()
+    CrawlStore.create(crawl / "crawl.db", {"topic": "/A"}).close()
+    assert CrawlFolder(crawl).exists
+    (crawl / "topic.toml").symlink_to(outside / "topic.toml")
+    with pytest.raises(UserError, match=r"topic\.toml is a link"):
+        Following(desk).state(crawl)
+    with pytest.raises(UserError, match="no topic"):
+        folder.topic("crawl/topic.toml")
+
+
+def test_a_recording_beside_a_crawl_is_no_link(folder: StudioFolder, outside: Path) -> None:
+    (folder.root / "pages.warc.gz").symlink_to(outside / "precious")
+    with pytest.raises(UserError, match=r"pages\.warc\.gz is a link"):
+        webs_of({"web": LIVE}, folder.root)
+
+
+def test_a_path_below_a_folder_stays_there(tmp_path: Path) -> None:
+    assert plain_below(tmp_path, "a/b/c") == tmp_path / "a" / "b" / "c"
+    assert plain_below(tmp_path, "./a//b") == tmp_path / "a" / "b"
+    for name in ("..", "a/../b", "/etc/passwd", "//etc", "a\0b"):
+        with pytest.raises(UserError, match="leads out of"):
+            plain_below(tmp_path, name)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "root").symlink_to(tmp_path)
+    for name in ("dangling", "dangling/x", "root/root/x"):
+        with pytest.raises(UserError, match="is a link"):
+            plain_below(tmp_path, name)
+    assert plain_below(tmp_path / "root", "a") == tmp_path / "root" / "a"  # as the user named it
+
+
+def test_job_files_are_no_links(folder: StudioFolder, outside: Path) -> None:
+    job = folder.root / ".studio" / "jobs" / "1"
+    job.mkdir(parents=True)
+    order = {"kind": "x", "subject": "x", "arguments": [], "begun": "2026-01-01T00:00:00"}
+    (outside / "order.json").write_text(json.dumps(order))
+    (job / "order.json").symlink_to(outside / "order.json")
+    assert Jobs(folder.root).all() == []
