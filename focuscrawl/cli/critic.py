@@ -276,9 +276,14 @@ def quality(
             write_whole(out, found.json())
         except OSError as error:
             raise UserError(f"{out}: cannot be written ({error.strerror})") from None
+    without = "it calls none relevant" if found.off else "there are no examples off the topic"
     click.echo(
         f"{found.on} examples on the topic, {found.off} off it, {found.others} other pages\n"
-        f"precision {_interval(found.precision)}, recall {_interval(found.recall)}"
+        + (
+            found.why_not
+            or f"precision {_interval(found.precision, without)}, "
+            f"recall {_interval(found.recall, without)}"
+        )
     )
     if found.change is not None:
         change = found.change
@@ -292,9 +297,9 @@ def quality(
         )
 
 
-def _interval(share: Share | None) -> str:
+def _interval(share: Share | None, why_not: str) -> str:
     if share is None:
-        return "unknown: there are too few examples"
+        return f"unknown: {why_not}"
     return "{:.2f} ({:.2f} to {:.2f})".format(*share)
 
 
