@@ -88,7 +88,7 @@ def train(
     focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
-    from focuscrawl.cli.topic_text import say_left_out
+    from focuscrawl.cli.topic_text import say_left_out, warn_of_missing_embeddings
     from focuscrawl.critic.files import FORMAT, save_critic
 
     little = Little.of(
@@ -118,6 +118,7 @@ def train(
         trained = train_little(little, live, **learning)
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
+    warn_of_missing_embeddings(trained)
     if learning["web"] is not None:  # where pages are fetched, that has named them
         say_left_out([*little.good, *little.bad], trained)
 
