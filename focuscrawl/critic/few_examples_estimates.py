@@ -34,7 +34,7 @@ def too_few(examples: int) -> str:
     if examples >= FEWEST:
         return ""
     are = "example on the topic is" if examples == 1 else "examples on the topic are"
-    return f"{examples} {are} too few to measure: give {FEWEST} or more"
+    return f"{examples} {are} too few to measure; give {FEWEST} or more"
 
 
 def share_of(hits: int, pages: int) -> Share:

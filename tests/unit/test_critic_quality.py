@@ -89,7 +89,7 @@ def test_a_few_examples_are_too_few_to_measure_or_to_be_called_mislabelled(shelf
     on = [at("/odd"), at("/knots0"), at("/knots1")]
     critic = train_from_little([["knots"]], on, [], [shelf])
     found = Quality.of(critic, ["/good"])
-    assert found.why_not == "3 examples on the topic are too few to measure: give 10 or more"
+    assert found.why_not == "3 examples on the topic are too few to measure; give 10 or more"
     assert (found.on, found.off) == (3, 0)
     assert found.precision is found.recall is None
     assert not found.doubtful
