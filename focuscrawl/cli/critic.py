@@ -88,7 +88,7 @@ def train(
     focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
-    from focuscrawl.cli.topic_text import say_left_out
+    from focuscrawl.cli.topic_text import say_left_out, warn_of_missing_embeddings
     from focuscrawl.critic.files import FORMAT, save_critic
 
     little = Little.of(
@@ -118,6 +118,7 @@ def train(
         trained = train_little(little, live, **learning)
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
+    warn_of_missing_embeddings(trained)
     if learning["web"] is not None:  # where pages are fetched, that has named them
         say_left_out([*little.good, *little.bad], trained)
 
@@ -276,9 +277,14 @@ def quality(
             write_whole(out, found.json())
         except OSError as error:
             raise UserError(f"{out}: cannot be written ({error.strerror})") from None
+    without = "it calls none relevant" if found.off else "there are no examples off the topic"
     click.echo(
         f"{found.on} examples on the topic, {found.off} off it, {found.others} other pages\n"
-        f"precision {_interval(found.precision)}, recall {_interval(found.recall)}"
+        + (
+            found.why_not
+            or f"precision {_interval(found.precision, without)}, "
+            f"recall {_interval(found.recall, without)}"
+        )
     )
     if found.change is not None:
         change = found.change
@@ -292,9 +298,9 @@ def quality(
         )
 
 
-def _interval(share: Share | None) -> str:
+def _interval(share: Share | None, why_not: str) -> str:
     if share is None:
-        return "unknown: there are too few examples"
+        return f"unknown: {why_not}"
     return "{:.2f} ({:.2f} to {:.2f})".format(*share)
 
 

@@ -141,10 +141,11 @@ def _lines(
 
 
 def _found(report: FewExamplesReport, good: int) -> str:
+    from focuscrawl.critic.few_examples_estimates import too_few
+
     if report.recall is not None:
         return f"Finds {_of_ten(report.recall, 'relevant pages')}."
-    why = "one good example is not enough" if good else "there are no good examples"
-    return f"How many relevant pages it finds cannot be told: {why}."
+    return f"How many relevant pages it finds cannot be told: {too_few(good)}."
 
 
 def _wrong(listed: Sequence[JudgedPage], wrong: int | None) -> str:

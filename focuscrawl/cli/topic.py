@@ -22,6 +22,7 @@ from focuscrawl.cli.topic_text import (
     parts,
     say_left_out,
     urls_of,
+    warn_of_missing_embeddings,
 )
 from focuscrawl.cli.topic_tree import tree
 from focuscrawl.critic.files import FORMAT, save_critic
@@ -192,4 +193,5 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
     say_left_out(known.judged, trained)
+    warn_of_missing_embeddings(trained)
     click.echo(f"{out}: topics {', '.join(topics)}")

@@ -11,7 +11,7 @@ import click
 from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_teacher import ask_teacher, teacher_of
-from focuscrawl.cli.topic_text import in_words, say_left_out
+from focuscrawl.cli.topic_text import in_words, say_left_out, warn_of_missing_embeddings
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import (
     DEFAULT_KIND,
@@ -226,5 +226,6 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
             pages=pages,
         )
     say_left_out(definition.judged, applied.trained)
+    warn_of_missing_embeddings(applied.trained)
     click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
     click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")

@@ -28,6 +28,22 @@ def say_left_out(judged: Iterable[str], trained: TrainedCritic) -> None:
         click.echo(f"left out, it cannot be read: {one_line(url)}", err=True)
 
 
+def warn_of_missing_embeddings(trained: TrainedCritic) -> None:
+    """Say so where a critic would have used word embeddings that are not installed."""
+    from focuscrawl.critic.discriminative import LogisticModel  # noqa: PLC0415 - slow to import
+    from focuscrawl.critic.word_vectors import word_vectors_installed  # noqa: PLC0415
+
+    model = trained.model
+    if not isinstance(model, LogisticModel) or word_vectors_installed():
+        return
+    if model.vectors.languages[0][0] == "en":  # they know no other language well
+        click.echo(
+            "Warning: this critic knows words, but not what they mean: "
+            "pip install 'focuscrawl[embeddings]', and train again",
+            err=True,
+        )
+
+
 def in_words(definition: TopicDefinition) -> str:
     """Return what a definition holds, in one line."""
     parts = [

@@ -34,7 +34,7 @@ class CriticCard:
     Attributes
     ----------
     on, off : examples on the topic and off it, each judged by what the others teach
-    precision, recall : shares of R > 1/2 with their 90 % interval; None: too few examples
+    precision, recall : shares of R > 1/2 with their 90 % interval; None: not measured
     others, called : other pages that it was learned from, which nobody has looked at, and how many
         of them it takes for relevant
     phrases : that it was learned from
@@ -102,6 +102,7 @@ def _measured(identity: Mapping[str, str], webs: Sequence[Web], progress: Progre
         others=found.others,
         called=found.called,
         phrases=tuple(" ".join(words) for words in phrases_of_critic(trained)),
+        why_not=found.why_not,
     )
 
 
@@ -141,6 +142,7 @@ def _kept(folder: Path, fingerprint: str) -> CriticCard | None:
             others=int(found["others"]),
             called=int(found["called"]),
             phrases=tuple(map(str, found["phrases"])),
+            why_not=str(found["why_not"]),
         )
     except (OSError, UserError, ValueError, TypeError, KeyError, RecursionError):
         return None

@@ -120,12 +120,11 @@ def _critic(collection: Collection) -> list[str]:
         ]
     examples = f"{counted(card.on, 'example')} on the topic and {card.off:,} off it"
     lines.append(f"- Measured by cross-validation on its own examples, {examples}, at R > ½:")
-    few = "there are too few examples"
-    none = "it takes none of them" if card.recall is not None and card.off else few
+    none = "it takes none of them" if card.off else "there are no examples off the topic"
     lines += [
         "  - precision, how many of the pages it takes are on the topic: "
         f"{_share(card.precision, none)}",
-        f"  - recall, how many pages on the topic it takes: {_share(card.recall, few)}",
+        f"  - recall, how many pages on the topic it takes: {_share(card.recall, none)}",
     ]
     if card.others:
         lines.append(

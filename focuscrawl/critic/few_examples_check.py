@@ -17,7 +17,7 @@ import numpy as np
 from focuscrawl.critic.corpus import resolve
 from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.example_groups import cohesion_of
-from focuscrawl.critic.few_examples_estimates import recall_of
+from focuscrawl.critic.few_examples_estimates import FEWEST, recall_of
 from focuscrawl.critic.few_examples_warnings import warnings_of
 from focuscrawl.critic.from_little import read_little
 from focuscrawl.critic.held_out import hold_out
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
+
+    UrlBag = tuple[str, Bag]
 
 _WORDS = 12  # that weigh most, for and against
 
@@ -77,7 +79,7 @@ class FewExamplesReport:
     topic : its topic
     examples : those held out; empty where there are too few for that
     others : a sample of the web's other pages, in random order
-    recall : share of relevant pages with R > 1/2; None where there are too few examples to tell
+    recall : share of relevant pages with R > 1/2; None with fewer than `FEWEST` good examples
     words_for, words_against : those that weigh most; none where the critic has no weights
     warnings : sentences
     """
@@ -95,7 +97,12 @@ class FewExamplesReport:
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
-        """Return the examples that are judged least as they are labelled, the worst first."""
+        """Return the examples that are judged least as they are labelled, the worst first.
+
+        None where there are too few to measure anything.
+        """
+        if self.recall is None:
+            return []
         right = {page: _agreement(page, self.topic) for page in self.examples}
         return sorted(self.examples, key=right.__getitem__)[:most]
 
@@ -148,29 +155,44 @@ def check_few_examples(
     others = draw_other_pages([web], known, random_state=trained.random_state, progress=progress)
     if not others:
         raise UserError(f"{web.name} has no other pages than the examples: name another --web")
+    sides: tuple[list[UrlBag], list[UrlBag]] = ([], [])
+    for each in examples:
+        sides[not each.good].append((each.url, Counter(each.tokens)))
+    return assess(trained, *sides, others)
+
+
+def assess(
+    trained: TrainedCritic,
+    good: Sequence[UrlBag],
+    bad: Sequence[UrlBag],
+    others: Sequence[UrlBag],
+) -> FewExamplesReport:
+    """Assess a critic from little by pages: its examples, and others.
+
+    Parameters
+    ----------
+    trained : the critic
+    good, bad : URL and words of its examples, each once
+    others : of pages that stand for all others, at least one; a URL may be empty
+    """
     topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
-    ordered = [*good, *(example for example in examples if not example.good)]
-    judged = judge_held_out(
-        trained,
-        [Counter(example.tokens) for example in good],
-        [Counter(example.tokens) for example in ordered[len(good) :]],
-        [bag for _, bag in others],
-        topic,
-    )
+    on_topic, off_topic, beside = ([bag for _, bag in side] for side in (good, bad, others))
+    judged = judge_held_out(trained, on_topic, off_topic, beside, topic)
+    held_out = len(judged.examples) > 0
     recall = None
-    if good and len(judged.examples):
+    if len(good) >= FEWEST and held_out:
         recall = recall_of(judged.examples[: len(good)])
-    on_topic: list[Bag] = [Counter(example.tokens) for example in good]
     if not good:
-        on_topic = [bag for (_, bag), odds in zip(others, judged.others, strict=True) if odds > 0]
-    words_for, words_against = weightiest(
-        trained.model, topic, on_topic, [bag for _, bag in others]
-    )
+        on_topic = [bag for bag, odds in zip(beside, judged.others, strict=True) if odds > 0]
+    words_for, words_against = weightiest(trained.model, topic, on_topic, beside)
+    labelled = [(url, topic) for url, _ in good] + [(url, OFF_TOPIC) for url, _ in bad]
     return FewExamplesReport(
         topic=topic,
         examples=tuple(
-            JudgedPage(example.url, topic if example.good else OFF_TOPIC, relevance)
-            for example, relevance in zip(ordered, relevance_of(judged.examples), strict=False)
+            JudgedPage(url, label, relevance)
+            for (url, label), relevance in zip(
+                labelled, relevance_of(judged.examples), strict=held_out
+            )
         ),
         others=tuple(
             JudgedPage(url, "", relevance)
@@ -182,7 +204,7 @@ def check_few_examples(
         warnings=tuple(
             warnings_of(
                 phrases_of_critic(trained),
-                [example.url for example in good],
+                [url for url, _ in good],
                 others,
                 judged.cohesion,
                 recall,

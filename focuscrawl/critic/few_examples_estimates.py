@@ -9,6 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: examples on the topic; fewer are too few to measure a critic, or to call one mislabelled
+FEWEST = 10
 _CONFIDENCE = 0.9
 #: what a held-out page counts in an interval: the critic that judges it is not quite the one
 #: that is asked about
@@ -25,6 +27,14 @@ class Share(NamedTuple):
     value: float
     low: float
     high: float
+
+
+def too_few(examples: int) -> str:
+    """Return why nothing is measured of a critic with so few examples on the topic; or empty."""
+    if examples >= FEWEST:
+        return ""
+    are = "example on the topic is" if examples == 1 else "examples on the topic are"
+    return f"{examples} {are} too few to measure; give {FEWEST} or more"
 
 
 def share_of(hits: int, pages: int) -> Share:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from focuscrawl.critic.few_examples_estimates import Share
 
 _FEW = 3  # good examples
-_ENOUGH = 10  # good examples: if they do not find each other, more will hardly help
 _LITTLE = 0.4  # recall
 _COMMON = 0.2  # share of other pages that have a phrase
 _OTHERS = 20  # other pages, to tell what is common among them
@@ -54,7 +53,7 @@ def warnings_of(
             "the good examples have hardly more in common with each other than with any page: "
             "the topic is too broad; make several of it"
         )
-    elif recall is not None and len(good) >= _ENOUGH and recall.value < _LITTLE:
+    elif recall is not None and recall.value < _LITTLE:
         yield (
             "many good examples are not found by what the others teach: the topic is too broad "
             "for so few; give more, or make several topics of it"

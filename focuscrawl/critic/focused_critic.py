@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from focuscrawl.critic.discriminative import LogisticModel
+from focuscrawl.critic.pieces import n_words
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.critic.topic_words import words_of_examples, words_of_phrases
+from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.page.view import PageView
+
+_SENTENCE = 5.0  # words: a shorter text is a label
+_LITTLE = 10.0  # words: less is no main text
+#: log-odds of the topic, half a standard deviation of a critic from little: by so much main text
+#: must say more than nothing does
+_SAYS = 1.0
+_LETTERS = 4  # of a word that is found inside a host's name
+_SITE = 2  # times that such a word may be the name of the site
 
 
 class TopicModel(Protocol):
@@ -52,6 +62,8 @@ class FocusedCritic:
     fingerprint : tells this model with this focus and this calibration from any other
     calibration : applied to every judgement, if any
     phrases : the words of each phrase that the model was learned from
+    by_main_text : whether a page is relevant only where its main text says so, too; for a critic
+        from little, which has not seen what sites have on all of their pages
 
     Attributes
     ----------
@@ -64,6 +76,7 @@ class FocusedCritic:
     fingerprint: str
     calibration: Calibration | None = None
     phrases: tuple[tuple[str, ...], ...] = ()
+    by_main_text: bool = False
     reads_words = True
 
     def __post_init__(self) -> None:
@@ -73,8 +86,20 @@ class FocusedCritic:
             self.marked_of_words = self.model.marked_of_reader(self.marked)
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
-        """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (METHODS 1)."""
-        return self.judge_bags([page.words.bag for page in pages])
+        """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (METHODS 1).
+
+        Where it is to go by the main text, a page with R > 1/2 whose main text hardly speaks for
+        the topic is judged as one that says nothing.
+        """
+        judged = self.judge_bags([page.words.bag for page in pages])
+        asked = (judged.relevance > 0.5).nonzero()[0] if self.by_main_text else ()
+        if len(asked):
+            main = self.judge_bags([*(main_words(pages[i]) for i in asked.tolist()), {}])
+            odds = _log_odds(main.relevance)
+            silent = asked[odds[:-1] < odds[-1] + _SAYS]
+            judged.relevance[silent] = main.relevance[-1]
+            judged.probabilities[silent] = main.probabilities[-1]
+        return judged
 
     def judge_words(self, words: Sequence[str]) -> Judgement:
         """Judge single words as links say them; "" is a link that says nothing."""
@@ -94,6 +119,55 @@ class FocusedCritic:
     def judge_bags(self, bags: Sequence[Bag]) -> Judgement:
         """Judge pages of which only the words are known."""
         return _judgement(self.model.log_posteriors(bags, self.calibration), self.marked)
+
+
+def main_words(page: PageView) -> dict[str, int]:
+    """Return how often each word is in the main text of a page, as far as one page tells.
+
+    Main text is every text of five words or more that is no link and not the title, and what
+    stands right beside it, as links in a sentence do. What is left out are menus, labels and days
+    of a calendar. Numbers do not count. Words of the host's name count from the third time on:
+    before, they may be the name of the site. Less than ten words are no main text.
+    """
+    words, leaf, links, n = page.words, page.token_leaf, page.links, page.n_leaves
+    name = host(page.url)
+    parts = {*name.replace("-", ".").split(".")}
+    of_name = np.array([_is_of(word, name, parts) for word in words.distinct], np.bool_)
+    sizes = np.array([_size(word) for word in words.distinct], np.float64)
+    of_token = (sizes * ~of_name).take(words.number)
+    text = np.bincount(leaf, of_token, minlength=n) >= _SENTENCE
+    opened = np.bincount(links.left, minlength=n + 1)
+    closed = np.bincount(links.right + 1, minlength=n + 1)
+    text &= (opened - closed).cumsum()[:n] == 0
+    first = int(bool(page.title))  # leaf 0 is the title
+    text[:first] = False
+    main = text.copy()
+    main[1:] |= text[:-1]
+    main[first:-1] |= text[first + 1 :]
+    kept = main.take(leaf)
+    if of_token[kept].sum() < _LITTLE:
+        return {}
+    times = np.bincount(words.number[kept], minlength=len(sizes)) - _SITE * of_name
+    times[sizes == 0.0] = 0
+    return {words.distinct[i]: int(times[i]) for i in (times > 0).nonzero()[0].tolist()}
+
+
+def _is_of(word: str, name: str, parts: set[str]) -> bool:
+    """Tell whether a word is one of a host's name, or a part of one."""
+    return word in parts or (len(word) >= _LETTERS and word in name)
+
+
+def _size(word: str) -> float:
+    """Return how many words a word is: none if it is a number, several without spaces."""
+    if word.isascii():
+        return 0.0 if word.isdecimal() else 1.0
+    return n_words(word)
+
+
+def _log_odds(relevance: NDArray[np.float64]) -> NDArray[np.float64]:
+    bounded = relevance.clip(1e-12, 1.0 - 1e-12)
+    odds: NDArray[np.float64] = np.log(bounded) - np.log1p(-bounded)
+    return odds
 
 
 def _judgement(log_posteriors: NDArray[np.float64], marked: NDArray[np.bool_]) -> Judgement:

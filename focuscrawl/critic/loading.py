@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.critic.callable_critic import CustomCritic, is_callable_spec, load_custom
+from focuscrawl.critic.few_examples_check import is_from_little
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
@@ -69,6 +70,7 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
         hashlib.sha256(focus.encode()).hexdigest(),
         trained.calibration if calibrate else None,
         trained.phrases,
+        by_main_text=is_from_little(trained),
     )
 
 

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from focuscrawl.critic.corpus import read_known
-from focuscrawl.critic.few_examples_check import (
-    is_from_little,
-    judge_held_out,
-    phrases_of_critic,
-    relevance_of,
-    weightiest,
-)
-from focuscrawl.critic.few_examples_estimates import recall_of, share_of
-from focuscrawl.critic.few_examples_warnings import warnings_of
+from focuscrawl.critic.few_examples_check import assess, is_from_little
+from focuscrawl.critic.few_examples_estimates import share_of, too_few
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.reliability import reliability_of_relevance
 from focuscrawl.critic.training import held_out_posteriors
@@ -75,8 +68,9 @@ class Quality:
     ----------
     on, off : examples on the topic, and off it
     others : pages beside them that stand for all others; nobody has said what they are
-    precision, recall : share of the examples with its 90 % interval; None: too few of them, for
-        precision some on either side
+    why_not : why nothing is measured, above all because of too few examples; empty: it is
+    precision, recall : share of the examples with its 90 % interval; None: not measured. There is
+        no precision without examples off the topic, or where none is called relevant
     called : of `others`, how many are called relevant
     change : of the critic before, if it was given
     bins : the reliability table: ``low``, ``high``, ``pages``, ``confidence``, ``frequency``
@@ -90,7 +84,8 @@ class Quality:
 
     on: int
     off: int
-    others: int
+    others: int = 0
+    why_not: str = ""
     precision: Share | None = None
     recall: Share | None = None
     called: int = 0
@@ -179,31 +174,21 @@ class Quality:
             seen.add(words)
         good, bad, others = sides[True], sides[False], bags[n:]
         if len(good) < _FEWEST or not others:
-            return cls(on=len(good), off=len(bad), others=len(others))
-        topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
-        on = [bag for _, bag in good]
-        judged = judge_held_out(trained, on, [bag for _, bag in bad], others, topic)
-        relevance = np.array(relevance_of(judged.examples))
-        beside = relevance_of(judged.others)
-        towards, away = weightiest(trained.model, topic, on, others)
-        warnings = warnings_of(
-            phrases_of_critic(trained),
-            [url for url, _ in good],
-            [("", bag) for bag in others],  # where they are was not kept
-            judged.cohesion,
-            recall_of(judged.examples[: len(good)]),
-        )
+            why_not = too_few(len(good)) or "there are no other pages to tell them from"
+            return cls(len(good), len(bad), len(others), why_not=why_not)
+        found = assess(trained, good, bad, [("", bag) for bag in others])  # URLs are not kept
         return cls._measured(
             [*good, *bad],
-            relevance,
-            np.arange(len(relevance)) < len(good),
-            labels=[topic] * len(good) + [OFF_TOPIC] * len(bad),
+            np.array([page.relevance for page in found.examples]),
+            np.arange(len(found.examples)) < len(good),
+            labels=[page.label for page in found.examples],
             before=before,
+            recall=found.recall,
             others=len(others),
-            called=sum(each > 0.5 for each in beside),
-            warnings=tuple(warnings),
-            words_for=tuple(towards),
-            words_against=tuple(away),
+            called=len(found.called()),
+            warnings=found.warnings,
+            words_for=tuple(found.words_for),
+            words_against=tuple(found.words_against),
         )
 
     @classmethod
@@ -215,27 +200,29 @@ class Quality:
         *,
         labels: Sequence[str],
         before: Before | None,
-        others: int = 0,
+        recall: Share | None = None,
         **more: Any,
     ) -> Self:
         called, hits = int((relevance > 0.5).sum()), int((relevance[truth] > 0.5).sum())
-        both = bool(truth.any() and not truth.all())
+        on = int(truth.sum())
+        why_not = too_few(on)
+        both = not (why_not or truth.all())
         table = reliability_of_relevance(relevance, truth) if both else None
         wrong = np.where(truth, relevance, 1.0 - relevance)
         worst = [i for i in np.argsort(wrong, kind="stable").tolist() if wrong[i] < 0.5]
         return cls(
-            on=int(truth.sum()),
-            off=int((~truth).sum()),
-            others=others,
+            on=on,
+            off=len(truth) - on,
+            why_not=why_not,
             precision=share_of(hits, called) if called and both else None,
-            recall=share_of(hits, int(truth.sum())) if truth.any() else None,
+            recall=recall if why_not or recall is not None else share_of(hits, on),
             change=None if before is None else _change(before, pages, relevance, truth),
             bins=() if table is None else tuple(each._asdict() for each in table.bins),
             brier=None if table is None else table.brier,
             ece=None if table is None else table.ece,
             doubtful=tuple(
                 {"url": pages[i][0], "label": labels[i], "relevance": float(relevance[i])}
-                for i in worst[:_DOUBTFUL]
+                for i in ([] if why_not else worst[:_DOUBTFUL])
             ),
             **more,
         )

@@ -76,8 +76,7 @@ def _card(url: str, answer: HtmlAnswer, critic: FocusedCritic | None, why: str) 
     view = answer.parse()
     relevance, reasons = None, None
     if critic is not None:
-        bag = view.words.bag
-        relevance = float(critic.judge_bags([bag]).relevance[0])
-        reasons = word_reasons(critic.model, critic.marked, bag)
+        relevance = float(critic.judge([view]).relevance[0])
+        reasons = word_reasons(critic.model, critic.marked, view.words.bag)
     text, cut = shown_text(answer.body, answer.encoding, _LONGEST)
     return PageCard(url, view.title, text, cut, relevance, reasons, why)

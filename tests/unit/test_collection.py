@@ -200,7 +200,7 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
 def test_what_was_measured_of_a_critic_is_read_again_if_it_is_of_that_critic(
     tmp_path: Path,
 ) -> None:
-    shares = {"precision": [0.9, 0.8, 1.0], "recall": None, "phrases": ["a b"]}
+    shares = {"precision": [0.9, 0.8, 1.0], "recall": None, "phrases": ["a b"], "why_not": ""}
     kept = {"critic": "aa", "on": 3, "off": 4, "others": 5, "called": 1, **shares}
     (tmp_path / FILE).write_text(json.dumps(kept))
     card = critic_card({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])

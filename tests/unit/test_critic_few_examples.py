@@ -118,15 +118,15 @@ def checked(trained: TrainedCritic, web: SmallWeb) -> FewExamplesReport:
 
 @pytest.mark.parametrize("embeddings", [False, True], ids=["words", "embeddings"], indirect=True)
 def test_a_clear_topic_is_found(web: SmallWeb) -> None:
-    critic = train_from_little([], urls_of("birds", 8), urls_of("law", 4), [web], topic="/Birds")
+    critic = train_from_little([], urls_of("birds", 10), urls_of("law", 4), [web], topic="/Birds")
     report = checked(critic, web)
     assert report.topic == "/Birds"
     assert report.recall is not None
     assert report.recall.value > 0.6
     called = {page.url for page in report.called()}
     birds = {page.url for page in report.others if "/birds/" in page.url}
-    assert len(birds) == 22
-    assert len(birds & called) >= 20
+    assert len(birds) == 20
+    assert len(birds & called) >= 18
     assert len(called - birds) <= 5
     assert len(report.words_for) == 12
     assert set(report.words_for[:5]) <= set(SUBJECTS["birds"].split())
@@ -135,13 +135,13 @@ def test_a_clear_topic_is_found(web: SmallWeb) -> None:
 
 
 def test_an_example_of_something_else_is_the_most_doubtful_of_its_side(web: SmallWeb) -> None:
-    good = [*urls_of("birds", 6), url_of("sailing", 0)]
+    good = [*urls_of("birds", 9), url_of("sailing", 0)]
     bad = [*urls_of("law", 3), url_of("birds", 20)]
     report = checked(train_from_little([], good, bad, [web]), web)
-    worst = {page.label: page.url for page in reversed(report.doubtful(11))}
+    worst = {page.label: page.url for page in reversed(report.doubtful(14))}
     assert worst == {"/good": url_of("sailing", 0), "/bad": url_of("birds", 20)}
     assert len(report.doubtful(10)) == 10
-    assert len(report.examples) == 11
+    assert len(report.examples) == 14
 
 
 @pytest.mark.parametrize("n", [7, *long(2, 26)])
@@ -201,7 +201,10 @@ def test_phrases_count_in_the_check_as_in_training(web: SmallWeb, tmp_path: Path
     assert critic.phrases == (("feather",),)
     assert critic.random_state == 7
     report = checked(critic, web)
-    assert report.recall is not None  # the phrase stands in for the example that is held out
+    (example,) = report.examples  # held out: the phrase stands in for it
+    assert example.relevance > 0.5
+    assert report.recall is None
+    assert report.doubtful(1) == []  # one example is too few to call it mislabelled
     assert any("very few" in warning for warning in report.warnings)
 
 

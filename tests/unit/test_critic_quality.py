@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from focuscrawl.critic.discriminative import LogisticModel
+from focuscrawl.critic.few_examples_check import assess, read_examples
 from focuscrawl.critic.little_training import train_from_little
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.quality import Before, Quality
@@ -48,10 +49,12 @@ def little(shelf: Shelf, good: int, bad: int) -> TrainedCritic:
     return train_from_little([["knots"]], on, off, [shelf])
 
 
-def trained(shelf: Shelf, kind: str) -> TrainedCritic:
+def trained(shelf: Shelf, kind: str, each: int = 12) -> TrainedCritic:
     """A critic of two classes; one page of each is labelled as the other."""
     topics = [("/Knots", "knots"), ("/Money/Tax", "tax")]
-    labels = [Label(at(f"/{name}{i}"), path, "train") for path, name in topics for i in range(12)]
+    labels = [
+        Label(at(f"/{name}{i}"), path, "train") for path, name in topics for i in range(each)
+    ]
     labels += [
         Label(at("/tax20"), "/Knots", "train"),
         Label(at("/knots20"), "/Money/Tax", "train"),
@@ -65,19 +68,52 @@ def test_a_critic_from_little_is_measured_without_any_web(shelf: Shelf) -> None:
     assert found.others > 0
     assert found.precision is not None
     assert found.recall is not None
-    assert found.precision.value == found.recall.value == 1.0
+    assert found.precision.value == 1.0
+    assert found.recall.value > 0.7
     assert found.precision.low < 1.0  # so few pages prove little
     assert sum(each["pages"] for each in found.bins) == 18
     assert "rope" in found.words_for
     assert any("all good examples are of a.example" in each for each in found.warnings)
-    assert json.loads(found.json())["recall"][0] == 1.0
+    assert json.loads(found.json())["recall"][0] == found.recall.value
 
 
 def test_without_bad_pages_nothing_is_said_of_precision(shelf: Shelf) -> None:
-    found = Quality.of(little(shelf, 4, 0), ["/good"])
+    found = Quality.of(little(shelf, 12, 0), ["/good"])
     assert found.precision is None
     assert found.recall is not None
     assert not found.bins
+
+
+def test_a_few_examples_are_too_few_to_measure_or_to_be_called_mislabelled(shelf: Shelf) -> None:
+    shelf.page("/odd", "tax form revenue audit odd office")  # a good page unlike the others
+    on = [at("/odd"), at("/knots0"), at("/knots1")]
+    critic = train_from_little([["knots"]], on, [], [shelf])
+    found = Quality.of(critic, ["/good"])
+    assert found.why_not == "3 examples on the topic are too few to measure; give 10 or more"
+    assert (found.on, found.off) == (3, 0)
+    assert found.precision is found.recall is None
+    assert not found.doubtful
+    assert not found.bins
+    assert "knots" in found.words_for  # what the critic goes by is known all the same
+    few = Quality.of(trained(shelf, "flat", 7), ["/Knots"], [shelf])
+    assert (few.on, bool(few.why_not), few.doubtful) == (8, True, ())
+
+
+def test_the_check_and_the_quality_of_a_critic_are_one(shelf: Shelf) -> None:
+    """They differ in the other pages that they ask about, here in none."""
+    critic = little(shelf, 12, 6)
+    found = Quality.of(critic, ["/good"])
+    examples = read_examples(critic, shelf)
+    checked = assess(
+        critic,
+        *(
+            [(e.url, Counter(e.tokens)) for e in examples if e.good is side]
+            for side in (True, False)
+        ),
+        [("", bag) for bag in critic.pages.bags()[len(critic.examples) :]],
+    )
+    assert found.recall == checked.recall
+    assert list(found.words_for) == checked.words_for
 
 
 def test_two_critics_are_compared_on_what_the_first_has_not_learned(shelf: Shelf) -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from focuscrawl.cli.topic_text import warn_of_missing_embeddings
 from focuscrawl.critic import word_vectors
+from focuscrawl.critic.from_little import learn_from_query
+from focuscrawl.critic.phrase_model import read_phrases
+from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.word_vectors import WordVectors
 from focuscrawl.errors import UserError
 
@@ -26,3 +30,21 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     assert not word_vectors.word_vectors_installed()
     with pytest.raises(UserError, match=r"pip install 'focuscrawl\[embeddings\]'"):
         WordVectors()
+
+
+def test_training_warns_once_where_they_would_have_been_used(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    english, german = (
+        TrainedCritic(model=learn_from_query([[word]], embeddings=False, languages=((code, 1.0),)))
+        for word, code in (("ornithology", "en"), ("vogelkunde", "de"))
+    )
+    warn_of_missing_embeddings(english)
+    assert capsys.readouterr().err == ""  # they are installed
+    monkeypatch.setattr(word_vectors, "find_spec", lambda _: None)
+    for trained in (english, german, TrainedCritic(model=read_phrases("ornithology"))):
+        warn_of_missing_embeddings(trained)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert "pip install 'focuscrawl[embeddings]'" in said.err
