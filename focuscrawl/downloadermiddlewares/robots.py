@@ -22,8 +22,9 @@ from focuscrawl.crawl.parts.discovery import MOST_FILES
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.download_errors import PrivateAddressError, UnusableError, cause
 from focuscrawl.engine.meta import ROBOTS
+from focuscrawl.engine.visits import moved_to
 from focuscrawl.errors import GivenUpError
-from focuscrawl.foundation.urls import host, resolve
+from focuscrawl.foundation.urls import host
 from focuscrawl.frontier.host_backoff import read_retry_after
 from focuscrawl.page.site_maps import named_in_robots
 
@@ -250,7 +251,7 @@ class RobotsMiddleware(Component):
         url = f"{origin}/robots.txt"
         seen = {url}
         while (response := await self._fetch(url)) is not None:
-            target = _redirected(response)
+            target = moved_to(response)
             if target is None:
                 return await self._taken(response, request)
             if left == 0 or target in seen:
@@ -343,14 +344,6 @@ class RobotsMiddleware(Component):
         while self._size > _KEPT and len(self._known) > 1:
             _, forgotten = self._known.popitem(last=False)
             self._size -= forgotten.size + _ENTRY
-
-
-def _redirected(response: Response) -> str | None:
-    """Return where an answer leads; None: it is no redirect, or to nowhere."""
-    said = response.headers.get("Location")
-    if response.status not in (301, 302, 303, 307, 308) or said is None:
-        return None
-    return resolve(response.url, [said.decode("utf-8", "replace").strip()])[0]
 
 
 def _robots_request(url: str) -> Request:
