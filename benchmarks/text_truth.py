@@ -241,7 +241,7 @@ def _grouped(name: str, web: RecordedWeb) -> Iterator[tuple[str, str]]:
 
 def _fits(page: HtmlAnswer, sketches: list[bytes]) -> bool:
     view = page.parse()
-    if view.canonical not in {None, page.url}:
+    if view is None or view.canonical not in {None, page.url}:
         return False
     words = [token for block in blocks(decoded(page)) for token in tokens(block.text)]
     if len(words) < FEWEST:

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 #: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
-DECENT = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 1.0}
+DECENT = {
+    "ROBOTSTXT_OBEY": True,
+    "ROBOTSTXT_PARSER": ours.ROBOTSTXT_PARSER,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+    "DOWNLOAD_DELAY": 1.0,
+}
 #: what stands between the crawl and a spider that yields items of its own: two nearest to the
 #: engine, one nearest to the spider
 _FOR_SPIDERS = (

@@ -10,6 +10,7 @@ COMMANDS_MODULE = "focuscrawl.commands"
 # Say who is crawling. Put a page or an address here where people can reach you.
 USER_AGENT = f"focuscrawl/{__version__}"
 ROBOTSTXT_OBEY = True
+ROBOTSTXT_PARSER = "focuscrawl.downloadermiddlewares.robots.RobotRules"
 
 # One request at a time to a host, at least a second apart, slower when the host is slow.
 CONCURRENT_REQUESTS = 16

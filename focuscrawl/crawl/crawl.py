@@ -12,8 +12,8 @@ from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, sc
 from focuscrawl.crawl.folder import Doing
 from focuscrawl.crawl.state import FAILED_IN_A_ROW, CrawlState
 from focuscrawl.crawl.visit import UNREADABLE, Download, Fetch, PageVisit
-from focuscrawl.page import Effort, is_html, parse_page
-from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, list_kind, parse_document
+from focuscrawl.page import Effort, is_html, parse_page, shared_parser
+from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, list_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -251,16 +251,19 @@ class Crawl(CrawlState):
         Raises
         ------
         TooMuchWorkError
-            It may take longer than `most` says; nothing was parsed.
+            It may take longer than `most` says, and nothing was parsed; or there was no `most`,
+            and it took too long.
         """
         kind = self.document_kind(visit)
         if kind is not None:
-            self.read(visit, kind, parse_document)
+            self.read(visit, kind, shared_parser().parse_document)
         elif self.is_page(visit):
             came = visit.download
-            visit.view = parse_page(
-                came.body, visit.url, encoding=came.encoding, robots=came.robots, most=most
-            )
+            known: dict[str, Any] = {"encoding": came.encoding, "robots": came.robots}
+            if most < Effort.UNBOUNDED:
+                visit.view = parse_page(came.body, visit.url, **known, most=most)
+            else:
+                visit.view = shared_parser().parse(came.body, visit.url, **known)
         return visit.view
 
     @staticmethod

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
-from focuscrawl.crawl.visit import Download
+from focuscrawl.crawl.visit import TOO_HARD, Download
 from focuscrawl.foundation.urls import resolve
-from focuscrawl.page import read_content_type
+from focuscrawl.page import TooMuchWorkError, read_content_type
 
 if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, Fetch, Visit
@@ -53,7 +53,10 @@ def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
     else:
         download = Download(404) if answer is None else _download(fetch, answer)
         visit = crawl.arrived(fetch.id, download)
-        crawl.parse(visit)
+        try:
+            crawl.parse(visit)
+        except TooMuchWorkError:
+            visit.error = TOO_HARD
     return crawl.visit(visit, NOW)
 
 

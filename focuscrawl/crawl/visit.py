@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 NOT_MODIFIED = 304  # HTTP status: the answer is the one known
 NOINDEX = "noindex"  # kind of the event that a page asks not to be indexed
+TOO_HARD = "too hard to parse"  # the error of a page that took too long
 META_REFRESH = "meta refresh"  # the error of a page that only leads to another
 PAGE_FAILED = "page_failed"  # kind of the event that critic or strategy failed on a page
 RENDERED = "rendered"  # kind of the event that the scripts of a page were run

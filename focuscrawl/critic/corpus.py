@@ -71,7 +71,8 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
                 cache.put(found)
                 bags.update(found)
                 progress.advance(len(found))
-    return [bags[url] for url in urls]
+        progress.advance(sum(url not in bags for url in missing))
+    return [bags.get(url) for url in urls]
 
 
 class KnownPage(NamedTuple):
@@ -132,9 +133,12 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _read(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
+    """Return the words of pages; those that are too hard to parse are left out, and not kept."""
+    views = [None if page is None else page.parse() for page in pages]
     return {
-        url: None if page is None else page.parse().words.bag
-        for url, page in zip(urls, pages, strict=True)
+        url: None if view is None else view.words.bag
+        for url, page, view in zip(urls, pages, views, strict=True)
+        if page is None or view is not None
     }
 
 

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy import Request, signals
 from scrapy.exceptions import DownloadFailedError, IgnoreRequest, NotConfigured, StopDownload
 from scrapy.http.request import NO_CALLBACK
+from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
+from focuscrawl.crawl.parts.discovery import MOST_FILES
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.download_errors import PrivateAddressError, UnusableError, cause
 from focuscrawl.engine.meta import ROBOTS
+from focuscrawl.engine.visits import moved_to
 from focuscrawl.errors import GivenUpError
+from focuscrawl.foundation.urls import host
 from focuscrawl.frontier.host_backoff import read_retry_after
 from focuscrawl.page.site_maps import named_in_robots
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
     from scrapy.crawler import Crawler
@@ -34,6 +41,71 @@ _MOST = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
 _LARGE = 20_000  # bytes; parsing more would hold the event loop for over 5 ms
 _KEPT = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
 _ENTRY = 1024  # bytes; what the rules of an empty robots.txt count for
+_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
+
+# A line that names an agent, however Protego reads it, and what names it.
+_AGENT_LINE = re.compile(
+    r"\s*user(?:-|\s*)agent(?:\s*:|\s(?=[^:]*$))\s*([^\s#][^#]*)", re.IGNORECASE
+)
+# RFC 9309 section 2.2.1 has letters, "-" and "_"; many names have digits, too.
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
+_BROWSER = re.compile(r"Mozilla/\S+\s*\(compatible;\s*", re.IGNORECASE)
+
+
+def product_token(agent: str | bytes) -> str:
+    """Return the name by which a robots.txt may call a crawler, in lower case.
+
+    Parameters
+    ----------
+    agent : a ``User-Agent`` header, or the name in a line of a robots.txt: the product token
+        comes first, or after ``Mozilla/5.0 (compatible;``. A version and what follows are left out
+
+    Returns
+    -------
+    An empty text if it names nobody.
+    """
+    agent = (agent.decode("latin-1") if isinstance(agent, bytes) else agent).strip()
+    browser = _BROWSER.match(agent)
+    token = _TOKEN.match(agent, browser.end() if browser else 0)
+    return token[0].lower() if token else ""
+
+
+class RobotRules(ProtegoRobotParser):
+    """The rules of a robots.txt, for the crawlers that RFC 9309 says (section 2.2.1).
+
+    A group is for the crawlers whose whole product token it names, in upper or lower case.
+    Protego alone looks for the names of the file anywhere in the ``User-Agent`` header. So it is
+    told both with a slash on each side.
+    """
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
+        """Read a robots.txt."""
+        lines = robotstxt_body.decode("utf-8-sig", "ignore").splitlines()
+        whole = "\n".join(map(_with_whole_name, lines))
+        return super().from_crawler(crawler, whole.encode())
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        """Tell whether a crawler may fetch a URL."""
+        return super().allowed(url, _whole_name(user_agent))
+
+    def crawl_delay(self, user_agent: str | bytes) -> float | None:
+        """Return the seconds that a crawler is asked to wait between two requests, if any."""
+        return super().crawl_delay(_whole_name(user_agent))
+
+
+def _whole_name(agent: str | bytes) -> str:
+    return f"/{product_token(agent)}/"
+
+
+def _with_whole_name(line: str) -> str:
+    """Put slashes around the name of an agent, if a line has one."""
+    named = _AGENT_LINE.match(line)
+    if named is None:
+        return line
+    if named[1].split()[0] == "*":
+        return "User-agent: *"
+    return f"User-agent: /{product_token(named[1]) or '?'}/"  # no token has a question mark
 
 
 class RobotsUnreachableError(UnusableError, DownloadFailedError):
@@ -61,12 +133,36 @@ class RobotsUnreachableError(UnusableError, DownloadFailedError):
         return cls(f"robots.txt: {details}" if details else "robots.txt", cause=name)
 
 
+class _TooFarError(Exception):
+    """A robots.txt is redirected in a circle, or more often than is followed."""
+
+
+class _Known(NamedTuple):
+    """What a robots.txt says.
+
+    Attributes
+    ----------
+    rules : None: everything is allowed
+    size : of the file
+    site_maps : what it names of them
+    """
+
+    rules: RobotParser | None = None
+    size: int = 0
+    site_maps: Sequence[str] = ()
+
+    def allows(self, url: str, agent: str) -> bool:
+        return self.rules is None or self.rules.allowed(url, agent)
+
+
 class RobotsMiddleware(Component):
     """Asks every host for its robots.txt before anything else, and obeys it.
 
     A file that is not there (4xx, a redirect loop) allows everything. Where it cannot be had (no
     answer, 429, 5xx) the request fails and is retried like any that brings no answer, and
-    robots.txt with it. Of a file that is longer than 500 KiB the first 500 KiB count.
+    robots.txt with it. Of a file that is longer than 500 KiB the first 500 KiB count. Five
+    redirects in a row are followed; each is a request with the delay of the host it leads to, and
+    is held to what that host's own robots.txt forbids.
 
     Unlike Scrapy's own, which takes every failure for permission. Off without ``ROBOTSTXT_OBEY``.
     """
@@ -78,9 +174,10 @@ class RobotsMiddleware(Component):
         self._replays = self._crawl.web is not None
         self._parser: type[RobotParser] = load_object(crawler.settings["ROBOTSTXT_PARSER"])
         self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"]
-        self._known: OrderedDict[str, tuple[RobotParser | None, int]] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
         self._size = 0
         self._waiting: dict[str, list[Deferred[None]]] = {}
+        self._moved: dict[str, str] = {}  # whose robots.txt is asked for in place of another's
 
     async def process_request(self, request: Request) -> None:
         """Let a request pass if its host allows it.
@@ -95,10 +192,8 @@ class RobotsMiddleware(Component):
         url = urlparse_cached(request)
         if request.meta.get("dont_obey_robotstxt") or url.scheme not in ("http", "https"):
             return
-        rules = await self._rules(f"{url.scheme}://{url.netloc}", request)
-        agent = self._agent or request.headers.get("User-Agent") or ""
-        agent = agent or self._crawler.settings["USER_AGENT"]
-        if rules is not None and not rules.allowed(request.url, agent):
+        known = await self._rules(f"{url.scheme}://{url.netloc}", request)
+        if not known.allows(request.url, self._token(request)):
             self._crawler.stats.inc_value("robotstxt/forbidden")
             raise IgnoreRequest("Forbidden by robots.txt")
 
@@ -109,38 +204,106 @@ class RobotsMiddleware(Component):
             if request.meta[ROBOTS] > _MOST:
                 raise StopDownload(fail=False)
 
-    async def _rules(self, origin: str, request: Request) -> RobotParser | None:
-        """Return what `origin` is known to forbid, None for nothing; ask it first."""
+    def _token(self, request: Request) -> str:
+        agent = self._agent or request.headers.get("User-Agent")
+        return product_token(agent or self._crawler.settings["USER_AGENT"] or "")
+
+    async def _rules(self, origin: str, request: Request, left: int = _REDIRECTS) -> _Known:
+        """Return what `origin` is known to forbid; ask it first.
+
+        Parameters
+        ----------
+        left : redirects that are still followed
+
+        Raises
+        ------
+        _TooFarError
+            They are too few, and it is another host that is redirected here.
+        """
         while origin in self._waiting:
             asked: Deferred[None] = Deferred()
             self._waiting[origin].append(asked)
             await maybe_deferred_to_future(asked)
-        if origin not in self._known:
-            self._waiting[origin] = []
-            try:
-                rules, size = await self._ask(origin, request)
-                self._keep(origin, rules, size + _ENTRY)
-            finally:
-                for waiting in self._waiting.pop(origin):
-                    waiting.callback(None)
-            return rules
-        self._known.move_to_end(origin)
-        return self._known[origin][0]
+        if origin in self._known:
+            self._known.move_to_end(origin)
+            return self._known[origin]
+        self._waiting[origin] = []
+        try:
+            known = await self._asked(origin, request, left)
+            self._keep(origin, known)
+            if known.site_maps:
+                self._crawl.told(origin, known.site_maps)
+        finally:
+            for waiting in self._waiting.pop(origin):
+                waiting.callback(None)
+        return known
 
-    async def _ask(self, origin: str, request: Request) -> tuple[RobotParser | None, int]:
-        """Fetch and read a robots.txt; return its rules and its length."""
+    async def _asked(self, origin: str, request: Request, left: int) -> _Known:
+        try:
+            return await self._ask(origin, request, left)
+        except _TooFarError:
+            if left < _REDIRECTS:
+                raise
+            return _Known()
+
+    async def _ask(self, origin: str, request: Request, left: int) -> _Known:
+        """Fetch and read a robots.txt, wherever it is."""
+        url = f"{origin}/robots.txt"
+        seen = {url}
+        while (response := await self._fetch(url)) is not None:
+            target = moved_to(response)
+            if target is None:
+                return await self._taken(response, request)
+            if left == 0 or target in seen:
+                raise _TooFarError
+            left -= 1
+            self._crawler.stats.inc_value("robotstxt/redirect_count")
+            elsewhere = f"{target.partition(':')[0]}://{host(target)}"
+            if elsewhere != origin:
+                known = await self._rules_elsewhere(origin, elsewhere, request, left)
+                if target == f"{elsewhere}/robots.txt":
+                    return known
+                if not known.allows(target, self._token(request)):
+                    break
+            url = target
+            seen.add(url)
+        return _Known()
+
+    async def _rules_elsewhere(
+        self, origin: str, elsewhere: str, request: Request, left: int
+    ) -> _Known:
+        """Return what another host forbids; hosts that wait for each other go in a circle."""
+        after: str | None = elsewhere
+        while after is not None:
+            if after == origin:
+                raise _TooFarError
+            after = self._moved.get(after)
+        self._moved[origin] = elsewhere
+        try:
+            return await self._rules(elsewhere, request, left)
+        finally:
+            del self._moved[origin]
+
+    async def _fetch(self, url: str) -> Response | None:
+        """Return the answer for a robots.txt; None: nobody may look at it.
+
+        Raises
+        ------
+        RobotsUnreachableError
+            There is none.
+        """
         stats = self._crawler.stats
         stats.inc_value("robotstxt/request_count")
         try:
-            response = await self._crawler.engine.download_async(_robots_of(origin))
+            response = await self._crawler.engine.download_async(_robots_request(url))
         except (IgnoreRequest, PrivateAddressError):
-            return None, 0  # redirected in a circle, or to where nobody may look
+            return None
         except GivenUpError:
             raise
         except Exception as error:
             stats.inc_value(f"robotstxt/exception_count/{type(error)}")
             if self._replays:
-                return None, 0
+                return None
             raise RobotsUnreachableError.after(error) from error
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{response.status}")
@@ -148,17 +311,22 @@ class RobotsMiddleware(Component):
             said = (response.headers.get("Retry-After") or b"").decode("latin-1")
             wait = read_retry_after(said, datetime.now(UTC))
             raise RobotsUnreachableError(f"HTTP {response.status}", wait)
+        return response
+
+    async def _taken(self, response: Response, request: Request) -> _Known:
+        """Read an answer that is no redirect."""
         if not 200 <= response.status < 300:
-            return None, 0
+            return _Known()
         rules = await self._read(response)
+        site_maps: list[str] = []
         if self._crawl.plan.discover:
             text = response.body[:_MOST].decode("utf-8", "replace")
-            self._crawl.told(origin, named_in_robots(text, response.url))
+            site_maps = [*islice(named_in_robots(text, response.url), MOST_FILES)]
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request
             )
-        return rules, min(len(response.body), _MOST)
+        return _Known(rules, min(len(response.body), _MOST), site_maps)
 
     async def _read(self, response: Response) -> RobotParser:
         body = response.body
@@ -169,21 +337,23 @@ class RobotsMiddleware(Component):
         parsing = deferToThread(build_from_crawler, self._parser, self._crawler, body)
         return await maybe_deferred_to_future(parsing)
 
-    def _keep(self, origin: str, rules: RobotParser | None, size: int) -> None:
+    def _keep(self, origin: str, known: _Known) -> None:
         """Keep rules, and forget those that were asked for least recently."""
-        self._known[origin] = (rules, size)
-        self._size += size
+        self._known[origin] = known
+        self._size += known.size + _ENTRY
         while self._size > _KEPT and len(self._known) > 1:
-            _, (_, forgotten) = self._known.popitem(last=False)
-            self._size -= forgotten
+            _, forgotten = self._known.popitem(last=False)
+            self._size -= forgotten.size + _ENTRY
 
 
-def _robots_of(origin: str) -> Request:
+def _robots_request(url: str) -> Request:
     return Request(
-        f"{origin}/robots.txt",
+        url,
         headers={"Accept-Encoding": "identity"},  # so that what is broken off can be read
         meta={
             "dont_obey_robotstxt": True,
+            "dont_redirect": True,  # each redirect is a request with the delay of its own host
+            "download_slot": host(url),
             "dont_retry": True,  # it is asked for again with the page it was asked for
             "download_maxsize": 0,  # broken off instead, and read as far as it goes
             ROBOTS: 0,

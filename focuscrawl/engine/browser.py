@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
 import shutil
+import tempfile
 from collections import OrderedDict
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
+from focuscrawl.engine.visits import moved_to
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host, normalize
@@ -50,8 +53,18 @@ _ARGUMENTS = (
     *("--host-resolver-rules=MAP * ~NOTFOUND", "--dns-prefetch-disable"),
     *("--force-webrtc-ip-handling-policy=disable_non_proxied_udp", "--disable-webrtc"),
     *("--disable-background-networking", "--disable-component-update", "--no-pings"),
-    *("--js-flags=--max-old-space-size=256", "--disable-gpu"),
+    *("--js-flags=--max-old-space-size=256", "--disable-gpu", "--renderer-process-limit=4"),
 )
+# What a page may not do by itself: open windows, lead the browser elsewhere, load frames, which
+# may have processes of their own. Its scripts and what they ask for are as in any other page.
+_POLICY = "sandbox allow-scripts allow-same-origin; frame-src 'none'; object-src 'none'"
+_MEMORY = (
+    1024 * 1024
+)  # KiB that a process of the browser may write to; nothing bounds buffers else
+_START = """#!/bin/sh
+ulimit -d {memory}
+exec {program} "$@"
+"""
 
 
 def use_browser(settings: BaseSettings, executable: str) -> None:
@@ -81,6 +94,7 @@ def use_browser(settings: BaseSettings, executable: str) -> None:
     launch = {
         "executable_path": found,
         "args": [*_ARGUMENTS],
+        "ignore_default_args": ["--disable-popup-blocking"],
         "chromium_sandbox": os.geteuid() != 0,  # it refuses to run as root
     }
     logging.getLogger("scrapy-playwright").setLevel(logging.ERROR)
@@ -106,10 +120,20 @@ class Browser:
         self._crawler = crawler
         self._seconds = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")  # for all of a page
         self._handler = ScrapyPlaywrightDownloadHandler(crawler)
+        self._folder = tempfile.TemporaryDirectory(prefix="focuscrawl-browser-")
+        self._bound_memory(self._handler.config.launch_options)
         self._kept: OrderedDict[str, Response] = OrderedDict()  # scripts, which pages share
         self._size = 0
         self._pages = 0
         self._complained = False
+
+    def _bound_memory(self, launch: dict[str, Any]) -> None:
+        """Have the browser, and all processes that it starts, begin with so much memory."""
+        start = Path(self._folder.name) / "chromium"
+        program = shlex.quote(launch["executable_path"])
+        start.write_text(_START.format(memory=_MEMORY, program=program), encoding="utf-8")
+        start.chmod(0o700)
+        launch["executable_path"] = str(start)
 
     async def rendered(self, visit: PageVisit) -> bytes | None:
         """Return a page as it is when its scripts have run, in UTF-8; None if that failed."""
@@ -164,9 +188,10 @@ class Browser:
     async def close(self) -> None:
         """End the browser."""
         await self._handler.close()
+        self._folder.cleanup()
 
     async def fetch(self, url: str, kind: str, accept: str) -> Response:
-        """Have the crawl fetch what a page asks for; a script is asked for once."""
+        """Have the crawl fetch what a page asks for, a redirect as it is; a script once."""
         known = self._kept.get(url)
         if known is not None:
             self._kept.move_to_end(url)
@@ -174,7 +199,7 @@ class Browser:
         request = Request(
             url,
             headers={"Accept": accept} if accept else None,
-            meta={"download_slot": host(url), "dont_retry": True},
+            meta={"download_slot": host(url), "dont_retry": True, "dont_redirect": True},
             callback=NO_CALLBACK,
         )
         assert self._crawler.engine is not None
@@ -220,18 +245,19 @@ class _Routes:
             came = self._visit.download
             kind = came.content_type or "text/html"
             charset = f"; charset={came.encoding}" if came.encoding else ""
-            await route.fulfill(status=200, body=came.body, content_type=f"{kind}{charset}")
+            headers = {"content-type": f"{kind}{charset}", "content-security-policy": _POLICY}
+            await route.fulfill(status=200, body=came.body, headers=headers)
             return True
         url = normalize(asked.url)
         if asked.method != "GET" or asked.resource_type not in _LOADED or url is None:
             return False
-        self._left -= 1
-        if self._left < 0:
-            return False
-        accept = asked.headers.get("accept", "")
         try:
-            response = await self._browser.fetch(url, asked.resource_type, accept)
+            response = await self._follow(
+                url, asked.resource_type, asked.headers.get("accept", "")
+            )
         except Exception:  # refused, forbidden, not there: to the page it is all the same
+            return False
+        if response is None:
             return False
         headers = {
             name.decode("latin-1"): b", ".join(values).decode("latin-1")
@@ -240,3 +266,14 @@ class _Routes:
         }
         await route.fulfill(status=response.status, headers=headers, body=response.body)
         return True
+
+    async def _follow(self, url: str, kind: str, accept: str) -> Response | None:
+        """Fetch what the page asks for; each redirect is a request, with its own host's delay."""
+        while self._left > 0:
+            self._left -= 1
+            response = await self._browser.fetch(url, kind, accept)
+            target = moved_to(response)
+            if target is None:
+                return response
+            url = target
+        return None

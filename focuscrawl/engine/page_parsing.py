@@ -13,6 +13,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 from twisted.internet.threads import deferToThread
 
+from focuscrawl.crawl.visit import TOO_HARD
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import cause
 from focuscrawl.errors import GivenUpError
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LARGE = 1_700_000  # bytes; only to decode more holds the interpreter for too long
-TOO_HARD = "too hard to parse"
 
 
 class PageParsing:

@@ -68,6 +68,11 @@ def download_of(response: Response) -> Download:
     )
 
 
+def moved_to(response: Response) -> str | None:
+    """Return where a redirect leads; None: it is none, or leads nowhere."""
+    return download_of(response).location if 300 <= response.status < 400 else None
+
+
 def _fields(response: Response, name: str) -> tuple[str, ...]:
     return tuple(value.decode("latin-1") for value in response.headers.getlist(name))
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ipaddress
 import json
 import math
+import socket
 import time
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from threading import Timer
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, SSLError
 
 from focuscrawl import __version__
@@ -20,7 +24,7 @@ from focuscrawl.frontier.host_backoff import HostBackoff, read_retry_after
 from focuscrawl.report.plain_text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     Messages = Sequence[Mapping[str, str]]
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 KEY = "FOCUSCRAWL_TEACHER_KEY"
 
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=120.0)  # seconds; a model may think
+_LONGEST = 180.0  # seconds for a request, whatever its server sends meanwhile
 _LARGEST = 1_000_000  # bytes of an answer
 _FIRST_WAIT = 1.0  # seconds; doubled with every failure in a row
 _LONGEST_WAIT = 120.0
@@ -61,6 +66,7 @@ class Teacher:
     model : its name, as the server knows it
     key : sent as bearer token; None: none is sent
     per_minute : requests, at most
+    longest : seconds for a request, from its first byte to the last one of the answer
 
     Raises
     ------
@@ -74,7 +80,13 @@ class Teacher:
     """
 
     def __init__(
-        self, endpoint: str, model: str, *, key: str | None = None, per_minute: int = 60
+        self,
+        endpoint: str,
+        model: str,
+        *,
+        key: str | None = None,
+        per_minute: int = 60,
+        longest: float = _LONGEST,
     ) -> None:
         self.endpoint = _read_endpoint(endpoint)
         self.model = model
@@ -85,6 +97,9 @@ class Teacher:
                 f"https, or unset {KEY}"
             )
         self._pool = urllib3.PoolManager(retries=False, timeout=_TIMEOUT)
+        self._sockets: list[socket.socket] = []  # the last one that was opened
+        self._pool.pool_classes_by_scheme = _noting(self._sockets)
+        self._longest = longest
         self._apart = 60.0 / per_minute
         self._due = 0.0  # of the monotonic clock
         self._backoff = HostBackoff(_FIRST_WAIT, _LONGEST_WAIT, _FAILURES)
@@ -150,20 +165,46 @@ class Teacher:
         }
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        answer = self._pool.request(
-            "POST",
-            f"{self.endpoint}/chat/completions",
-            body=json.dumps(question).encode(),
-            headers=headers,
-            redirect=False,
-            preload_content=False,
-        )
-        try:
-            body = answer.read(_LARGEST, decode_content=False)
-        finally:
-            answer.close()  # there may be more of it
+        with self._time_limit():
+            answer = self._pool.request(
+                "POST",
+                f"{self.endpoint}/chat/completions",
+                body=json.dumps(question).encode(),
+                headers=headers,
+                redirect=False,
+                preload_content=False,
+            )
+            try:
+                body = answer.read(_LARGEST, decode_content=False)
+            finally:
+                answer.close()  # there may be more of it
         wished = read_retry_after(answer.headers.get("Retry-After", ""), datetime.now(UTC))
         return answer.status, body, wished
+
+    @contextmanager
+    def _time_limit(self) -> Iterator[None]:
+        """Hang up when a request takes too long; timeouts of sockets begin anew with each byte."""
+        late = False
+
+        def hang_up() -> None:
+            nonlocal late
+            late = True
+            for each in self._sockets:
+                with suppress(OSError):  # it may be closed by now
+                    socket.socket.shutdown(each, socket.SHUT_RDWR)  # of TLS, too, what is below it
+
+        timer = Timer(self._longest, hang_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except HTTPError:
+            if not late:
+                raise
+        finally:
+            timer.cancel()
+        if late:
+            raise HTTPError(f"took longer than {self._longest:g} s")
 
     def _wait_turn(self) -> None:
         now = time.monotonic()
@@ -190,6 +231,28 @@ class Teacher:
         if self._key:
             said = said.replace(self._key, "...")
         return one_line(said, _SHOWN)
+
+
+def _noting(opened: list[socket.socket]) -> dict[str, Any]:
+    """Return urllib3's classes for connections, which keep the socket that was opened last."""
+
+    class Plain(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            opened[:] = [self.sock]
+
+    class Secure(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            opened[:] = [self.sock]
+
+    class PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    return {"http": PlainPool, "https": SecurePool}
 
 
 def _read_endpoint(text: str) -> str:

@@ -146,8 +146,7 @@ def _read(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.gen
         location, page = answer.header("location"), HtmlAnswer.of(answer, url)
         if 300 <= answer.status < 400 and location:
             found = resolve(url, [location])
-        elif page is not None:
-            view = page.parse()
+        elif page is not None and (view := page.parse()) is not None:
             judged = critic.judge([view]).probabilities
             assert judged is not None
             probabilities[i] = judged[0]

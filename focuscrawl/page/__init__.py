@@ -3,7 +3,7 @@
 Here: encodings, the parse, tokens, DOM leaves, out-links. Not here: fetching, judging, scoring.
 """
 
-from focuscrawl.page.apart import ParserApart
+from focuscrawl.page.apart import ParserApart, shared_parser
 from focuscrawl.page.effort import Effort
 from focuscrawl.page.media import is_html, read_content_type
 from focuscrawl.page.parse import TooMuchWorkError, parse_page
@@ -18,4 +18,5 @@ __all__ = [
     "is_html",
     "parse_page",
     "read_content_type",
+    "shared_parser",
 ]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
 import resource
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, BinaryIO
 
 from focuscrawl.foundation.python_processes import search_path, start_python
 from focuscrawl.page.documents import UnreadableError, parse_document
+from focuscrawl.page.effort import Effort
 from focuscrawl.page.packed_view import pack_view, unpack_view
 from focuscrawl.page.parse import TooMuchWorkError, parse_page
 
@@ -49,6 +53,20 @@ class ParserApart:
         self._process: subprocess.Popen[bytes] | None = None
         self._parsed = 0
         self._closed = Event()
+
+    def parse(
+        self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
+    ) -> PageView:
+        """Do what `parse_page` does, and here if that is sure to end soon: most pages are.
+
+        Raises
+        ------
+        TooMuchWorkError
+            See `parse_page`.
+        """
+        with suppress(TooMuchWorkError):
+            return parse_page(body, url, encoding=encoding, robots=robots, most=Effort.LARGE)
+        return self.parse_page(body, url, encoding=encoding, robots=robots)
 
     def parse_page(
         self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
@@ -130,6 +148,22 @@ class ParserApart:
             self._process.kill()
             self._process.communicate()
             self._process = None
+
+
+@cache
+def shared_parser() -> ParserApart:
+    """Return the parser of this process, for all who read pages outside of a crawl."""
+    parser = ParserApart(LONGEST)
+    atexit.register(_close, parser, os.getpid())
+    return parser
+
+
+os.register_at_fork(after_in_child=shared_parser.cache_clear)  # one process, one parser
+
+
+def _close(parser: ParserApart, owner: int) -> None:
+    if os.getpid() == owner:
+        parser.close()
 
 
 def serve() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from focuscrawl.page.effort import Effort, effort
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.tree import parse_tree
 from focuscrawl.page.walk import outline
@@ -21,7 +22,10 @@ def shown_text(body: bytes, encoding: str | None, longest: int) -> tuple[list[st
     body, encoding : of an HTML page, as for `focuscrawl.page.parse_page`
     longest : characters of text
     """
-    root = parse_tree(to_utf8(body, encoding, _LARGEST)[0])
+    utf8 = to_utf8(body, encoding, _LARGEST)[0]
+    if effort(utf8, Effort.LARGE) > Effort.LARGE:
+        return [], True  # nobody knows how long it would take
+    root = parse_tree(utf8)
     leaves = [] if root is None else outline(root).leaves
     paragraphs, left = [""], longest
     for leaf in leaves:

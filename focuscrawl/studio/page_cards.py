@@ -72,8 +72,10 @@ def page_card(
     return None
 
 
-def _card(url: str, answer: HtmlAnswer, critic: FocusedCritic | None, why: str) -> PageCard:
+def _card(url: str, answer: HtmlAnswer, critic: FocusedCritic | None, why: str) -> PageCard | None:
     view = answer.parse()
+    if view is None:
+        return None
     relevance, reasons = None, None
     if critic is not None:
         relevance = float(critic.judge([view]).relevance[0])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lxml import etree
 
 from focuscrawl.foundation.urls import resolve
+from focuscrawl.page.effort import Effort, effort
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.tree import parse_tree
 from focuscrawl.webs.life_cycles import fraction
@@ -48,7 +49,8 @@ def revised(
     births : gives the versions that the targets of links come with
     """
     page = HtmlAnswer.of(answer)
-    root = None if page is None else parse_tree(to_utf8(page.body, page.encoding)[0])
+    utf8 = b"" if page is None else to_utf8(page.body, page.encoding)[0]
+    root = None if effort(utf8, Effort.LARGE) > Effort.LARGE else parse_tree(utf8)
     if root is None:
         return replace(answer, url=url)
     anchors = list(root.iter("a", "area"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from focuscrawl.page import is_html, parse_page, read_content_type
+from focuscrawl.page import TooMuchWorkError, is_html, read_content_type, shared_parser
 
 if TYPE_CHECKING:
     from focuscrawl.page import PageView
@@ -40,9 +40,12 @@ class HtmlAnswer(NamedTuple):
         (known,) = web.resolve([url])
         return None if known is None else cls.of(web.fetch(known), url)
 
-    def parse(self) -> PageView:
-        """Return the page."""
-        return parse_page(self.body, self.url, encoding=self.encoding)
+    def parse(self) -> PageView | None:
+        """Return the page; None: it is too hard to parse, as it would be for a crawl."""
+        try:
+            return shared_parser().parse(self.body, self.url, encoding=self.encoding)
+        except TooMuchWorkError:
+            return None
 
 
 def read_page(web: Web, url: str, *, digest: bytes | None = None) -> PageView | None:
@@ -56,7 +59,8 @@ def read_page(web: Web, url: str, *, digest: bytes | None = None) -> PageView | 
 
     Returns
     -------
-    None if the web has no such URL, or what it answers is no HTML page, or another one
+    None if the web has no such URL, or what it answers is no HTML page, another one, or one that
+    is too hard to parse
     """
     page = HtmlAnswer.found(web, url)
     if page is None:

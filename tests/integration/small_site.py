@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -21,18 +22,27 @@ class Site:
     ----------
     origin : ``http://127.0.0.1:port``
     asked : the paths that it was asked for, in their order
+    times : when, in seconds
+    moves : where paths are redirected to
     """
 
     def __init__(self, address: str = "127.0.0.1") -> None:
         self.asked: list[str] = []
+        self.times: list[float] = []
+        self.moves: dict[str, str] = {}
         self.answers: Mapping[str, tuple[str, bytes]] = {}
         site = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 site.asked.append(self.path)
+                site.times.append(time.monotonic())
                 media_type, body = site.answers.get(self.path, ("text/html", b""))
-                self.send_response(200 if self.path in site.answers else 404)
+                if self.path in site.moves:
+                    self.send_response(302)
+                    self.send_header("Location", site.moves[self.path])
+                else:
+                    self.send_response(200 if self.path in site.answers else 404)
                 self.send_header("Content-Type", media_type)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.feedback import Teacher
+from focuscrawl.feedback import Teacher, teacher
 from focuscrawl.topics import read_definition
 
 from .model_server import Asked, Said, model_server, saying
@@ -145,3 +147,43 @@ def test_a_key_goes_in_clear_text_to_this_machine_only() -> None:
     Teacher("http://a.example/v1", "tiny").close()
     with pytest.raises(UserError, match="clear text"):
         Teacher("http://127.0.0.1.a.example/v1", "tiny", key=KEY)
+
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+#: what is sent first, and then again and again
+ENDLESS = {
+    "continue": (CONTINUE, CONTINUE),
+    "headers": (HEAD, b"X-Late: 1\r\n"),
+    "body": (HEAD + b"Content-Length: 900000\r\n\r\n", b" "),
+    "until the end": (HEAD + b"Connection: close\r\n\r\n", b" "),
+    "chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_an_answer_without_an_end_is_given_up(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teacher, "_FAILURES", 1)
+    first, then = ENDLESS[what]
+
+    class Dripping(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            with suppress(OSError):
+                self.request.sendall(first)
+                while not over.wait(0.05):  # each time long before a socket would be late
+                    self.request.sendall(then)
+
+    over = Event()
+    with ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        endpoint = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        try:
+            late = pytest.raises(UserError, match=r"took longer than 0\.5 s: start again later")
+            with closing(Teacher(endpoint, "m", longest=0.5)) as asking, late:
+                asking.ask([{"role": "user", "content": "good?"}])
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()

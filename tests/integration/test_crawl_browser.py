@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from statistics import median
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Self
 
+import psutil
 import pytest
 
 from focuscrawl.engine.browser import _MOST_REQUESTS
@@ -132,10 +137,12 @@ def go(
     budget: int = 50,
     opened: str = "127.0.0.1",
     seconds: int = 60,
+    delay: float = 0,
 ) -> Crawled:
     settings = {
         "DOWNLOAD_TIMEOUT": seconds,
-        "DOWNLOAD_DELAY": 0,
+        "DOWNLOAD_DELAY": delay,
+        "DOWNLOAD_DELAY_JITTER": 0,
         "AUTOTHROTTLE_ENABLED": 0,
         "FOCUSCRAWL_BROWSER": browser,
         "FOCUSCRAWL_PRIVATE_ADDRESSES": opened,
@@ -237,3 +244,101 @@ def test_a_script_without_an_end_is_given_up(chromium: None, tmp_path: Path) -> 
         crawled = go(site, tmp_path / "crawl", "/endless", seconds=5)
     assert crawled.judged == {"/endless": 0.1}
     assert [each.partition(",")[0] for each in crawled.rendered] == ["/endless: no more"]
+
+
+def test_a_redirect_waits_for_the_host_that_it_leads_to(chromium: None, tmp_path: Path) -> None:
+    delay = 0.4
+    with ExitStack() as stack:
+        victim = stack.enter_context(serve(lambda _: {}))
+        others = [stack.enter_context(serve(lambda _: {})) for _ in range(6)]
+        for number, other in enumerate(others):
+            other.moves["/go"] = f"{victim.origin}/data?{number}"
+        script = "".join(f"fetch('{each.origin}/go').catch(() => {{}});" for each in others)
+        page = f"<title>Leads on</title><div id=app></div><script>{script}</script>"
+        site = stack.enter_context(serve(lambda _: {"/": (HTML, page.encode())}))
+        go(site, tmp_path / "crawl", delay=delay)
+    assert victim.asked[0] == "/robots.txt"
+    assert sorted(victim.asked[1:]) == [f"/data?{number}" for number in range(6)]
+    assert median(b - a for a, b in pairwise(victim.times)) > 0.9 * delay
+
+
+def test_redirects_of_a_page_are_among_its_requests(chromium: None, tmp_path: Path) -> None:
+    script = "for (let i = 0; i < 10; i++) fetch(i + '/0').catch(() => {});"
+    page = f"<title>Leads on</title><div id=app></div><script>{script}</script>"
+    with serve(lambda _: {"/": (HTML, page.encode())}) as site:
+        site.moves.update({f"/{n}/{m}": f"/{n}/{m + 1}" for n in range(10) for m in range(50)})
+        go(site, tmp_path / "crawl")
+        asked = [path for path in site.asked if path not in ("/", "/robots.txt")]
+    assert 10 < len(asked) <= _MOST_REQUESTS
+
+
+#: what a page tries, and what it says of it when it could not
+_GREEDY = {
+    "windows": """
+        let n = 0;
+        for (let i = 0; i < 20; i++) {
+          if (open("about:blank")) n++;
+          link.target = form.target = "window" + i;
+          link.click();
+          form.submit();
+        }
+        said = n + " windows";
+    """,
+    "buffers": """
+        const kept = [];
+        try { while (kept.length < 300) kept.push(new Uint8Array(16 << 20).fill(7)); }
+        catch { said = "no more"; }
+    """,
+}
+_SHOWS = "<p id=said></p><a id=link href=about:blank rel=noopener></a><form id=form></form>"
+
+
+@pytest.mark.parametrize("what", _GREEDY)
+def test_a_page_has_one_window_and_so_much_memory(
+    what: str, chromium: None, tmp_path: Path
+) -> None:
+    script = f"{_GREEDY[what]}; document.getElementById('said').append('a bicycle ', said)"
+    page = f"<title>Greedy</title>{_SHOWS}<script>let said = 'nothing'; {script}</script>"
+    with serve(lambda _: {"/greedy": (HTML, page.encode())}) as site, Weighed() as browser:
+        crawled = go(site, tmp_path / "crawl", "/greedy", seconds=20)
+    assert len(crawled.rendered) == 1
+    assert 0 < browser.processes <= 14  # a browser has ten or so
+    assert browser.memory < 2_500_000_000
+
+
+class Weighed:
+    """Watches the browsers that this process and its children have started.
+
+    Attributes
+    ----------
+    processes : the most that there were at once
+    memory : bytes, the most that they held together
+    """
+
+    def __init__(self) -> None:
+        self.processes = self.memory = 0
+        self._done = Event()
+        self._thread = Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.05):
+            held = [*map(_memory, psutil.Process().children(recursive=True))]
+            held = [memory for memory in held if memory]
+            self.processes = max(self.processes, len(held))
+            self.memory = max(self.memory, sum(held))
+
+
+def _memory(process: psutil.Process) -> int:
+    """Return the bytes that a process of a browser holds."""
+    with suppress(psutil.Error):
+        if process.name() == "chromium":
+            return process.memory_info().rss
+    return 0

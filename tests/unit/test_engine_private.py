@@ -54,7 +54,7 @@ DOCUMENTED = {
     "scrapy.item": {"Field"},
     "scrapy.logformatter": {"LogFormatter", "LogFormatterResult"},
     "scrapy.statscollectors": {"StatsCollector"},
-    "scrapy.robotstxt": {"RobotParser"},
+    "scrapy.robotstxt": {"ProtegoRobotParser", "RobotParser"},  # by ROBOTSTXT_PARSER
     "scrapy.spiders": {"SitemapSpider"},
     "scrapy.settings": {"SETTINGS_PRIORITIES", "BaseSettings", "Settings"},
     "scrapy.utils.asyncio": {"call_later"},

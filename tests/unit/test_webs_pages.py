@@ -20,6 +20,7 @@ def test_a_page_is_read_in_its_encoding() -> None:
     answer = HtmlAnswer.of(Answer(at("/"), 200, headers, body))
     assert answer is not None
     page = answer.parse()
+    assert page is not None
     assert "straße" in page.tokens
     assert page.links.urls == [at("/x")]
 
@@ -73,7 +74,9 @@ def test_an_answer_goes_to_another_process_before_it_is_parsed() -> None:
     web.page("/", "jazz")
     found = HtmlAnswer.of(web.fetch(at("/")))
     assert found is not None
-    assert pickle.loads(pickle.dumps(found)).parse().tokens == found.parse().tokens
+    here = found.parse()
+    assert here is not None
+    assert pickle.loads(pickle.dumps(found)).parse().tokens == here.tokens
     assert HtmlAnswer.of(None) is None
 
 
