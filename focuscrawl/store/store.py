@@ -6,20 +6,20 @@ import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import event
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.databases import Database, check_file, open_database
 from focuscrawl.foundation.drafts import discard_drafts, draft_of
 from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema
 from focuscrawl.store.migrations import migrate, revision
-from focuscrawl.store.soundness import check_content, check_file, say_damage
+from focuscrawl.store.soundness import check_content, say_damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from sqlalchemy import Connection, Engine, Row
 
@@ -171,13 +171,8 @@ def check_version(version: str, where: str, otherwise: str) -> int:
 
 
 def _sqlite(path: Path) -> Engine:
-    engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(path)),
-        connect_args={"check_same_thread": False, "timeout": 30},
-    )
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: Any) -> None:
+    def opened() -> Database:
+        connection = open_database(path, isolation_level="")
         # Write-ahead logging: readers do not wait for the crawl, a killed process loses nothing
         # committed. NORMAL syncs before the log is copied into the database, and not at each
         # commit: a power cut costs what the system had not yet written of the log, the last half
@@ -186,25 +181,25 @@ def _sqlite(path: Path) -> Engine:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -65536")
+        return connection
 
-    _distrust(engine, path)
-    return engine
+    return _engine(path, opened)
 
 
 def _reading(path: Path) -> Engine:
     # SQLite needs its shared-memory file to read beside a writer, and cannot make one in a folder
     # that is not ours. Where there is no log either, the file may be taken as it is
-    how = {"mode": "ro", "uri": "true"}
-    if not os.access(path.parent, os.W_OK) and not _has_log(path):
-        how["immutable"] = "1"
-    # in parts: of one text SQLAlchemy would undo the quoting, and what a folder is called, by
-    # whoever has sent it, would say how it is opened, and which file
-    name = f"file:{quote(str(path.resolve()))}"
-    engine = sa.create_engine(
-        sa.URL.create("sqlite", database=name, query=how),
-        connect_args={"check_same_thread": False, "timeout": 30},
+    as_it_is = not os.access(path.parent, os.W_OK) and not _has_log(path)
+    return _engine(
+        path, lambda: open_database(path, mode="ro", immutable=as_it_is, isolation_level="")
     )
-    _distrust(engine, path)
+
+
+def _engine(path: Path, opened: Callable[[], Database]) -> Engine:
+    """Return an engine that says in a line what is wrong with a stranger's file."""
+    # SQLAlchemy takes the name for how connections are pooled alone
+    engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), creator=opened)
+    event.listen(engine, "handle_error", lambda context: say_damage(context, str(path)))
     return engine
 
 
@@ -212,15 +207,3 @@ def _has_log(path: Path) -> bool:
     """Tell whether there are fetches that are not yet in the database itself."""
     log = path.with_name(f"{path.name}-wal")
     return log.exists() and log.stat().st_size > 0
-
-
-def _distrust(engine: Engine, path: Path) -> None:
-    """Let a stranger's file call nothing, and say in a line what is wrong with it."""
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: Any) -> None:
-        # views and the like may call nothing that has an effect outside of the file
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
-
-    event.listen(engine, "handle_error", lambda context: say_damage(context, str(path)))

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import refuse_link
+from focuscrawl.foundation.databases import foreign_to, open_database
 from focuscrawl.text.extraction import PageText
 
 if TYPE_CHECKING:
@@ -50,21 +50,29 @@ class TextStore:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
-        for name in (FILE, f"{FILE}-journal", f"{FILE}-wal", f"{FILE}-shm"):
-            refuse_link(folder / name)
         self._one = Lock()
         try:
-            self._database = sqlite3.connect(
-                self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-            )
-            # A text that a crash of the machine takes away is extracted anew.
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.executescript(_SCHEMA)
+            self._database = open_database(self._path, timeout=_PATIENCE)
+            try:
+                self._begin()
+            except BaseException:
+                self._database.close()
+                raise
         except sqlite3.Error as error:
             raise UserError(
                 f"{self._path} cannot be used ({error}): remove it, texts are extracted anew"
             ) from None
+
+    def _begin(self) -> None:
+        for name in foreign_to(self._database, _SCHEMA):
+            raise UserError(
+                f"{self._path} is no store of texts of ours (it has {name}): remove it, texts are "
+                "extracted anew"
+            )
+        # A text that a crash of the machine takes away is extracted anew.
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        self._database.executescript(_SCHEMA)
 
     def __enter__(self) -> Self:
         return self
