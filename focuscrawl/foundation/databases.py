@@ -24,9 +24,9 @@ BESIDE = ("-journal", "-wal", "-shm")
 _JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # after the name of another journal
 _OBJECTS = "SELECT name, type, coalesce(sql, '') FROM sqlite_master"
 # Each row of a crawl takes some bytes, and reading it some steps: the dearest statements of our
-# own take less than a hundredth of this
+# own take half a step a byte
 _STEPS = 100_000_000  # of SQLite's, in any statement
-_STEPS_A_BYTE = 1_000  # of the file, as far as it takes room on the disk
+_STEPS_A_BYTE = 100  # of the file, as far as it takes room on the disk
 _LOOK = 1_000_000  # steps from one look to the next
 _BLOCK = 512  # bytes, whatever those of the file system are
 
