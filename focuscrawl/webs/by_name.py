@@ -44,14 +44,14 @@ def open_web(spec: str, *, plain: bool = False) -> Web:
         If there is no such file, it is no WARC file and no index, or the scale is no number
         above 0.
     """
-    changing = None if _is_there(spec) else _VERSION.fullmatch(spec)
+    changing = None if Path(spec).exists() else _VERSION.fullmatch(spec)
     if changing is not None:
         of, version, state = changing.groups()
         if int(version) < 1:
             raise UserError(f"{spec}: versions are counted from 1, as in {of}@1")
         return ChangingWeb(open_web(of, plain=plain), int(version), int(state or 0))
     name, colon, scale = spec.partition(":")
-    if name == _DEMO and not _is_there(spec):
+    if name == _DEMO and not Path(spec).exists():
         return _demo(scale if colon else "1")
     index = _INDEX.fullmatch(spec)
     if index is not None:
@@ -61,7 +61,7 @@ def open_web(spec: str, *, plain: bool = False) -> Web:
     if spec.endswith(_NO_INDEX):
         raise UserError(f"{spec}: an index is a sorted .cdxj, unpacked, or .parquet")
     path = Path(os.path.expanduser(spec))  # noqa: PTH111
-    if not _is_there(path):
+    if not path.exists():
         raise UserError(
             f"no recorded web at {spec}: name a .warc or .warc.gz file, an index that ends in "
             ".cdxj or .parquet, or `demo`"
@@ -85,7 +85,11 @@ def open_named(spec: str, where: object) -> Web:
         As `open_web`, and as `check_named`.
     """
     check_named(spec, where)
-    return open_web(spec, plain=True)
+    try:
+        return open_web(spec, plain=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(f"{where} names the web {spec!r:.80}: {reason}") from None
 
 
 def open_webs(of_file: str | None, where: object, typed: Iterable[str | None]) -> list[Web]:

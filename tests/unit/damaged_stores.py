@@ -199,21 +199,22 @@ def _swapped(whole: bytes, one: int, other: int, page: int) -> bytes:
     return b"".join(pages)
 
 
-def endless(path: Path) -> None:
-    """Make a table `n` of an SQLite file one of more rows than anybody could read."""
+def endless(path: Path, table: str) -> None:
+    """Make a table of an SQLite file one of more rows than anybody could read."""
     with closing(sqlite3.connect(path)) as database:
-        database.executemany("INSERT INTO n VALUES (?)", [(n,) for n in range(2, 3000)])
-        database.commit()
-        ((root,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'n'")
+        root_of = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        ((root,),) = database.execute(root_of, (table,))
         ((size,),) = database.execute("PRAGMA page_size")
         ((pages,),) = database.execute("PRAGMA page_count")
     content = bytearray(path.read_bytes())
-    leaf = next(
-        number
-        for number in range(2, pages + 1)
-        if content[(number - 1) * size] == 0x0D  # a leaf of a table
-    )
-    tower = [root, *range(pages + 1, pages + 4), leaf]
+    leaf = root
+    while content[(leaf - 1) * size] == 0x05:  # an inner page of a table, whose last child is ...
+        leaf = int.from_bytes(content[(leaf - 1) * size + 8 : (leaf - 1) * size + 12], "big")
+    # ... kept elsewhere, as the root has to stay where it is
+    moved = pages + 4
+    content += bytes(4 * size)
+    content[(moved - 1) * size : moved * size] = content[(leaf - 1) * size : leaf * size]
+    tower = [root, *range(pages + 1, pages + 4), moved]
     for number, below in pairwise(tower):
         cells = 400
         start = size - 5 * cells

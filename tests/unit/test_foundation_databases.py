@@ -84,7 +84,7 @@ def test_what_it_is_called_does_not_say_how_it_is_opened(tmp_path: Path) -> None
 def test_reading_what_has_no_end_is_given_up(
     path: Path, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    endless(path)
+    endless(path, "n")
     monkeypatch.setattr(databases, "_STEPS", 10_000_000)
     with closing(open_database(path, mode="ro")) as database:
         for _ in range(2):  # of two statements

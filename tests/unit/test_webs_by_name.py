@@ -159,7 +159,7 @@ def test_a_cache_that_cannot_be_written_is_named(
         ("linked.warc.gz@7,1", "is a link to"),
         ("waiting.warc.gz", "is no plain file"),
         ("\0", "which is none"),
-        ("x" * 5_000, "no recorded web"),
+        ("x" * 5_000, "File name too long"),
         ("~nobody/x.warc", "no recorded web"),
         ("demo" + "@1" * 5_000, "which is none"),
     ],
