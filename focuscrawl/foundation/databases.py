@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from focuscrawl.errors import UserError
@@ -77,7 +77,7 @@ def open_database(
     *,
     mode: str = "rwc",
     immutable: bool = False,
-    isolation_level: str | None = None,
+    isolation_level: Literal["DEFERRED"] | None = None,
     timeout: float = 30.0,
     factory: type[Database] = Database,
 ) -> Database:

@@ -76,7 +76,8 @@ class _Distrustful(Database):
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
         """Run a statement, as a connection does."""
-        return self.cursor(_DistrustfulCursor).execute(*statement)
+        cursor: sqlite3.Cursor = self.cursor(_DistrustfulCursor)
+        return cursor.execute(*statement)
 
 
 class _DistrustfulCursor(sqlite3.Cursor):

@@ -172,7 +172,7 @@ def check_version(version: str, where: str, otherwise: str) -> int:
 
 def _sqlite(path: Path) -> Engine:
     def opened() -> Database:
-        connection = open_database(path, isolation_level="")
+        connection = open_database(path, isolation_level="DEFERRED")
         # Write-ahead logging: readers do not wait for the crawl, a killed process loses nothing
         # committed. NORMAL syncs before the log is copied into the database, and not at each
         # commit: a power cut costs what the system had not yet written of the log, the last half
@@ -191,7 +191,8 @@ def _reading(path: Path) -> Engine:
     # that is not ours. Where there is no log either, the file may be taken as it is
     as_it_is = not os.access(path.parent, os.W_OK) and not _has_log(path)
     return _engine(
-        path, lambda: open_database(path, mode="ro", immutable=as_it_is, isolation_level="")
+        path,
+        lambda: open_database(path, mode="ro", immutable=as_it_is, isolation_level="DEFERRED"),
     )
 
 

@@ -6,12 +6,14 @@ as it was, and connects to nobody.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
+import sqlite3
 import tempfile
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -23,7 +25,7 @@ from integration import warm
 from integration.studio import serving
 
 from . import ROOT
-from .hostile import FETCHES, TOPIC, URL, Harm, make_sound
+from .hostile import FETCHES, TOPIC, Harm, make_sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +39,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("status", "G/crawl", "--json"),
     ("report", "G/crawl"),
     ("report", "G/crawl", "--out", "report", "--csv", "fetches.csv"),
-    ("why", "G/crawl", URL),
+    ("why", "G/crawl", "=U"),
     ("why", "G/crawl", "http://nowhere.example/"),
     ("distill", "G/crawl", "--csv", "hubs.csv", "--html", "hubs.html"),
     ("collect", "G/crawl", "--out", "pages.jsonl"),
@@ -52,14 +54,14 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("topic", "suggest", "G/crawl", "--out", "questions.csv"),
     ("topic", "mark", "G/crawl", "/Sports/Hockey"),
     ("topic", "neighbours", "G/topic.toml", "--crawl", "G/crawl", "--out", "around.csv"),
-    ("topic", "add", "G/topic.toml", "--good", URL),
+    ("topic", "add", "G/topic.toml", "--good", "=U"),
     ("topic", "tree", "G/critic"),
     ("critic", "check", "G/critic", "--web", "demo"),
     ("critic", "quality", "G/critic", "--topic", TOPIC, "--web", "demo"),
     ("web", "info", "G/archive/web.cdxj"),
     ("web", "info", "G/archive/web.parquet"),
     ("web", "info", "G/archive/web.warc.gz"),
-    ("web", "get", "G/archive/web.cdxj", URL),
+    ("web", "get", "G/archive/web.cdxj", "=U"),
     ("web", "index", "G/archive/web.warc.gz", "--out", "G/archive/new.cdxj"),
     ("pause", "G/crawl", "--wait", "1"),
     ("resume", "G/crawl"),
@@ -79,9 +81,16 @@ _PAGES = (
     *("/crawls/new", "/parts/crawls", "/parts/jobs"),
 )
 _OF_A_CRAWL = (
-    *("", "/live", "/question", "/moved", "/hubs", "/hosts", "/pages", "/waiting", "/collections"),
-    *(f"/page?url={quote(URL)}", f"/page/why?url={quote(URL)}", f"/page/text?url={quote(URL)}"),
+    *("", "/live", "/question", "/moved", "/hubs", "/hosts", "/pages", "/frontier", "/take-home"),
+    *("/page?url=U", "/page/why?url=U", "/page/text?url=U"),
 )
+#: what is posted for a crawl
+_POSTED: dict[str, dict[str, object]] = {
+    **{verb: {} for verb in ("go-on", "follow", "pause", "stop", "resume")},
+    "judge": {"url": "U", "verdict": "good"},
+    "budget": {"budget": "30"},
+    "take-home": {"export": "collect", "format": "jsonl"},
+}
 
 
 class World:
@@ -102,6 +111,9 @@ class World:
         for name in ("precious", "deeper/precious", "precious.db"):
             (outside / name).write_text("precious\n")
         make_sound(self._sound, self._command)
+        with closing(sqlite3.connect(self._sound / "crawl" / "crawl.db")) as database:
+            found = database.execute("SELECT url FROM pages WHERE status = 200 LIMIT 1")
+            ((self._url,),) = found.fetchall()
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._listening.setblocking(False)
         self._port = self._listening.getsockname()[1]
@@ -123,7 +135,7 @@ class World:
         commands = COMMANDS if most is None else rng.sample(COMMANDS, most)
         before = self._seen()
         for command in commands:
-            words = [word.replace("G/", f"{given}/") for word in command]
+            words = [word.replace("G/", f"{given}/").replace("=U", self._url) for word in command]
             said = f"seed {seed}, {done}: focuscrawl {' '.join(command)}"
             self._command(self._where / "here", *words, said=said)
             assert self._seen() == before, f"{said}: something outside has changed"
@@ -138,13 +150,29 @@ class World:
         before = self._seen()
         with _environment(self._environment()), serving(folders) as address:
             base, _, token = address.partition("/?token=")
-            for path in self._paths(seeds):
-                said = f"seeds {seeds}, {done}: {path}"
-                status, text = _asked(base + path, token)
+            for path, data in self._asks(seeds):
+                said = f"seeds {seeds}, {done}: {path} {data or ''}"
+                status, text = _asked(base, path, token, data)
                 assert status < 500, f"{said}: {status} {text[-3000:]}"
                 assert self._seen() == before, f"{said}: something outside has changed"
                 self._nobody_came(said)
                 self.tries += 1
+            until = time.monotonic() + _PATIENCE
+            while '"running"' in (text := _asked(base, "/api/v1/jobs", token)[1]):
+                assert time.monotonic() < until, f"seeds {seeds}, {done}: jobs hang: {text}"
+                time.sleep(0.2)
+            assert self._seen() == before, f"{done}: a job has changed something outside"
+            self._nobody_came(f"seeds {seeds}, {done}: a job")
+
+    def _asks(self, seeds: range) -> Iterator[tuple[str, dict[str, object] | None]]:
+        """Yield what is asked for, and what is posted."""
+        for path in self._paths(seeds):
+            yield path.replace("=U", f"={quote(self._url, safe='')}"), None
+        for seed in seeds:
+            for verb, data in _POSTED.items():
+                said = {key: self._url if value == "U" else value for key, value in data.items()}
+                yield f"/api/v1/crawls/{seed}/crawl/{verb}", said
+            yield f"/api/v1/topics/{seed}/topic.toml/train", {}
 
     def _paths(self, seeds: range) -> Iterator[str]:
         yield from _PAGES
@@ -222,11 +250,15 @@ class World:
             raise AssertionError(f"{said}: it connected to where a file said")
 
 
-def _asked(url: str, token: str) -> tuple[int, str]:
-    headers = {"Authorization": f"Bearer {token}"}
+def _asked(
+    base: str, path: str, token: str, data: dict[str, object] | None = None
+) -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {token}", "Origin": base}
+    headers["Content-Type"] = "application/json"
+    body = None if data is None else json.dumps(data).encode()
     try:
-        with urlopen(Request(url, headers=headers), timeout=_PATIENCE) as answer:
-            return answer.status, ""
+        with urlopen(Request(base + path, body, headers), timeout=_PATIENCE) as answer:
+            return answer.status, answer.read().decode()
     except HTTPError as error:
         return error.code, error.read().decode()
 

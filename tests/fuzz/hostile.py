@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from random import Random
 
 TOPIC = "/Sports/Cycling"
-URL = "http://velo-59.demo.example/"
 FETCHES = 25
 _HUGE = 1 << 42  # bytes, all of them a hole
 _MOST = 3  # harms in a folder
