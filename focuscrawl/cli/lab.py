@@ -24,6 +24,8 @@ from focuscrawl.cli.lab_pages import (
 )
 from focuscrawl.cli.output import check_folder, write_files
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.plain_files import refuse_link
 from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.figures import FIGURES
 from focuscrawl.lab.planning import plan_runs
@@ -79,7 +81,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     with _alone(out):
         failed = crawl_with_progress(runs, processes, study.title, keep=keep)
         results = collect(study, runs, out, failed, evaluators)
-    (out / "tables.md").write_text(markdown_of(results), encoding="utf-8")
+    write_whole(out / "tables.md", markdown_of(results))
     click.echo(text_of(results))
     click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
     if failed:
@@ -153,7 +155,7 @@ def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     if drawn is None:
         raise UserError(f"{study_file}: its crawls lack what {name} is made of")
     path = out / f"{name}.png"
-    path.write_bytes(png(drawn))
+    write_whole(path, png(drawn))
     click.echo(f"wrote {path}: {wanted.title}")
     if failed:
         raise SystemExit(1)
@@ -178,7 +180,9 @@ def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
     """
     results = Results.open(folder)
     files = report_files(results, FIGURES, csv=csv)
-    out = out or folder / "report"
+    if out is None:
+        out = folder / "report"
+        refuse_link(out)
     write_files(out, files)
     click.echo(text_of(results))
     click.echo(f"wrote {out / PAGE} and {len(files) - 1} files beside it")

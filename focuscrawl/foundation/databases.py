@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import open_plain, refuse_link
+from focuscrawl.foundation.plain_files import check_plain, open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,9 +133,7 @@ def check_file(path: Path) -> None:
     """
     for ending in ("", *BESIDE):
         each = path.with_name(f"{path.name}{ending}")
-        refuse_link(each)
-        if os.path.lexists(each) and not each.is_file():
-            raise UserError(f"{each} is no plain file: remove it")
+        check_plain(each)
     journal = path.with_name(f"{path.name}-journal")
     if not journal.exists():
         return

@@ -31,6 +31,13 @@ def open_plain(name: str, flags: int) -> int:
     return open_regular(name, flags | os.O_NOFOLLOW)
 
 
+def check_plain(path: str | Path) -> None:
+    """Raise `UserError` if `path` is a link, a pipe or a folder; it need not exist."""
+    refuse_link(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 - either kind
+        raise UserError(f"{path} is no plain file: remove it")
+
+
 def open_regular(name: str, flags: int) -> int:
     """Open a file that is a file, or a link to one: an opener for `open` and its like.
 
