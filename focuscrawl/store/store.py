@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.databases import Database, check_file, open_database
+from focuscrawl.foundation.databases import Database, open_database
 from focuscrawl.foundation.drafts import discard_drafts, draft_of
 from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema
@@ -73,7 +73,6 @@ class CrawlStore:
         """
         if not path.is_file():
             raise UserError(f"{path.parent} holds no crawl: there is no {path.name} in it")
-        check_file(path)
         store = cls(_reading(path) if read_only else _sqlite(path), str(path))
         try:
             version = str(store.identity().get("schema_version", ""))
@@ -111,9 +110,7 @@ class CrawlStore:
 
         What is in it is not checked once more.
         """
-        path = Path(self.where)
-        check_file(path)
-        return CrawlStore(_reading(path), self.where)
+        return CrawlStore(_reading(Path(self.where)), self.where)
 
     def identity(self) -> dict[str, str]:
         """Return what the crawl was started with, and the schema version."""
