@@ -15,6 +15,7 @@ from focuscrawl.cli.crawling import crawl
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.plain_text import counted, middle, one_line
 from focuscrawl.report.stores import open_store
@@ -145,7 +146,7 @@ def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _SEEDS).write_text("\n".join(seeds), encoding="utf-8")
+        write_whole(folder / _SEEDS, "\n".join(seeds))
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder

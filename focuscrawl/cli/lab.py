@@ -11,6 +11,8 @@ from tqdm import tqdm
 from focuscrawl.cli import options
 from focuscrawl.cli.output import check_folder, write_files
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.plain_files import refuse_link
 from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.planning import plan_runs
 from focuscrawl.lab.rendering import markdown_of, text_of
@@ -50,7 +52,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     with _alone(out):
         failed = crawl_with_progress(runs, processes, study.title, keep=keep)
         results = collect(study, runs, out, failed, evaluators)
-    (out / "tables.md").write_text(markdown_of(results), encoding="utf-8")
+    write_whole(out / "tables.md", markdown_of(results))
     click.echo(text_of(results))
     click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
     if failed:
@@ -105,7 +107,9 @@ def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
     """
     results = Results.open(folder)
     files = report_files(results, csv=csv)
-    out = out or folder / "report"
+    if out is None:
+        out = folder / "report"
+        refuse_link(out)
     write_files(out, files)
     click.echo(text_of(results))
     click.echo(f"wrote {out / PAGE} and {len(files) - 1} files beside it")

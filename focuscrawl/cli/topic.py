@@ -36,7 +36,7 @@ from focuscrawl.topics import (
     train_definition,
     write_definition,
 )
-from focuscrawl.webs import open_web
+from focuscrawl.webs.by_name import open_webs
 
 _GOOD = click.option("--good", multiple=True, help="URLs on the topic, or a file of them.")
 _BAD = click.option("--bad", multiple=True, help="URLs off the topic, or a file of them.")
@@ -185,7 +185,7 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
     """
     FORMAT.check_out(Path(out))
     known = read_definition(definition)
-    webs = [open_web(name) for name in dict.fromkeys((known.web, *named)) if name is not None]
+    webs = open_webs(known.web, definition, named)
     pages = () if webs else pages_learned_from(known)
     if pages:
         webs = [fetch_examples(pages, out=out, **live)]

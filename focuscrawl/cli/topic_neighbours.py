@@ -19,14 +19,13 @@ from focuscrawl.feedback.neighbours import examples_of, neighbours
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.report.stores import open_store
 from focuscrawl.topics import edit_definition, read_definition
-from focuscrawl.webs import open_web
+from focuscrawl.webs.by_name import open_webs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.feedback import Suggestion
     from focuscrawl.topics import TopicDefinition
-    from focuscrawl.webs.protocol import Web
 
 
 @click.command("neighbours")
@@ -90,8 +89,7 @@ def _around(
 ) -> list[Suggestion]:
     """Return the pages to ask about; `live` says how they are fetched where no web is named."""
     examples = examples_of(known)
-    named = dict.fromkeys(each for each in (known.web, web) if each is not None)
-    webs: list[Web] = [open_web(each) for each in named]
+    webs = open_webs(known.web, "the definition", [web])
     graphs = []
     with ExitStack() as stack:
         for each in crawls:

@@ -26,6 +26,7 @@ from focuscrawl.store import schema
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
 from focuscrawl.text.apart import RawPage
 from focuscrawl.text.store import FILE, TextStore
+from focuscrawl.webs import open_web
 from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def collect(
 def _webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence[Web]:
     """Return the webs to look for pages in; none if the crawl has kept nothing but texts."""
     try:
-        return webs_of(identity, folder, named)
+        return webs_of(identity, folder, [] if named is None else [open_web(named)])
     except UserError:
         if named is not None or not (folder / FILE).exists():
             raise

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import refuse_link
-from focuscrawl.webs import open_web, read_page
+from focuscrawl.webs import RecordedWeb, read_page
+from focuscrawl.webs.by_name import open_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 LIVE = "live"  # what the identity of a crawl of the live Web calls it
 
 
-def webs_of(identity: Mapping[str, str], folder: Path, named: str | None = None) -> list[Web]:
+def webs_of(identity: Mapping[str, str], folder: Path, others: Sequence[Web] = ()) -> list[Web]:
     """Open the webs that hold a crawl's pages, in the order to look for a page.
 
     Parameters
     ----------
     identity : of the crawl, see `CrawlStore.identity`
     folder : of the crawl; a live one has its pages there if it recorded them
-    named : where the user says that those are which the crawl does not have itself
+    others : where the user says that those are which the crawl does not have itself
 
     Raises
     ------
     UserError
-        Nothing is named, and a live crawl recorded nothing, or a recording is another one by now.
+        Nothing is named, and a live crawl recorded nothing, or a recording is another one by now;
+        or what the crawl names is for the user to name, see `focuscrawl.webs.by_name.check_named`.
     """
-    others = [] if named is None else [open_web(named)]
     try:
         return [*_own(identity, folder), *others]
     except UserError:
         if not others:
             raise
-        return others
+        return [*others]
 
 
 def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
@@ -55,10 +55,8 @@ def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
                 f"{folder} holds no recording of its pages: crawl with -s FOCUSCRAWL_WARC=1, or "
                 "name a recording of them with --web"
             )
-        for path in recorded:
-            refuse_link(path)
-        return [open_web(str(path)) for path in recorded]
-    web = open_web(identity.get("web_name", ""))
+        return [RecordedWeb(path, plain=True) for path in recorded]
+    web = open_named(identity.get("web_name", ""), folder)
     if web.fingerprint != identity["web"]:
         raise UserError(f"{web.name} is not what {folder} crawled: name that with --web")
     return [web]

@@ -13,6 +13,7 @@ from multiprocessing import parent_process
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.databases import open_database
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.foundation.python_processes import safe_starts
 from focuscrawl.foundation.urls import normalize
@@ -157,7 +158,7 @@ class _Cache:
         folder = cache_dir() / "words"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{digest.hexdigest()[:32]}.sqlite"
-        self._db = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+        self._db = open_database(path, timeout=60.0)
         # a lock is waited for by all but this; who holds it has the file so, or will
         with suppress(sqlite3.OperationalError):
             self._db.execute("PRAGMA journal_mode=WAL")

@@ -32,6 +32,7 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.topics import check_examples, train_definition
 from focuscrawl.webs import open_web
+from focuscrawl.webs.by_name import open_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,10 +97,11 @@ def check_applicable(
 def _check(definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None) -> _Webs:
     identity = store.identity()
     check_followable(store, identity)
-    webs = _Webs(
-        webs_of(identity, folder, web),
-        [] if definition.web is None else [open_web(definition.web)],
-    )
+    typed = [] if web is None else [open_web(web)]
+    more = []
+    if definition.web is not None and definition.web != web:
+        more = [open_named(definition.web, "the definition")]
+    webs = _Webs(webs_of(identity, folder, typed), more)
     check_examples(definition, [*webs.pages, *webs.more])
     check_readable(store, webs.pages)
     return webs

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.plain_files import refuse_links
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -43,6 +45,27 @@ def file_system_of(place: str) -> tuple[fs.FileSystem, str]:
         shown = place if "@" not in place else f"{place.partition('://')[0]}://..."
         raise UserError(f"{shown} is on no file system: {why}") from None
     return found, path
+
+
+def refuse_odd(files: fs.FileSystem, path: str, below: str | None = None) -> None:
+    """Refuse a local file that is none: a pipe would keep who opens it waiting.
+
+    Parameters
+    ----------
+    path : may not be there
+    below : a folder that names the file, and lets nobody out: there may be no link on the way
+
+    Raises
+    ------
+    UserError
+        It is a pipe, a device or a folder, or there is a link.
+    """
+    if files.type_name != "local":
+        return
+    if below is not None:
+        refuse_links(path, below)
+    if Path(path).exists() and not Path(path).is_file():
+        raise UserError(f"{path} is no plain file: remove it, or name another")
 
 
 def first_line(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.locks import changing
+from focuscrawl.foundation.plain_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,8 +62,8 @@ class ModelFormat:
     def is_in(self, folder: Path) -> bool:
         """Tell whether there is one in a folder, sound or not."""
         try:
-            manifest = json.loads((folder / MANIFEST).read_bytes())
-        except (OSError, ValueError, RecursionError):
+            manifest = json.loads(read_regular(folder / MANIFEST))
+        except (OSError, ValueError, RecursionError, UserError):
             return False
         return isinstance(manifest, dict) and manifest.get("kind") in self.kinds
 
@@ -148,9 +149,9 @@ class ModelFormat:
             There is none, or it is of another kind, of a format that is not read, or not whole.
         """
         try:
-            manifest = json.loads((folder / MANIFEST).read_bytes())
+            manifest = json.loads(read_regular(folder / MANIFEST))
             self._check_kind(folder, manifest)
-            files = {name: (folder / name).read_bytes() for name in self.files}
+            files = {name: read_regular(folder / name) for name in self.files}
             _check_digests(manifest, files)
             return unpack(manifest, files), manifest["digest"]
         except OSError as error:

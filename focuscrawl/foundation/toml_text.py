@@ -6,6 +6,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.foundation.plain_files import read_regular
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -20,11 +22,13 @@ def text_of(path: Path) -> str:
     ------
     OSError
         It cannot be read.
+    UserError
+        It is no plain file.
     ValueError
         It is not in UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_regular(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         msg = "not UTF-8 text; save it as UTF-8"
         raise ValueError(msg) from None

@@ -6,10 +6,10 @@ import shutil
 import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import drafts
+from focuscrawl.foundation.databases import Database, foreign_to, missing_in, open_database
 from focuscrawl.foundation.locks import changing
 
 if TYPE_CHECKING:
@@ -62,19 +62,19 @@ CREATE TABLE exemplar (key INTEGER PRIMARY KEY, relevance REAL NOT NULL, words B
 CREATE TABLE model (kind TEXT PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
 """
 
-_SCHEMA = "SELECT name, sql FROM sqlite_master"
 _MAGIC = b"SQLite format 3\0"
 #: of a message of SQLite's own, even
 _DAMAGE = (sqlite3.DatabaseError, UnicodeError)
 _HEAD = 100  # bytes of a SQLite header
 
 
-class _Distrustful(sqlite3.Connection):
+class _Distrustful(Database):
     """Says in a line that a file is damaged, whoever finds out."""
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
         """Run a statement, as a connection does."""
-        return self.cursor(_DistrustfulCursor).execute(*statement)
+        cursor: sqlite3.Cursor = self.cursor(_DistrustfulCursor)
+        return cursor.execute(*statement)
 
 
 class _DistrustfulCursor(sqlite3.Cursor):
@@ -116,15 +116,14 @@ def open_file(path: Path) -> sqlite3.Connection:
         There is none, it is no knowledge, cut short or damaged, or a newer version wrote it.
     """
     _check_whole(path)
-    name = quote(str(path.resolve()))
     # a strategy is asked from the thread of its lessons, too; nobody writes
-    connection = sqlite3.connect(
-        f"file:{name}?mode=ro&immutable=1", uri=True, check_same_thread=False, factory=_Distrustful
-    )
+    try:
+        connection = open_database(path.resolve(), mode="ro", immutable=True, factory=_Distrustful)
+    except _DAMAGE as error:
+        raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
     connection.text_factory = _decode
     try:
         checked = connection.cursor()
-        checked.execute("PRAGMA trusted_schema = OFF")
         about = read_meta(checked)
         if about.get("kind") != KIND:
             raise UserError(f"{path} holds no knowledge of a topic but another database")
@@ -140,17 +139,11 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -> None:
-    """Compare the tables with ours: a trigger or a computed column would be run when it learns."""
-    with closing(sqlite3.connect(":memory:")) as ours:
-        ours.executescript(TABLES)
-        expected = dict(ours.execute(_SCHEMA))
-    found = dict(connection.execute(_SCHEMA))
-    missing = {name for name in expected if found.get(name) != expected[name]}
-    if missing:
-        raise UserError(f"{path} is damaged: it has no table {min(missing)}; learn it anew")
-    if set(found) - set(expected):
-        more = min(set(found) - set(expected))
-        raise UserError(f"{path} is no knowledge of ours: it has {more}, too; learn it anew")
+    """Compare the tables with ours: a computed column would be run when it learns."""
+    for name in missing_in(connection, TABLES):
+        raise UserError(f"{path} is damaged: it has no table {name}; learn it anew")
+    for name in foreign_to(connection, TABLES):
+        raise UserError(f"{path} is no knowledge of ours: it has {name}, too; learn it anew")
 
 
 def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]:
@@ -179,11 +172,10 @@ def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
             if exists:
                 open_file(path).close()
                 shutil.copyfile(path, draft)
-            with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            with closing(open_database(draft)) as connection:
                 # what is half written is thrown away whole: no journal has to undo it
                 connection.execute("PRAGMA journal_mode = OFF")
                 connection.execute("PRAGMA synchronous = OFF")
-                connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("PRAGMA cache_size = -65536")
                 if not exists:
                     connection.executescript(TABLES)

@@ -18,6 +18,7 @@ from pandas.api.types import is_numeric_dtype
 
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.plain_files import check_plain
 from focuscrawl.lab.damage import damage_is_told
 from focuscrawl.lab.evaluator import Opinion
 
@@ -117,6 +118,8 @@ class Results:
                 f"{folder} holds no results of a study: make some with focuscrawl lab run "
                 f"STUDY.toml --out {folder}"
             )
+        for name in (ABOUT, RUNS, FETCHES):
+            check_plain(folder / name)
         with _damage_is_told(folder / ABOUT):
             about = _checked(json.loads((folder / ABOUT).read_text(encoding="utf-8")))
         with _damage_is_told(folder / RUNS):

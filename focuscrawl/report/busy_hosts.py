@@ -51,7 +51,7 @@ def busy_hosts(store: CrawlStore, row: sa.Row[Any], page: sa.Row[Any]) -> str | 
     if len(hosts) > _SHOWN:
         names.append(f"{len(hosts) - _SHOWN:,} more")
     number = sum(host.urls for host in hosts)
-    learned = store.row(sa.select(sa.func.count().label("n")).select_from(schema.models)).n
+    learned = [*store.rows(sa.select(sa.literal(1)).select_from(schema.models).limit(1))]
     since = "; or were scored higher later" if learned else ""
     urls = counted(number, "URL")
     return f"{urls} of busy hosts had better scores ({', '.join(names)}){since}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.foundation.databases import open_database
+from focuscrawl.foundation.drafts import draft_of
 from focuscrawl.report import comparison
 from focuscrawl.report.measures import harvest_rate, load_pages, moving_harvest_rate
 from focuscrawl.report.summary import Summary
@@ -70,7 +71,7 @@ def pages_of_part(lists: Path, part: str, start: int, n: int = SHOWN) -> list[di
     lists : file that `two_crawls` has written
     part : one of `PARTS`
     """
-    with closing(sqlite3.connect(f"{lists.as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(open_database(lists, mode="ro")) as connection:
         rows = connection.execute(
             "SELECT url, title, a, b FROM page WHERE part = ? AND place >= ? AND place < ?",
             (part, start, start + n),
@@ -80,9 +81,8 @@ def pages_of_part(lists: Path, part: str, start: int, n: int = SHOWN) -> list[di
 
 
 def _write(path: Path, parts: dict[str, _Part]) -> None:
-    draft = path.with_name(f"{path.name}.new")
-    draft.unlink(missing_ok=True)
-    with closing(sqlite3.connect(draft)) as connection, connection:
+    with draft_of(path) as draft, closing(open_database(draft)) as connection:
+        connection.execute("BEGIN")
         connection.execute(
             "CREATE TABLE page (part TEXT, place INTEGER, url TEXT, title TEXT, a REAL, b REAL, "
             "PRIMARY KEY (part, place)) WITHOUT ROWID"
@@ -90,7 +90,7 @@ def _write(path: Path, parts: dict[str, _Part]) -> None:
         for name, part in parts.items():
             rows = ((name, place, *row) for place, row in enumerate(part.rows()))
             connection.executemany("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?)", rows)
-    draft.replace(path)
+        connection.execute("COMMIT")
 
 
 def _curve(pages: pd.DataFrame) -> list[tuple[int, float, float | None]]:

@@ -12,7 +12,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL, host, normalize
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.store import schema
-from focuscrawl.webs import open_web
+from focuscrawl.webs.by_name import open_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +62,7 @@ def _dropped(store: CrawlStore, url: str) -> str | None:
     if identity.get("web", LIVE) == LIVE:
         return None
     try:
-        web = open_web(identity.get("web_name", ""))
+        web = open_named(identity.get("web_name", ""), store.where)
     except UserError:
         return None
     (there,) = web.resolve([url])

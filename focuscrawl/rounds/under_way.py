@@ -8,7 +8,6 @@ tables while they grow, and from there by whoever does the task again, on whatev
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import tempfile
 import time
 from contextlib import closing
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.foundation.databases import open_database
 from focuscrawl.webs import WarcRecorder
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class UnderWay:
         if not self._apart or not path.exists():
             return
         snapshot = self.folder / "snapshot.db"
-        with closing(sqlite3.connect(path)) as store, closing(sqlite3.connect(snapshot)) as now:
+        with closing(open_database(path)) as store, closing(open_database(snapshot)) as now:
             store.backup(now)
         for each in self.folder.glob(_RECORDINGS):  # before the store that says what they have
             first = self._copied.get(each.name, 0)

@@ -1,14 +1,14 @@
 """Whether a store's file is what it should be: it may be damaged, or a stranger's.
 
-What costs the same for every store is looked at whenever one is opened: links, journals, the
-schema, the highest numbers. Of a small one every page and every value is looked at as well; of a
-large one what is damaged shows when it is read, see `say_damage`, or what is read makes something
-fail: then its values are looked at, see `focuscrawl.store.second_look`.
+What costs the same for every store is looked at whenever one is opened: the schema, the highest
+numbers, and first what `focuscrawl.foundation.databases` looks at. Of a small one every page and
+every value is looked at as well; of a large one what is damaged shows when it is read, see
+`say_damage`, or what is read makes something fail: then its values are looked at, see
+`focuscrawl.store.second_look`.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from contextlib import contextmanager
@@ -20,12 +20,10 @@ from sqlalchemy.schema import CreateTable
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import UNSOUND, reason
-from focuscrawl.foundation.plain_files import open_plain, refuse_link
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from sqlalchemy import Column, Connection, Table
     from sqlalchemy.engine import ExceptionContext
@@ -36,7 +34,6 @@ SMALL = 16 << 20
 #: stores that this process has opened and not looked through
 half_seen: set[str] = set()
 
-_JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # after the name of another journal
 _ROW = 8  # bytes that a row takes at least, in its table and its indexes
 _WORD = re.compile(r"\w+")
 _INDEX = re.compile(r"CREATE INDEX \S+ ON \W*\w+\W*\(([\w\s,\"]+)\)", re.IGNORECASE)
@@ -45,10 +42,11 @@ _INT32 = "BETWEEN 0 AND 2147483647"
 _ANY_URL = "BETWEEN 0 AND (SELECT max(id) FROM url)"
 _SHARE = "BETWEEN -1e-6 AND 1.000001"  # sums of probabilities are rounded
 _UTC = "GLOB '????-??-??T*' AND strftime('%Y-%m-%dT%H', {0}) = substr({0}, 1, 13)"
-#: what holds of values, where their type is not all there is to say
+#: what holds of values, where their type is not all there is to say. Rows are summed: to count
+#: them is one step of SQLite's, which nothing gives up however long it is
 _HOLDS = {
-    "host.id": "BETWEEN 0 AND (SELECT count(*) - 1 FROM host)",
-    "url.id": "BETWEEN 0 AND (SELECT count(*) - 1 FROM url)",
+    "host.id": "BETWEEN 0 AND (SELECT sum(1) - 1 FROM host)",
+    "url.id": "BETWEEN 0 AND (SELECT sum(1) - 1 FROM url)",
     "url.url": "GLOB 'http*://*' AND NOT {0} GLOB '*[' || char(1) || '- ]*'",
     "url.host": "BETWEEN 0 AND (SELECT max(id) FROM host)",
     "url.depth": _INT32,
@@ -74,28 +72,6 @@ _HOLDS = {
     "revisit.links": _INT32,
     "events.at": _UTC,
 }
-
-
-def check_file(path: Path) -> None:
-    """Look at a store's file before SQLite does.
-
-    Raises
-    ------
-    UserError
-        It is a link, or a journal lies beside it that names another journal: SQLite takes that
-        for a transaction over several databases, and deletes the file it names.
-    """
-    refuse_link(path)
-    journal = path.with_name(f"{path.name}-journal")
-    if not os.path.lexists(journal):
-        return
-    with open(journal, "rb", opener=open_plain) as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - len(_JOURNAL_END)))
-        if file.read() == _JOURNAL_END:
-            raise UserError(
-                f"{journal} names a file for SQLite to delete, which the journal of a crawl "
-                "never does: remove it, if you trust what else is there"
-            )
 
 
 def check_content(connection: Connection, where: str, *, whole: bool = False) -> None:
@@ -154,6 +130,8 @@ def say_damage(context: ExceptionContext, where: str) -> None:
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
         raise damaged(where, error) from error
+    if code == sqlite3.SQLITE_INTERRUPT:
+        raise damaged(where, "reading it comes to no end") from error
     if code is None and "decode to UTF-8" in str(error):
         raise damaged(where, "a text that is not UTF-8") from error
 
@@ -176,8 +154,6 @@ def _check_schema(connection: Connection, where: str) -> None:
         if sql.split() != ["CREATE", "VIEW", name, "AS", *view.split()]:
             raise damaged(where, f"the view {name} is missing, or none of a crawl's")
     for name, (kind, sql) in found.items():
-        if kind == "trigger":
-            raise damaged(where, f"it has a trigger {name}, which no crawl has")
         if kind == "index" and not name.startswith("sqlite_") and not _of_columns(sql):
             raise damaged(where, f"its index {name} is of more than columns")
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import event
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.databases import Database, open_database
 from focuscrawl.foundation.drafts import discard_drafts, draft_of
 from focuscrawl.store import schema
-from focuscrawl.store.soundness import check_content, check_file, say_damage
+from focuscrawl.store.soundness import check_content, say_damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from sqlalchemy import Engine, Row
 
@@ -68,7 +68,6 @@ class CrawlStore:
         """
         if not path.is_file():
             raise UserError(f"{path.parent} holds no crawl: there is no {path.name} in it")
-        check_file(path)
         store = cls(_reading(path) if read_only else _sqlite(path), str(path))
         try:
             version = str(store.identity().get("schema_version", "unknown"))
@@ -94,9 +93,7 @@ class CrawlStore:
 
         What is in it is not checked once more.
         """
-        path = Path(self.where)
-        check_file(path)
-        return CrawlStore(_reading(path), self.where)
+        return CrawlStore(_reading(Path(self.where)), self.where)
 
     def identity(self) -> dict[str, str]:
         """Return what the crawl was started with, and the schema version."""
@@ -123,13 +120,8 @@ class CrawlStore:
 
 
 def _sqlite(path: Path) -> Engine:
-    engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(path)),
-        connect_args={"check_same_thread": False, "timeout": 30},
-    )
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: Any) -> None:
+    def opened() -> Database:
+        connection = open_database(path, isolation_level="DEFERRED")
         # Write-ahead logging: readers do not wait for the crawl, a killed process loses nothing
         # committed. NORMAL syncs before the log is copied into the database, and not at each
         # commit: a power cut costs what the system had not yet written of the log, the last half
@@ -138,25 +130,26 @@ def _sqlite(path: Path) -> Engine:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -65536")
+        return connection
 
-    _distrust(engine, path)
-    return engine
+    return _engine(path, opened)
 
 
 def _reading(path: Path) -> Engine:
     # SQLite needs its shared-memory file to read beside a writer, and cannot make one in a folder
     # that is not ours. Where there is no log either, the file may be taken as it is
-    how = {"mode": "ro", "uri": "true"}
-    if not os.access(path.parent, os.W_OK) and not _has_log(path):
-        how["immutable"] = "1"
-    # in parts: of one text SQLAlchemy would undo the quoting, and what a folder is called, by
-    # whoever has sent it, would say how it is opened, and which file
-    name = f"file:{quote(str(path.resolve()))}"
-    engine = sa.create_engine(
-        sa.URL.create("sqlite", database=name, query=how),
-        connect_args={"check_same_thread": False, "timeout": 30},
+    as_it_is = not os.access(path.parent, os.W_OK) and not _has_log(path)
+    return _engine(
+        path,
+        lambda: open_database(path, mode="ro", immutable=as_it_is, isolation_level="DEFERRED"),
     )
-    _distrust(engine, path)
+
+
+def _engine(path: Path, opened: Callable[[], Database]) -> Engine:
+    """Return an engine that says in a line what is wrong with a stranger's file."""
+    # SQLAlchemy takes the name for how connections are pooled alone
+    engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), creator=opened)
+    event.listen(engine, "handle_error", lambda context: say_damage(context, str(path)))
     return engine
 
 
@@ -164,15 +157,3 @@ def _has_log(path: Path) -> bool:
     """Tell whether there are fetches that are not yet in the database itself."""
     log = path.with_name(f"{path.name}-wal")
     return log.exists() and log.stat().st_size > 0
-
-
-def _distrust(engine: Engine, path: Path) -> None:
-    """Let a stranger's file call nothing, and say in a line what is wrong with it."""
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: Any) -> None:
-        # views and the like may call nothing that has an effect outside of the file
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
-
-    event.listen(engine, "handle_error", lambda context: say_damage(context, str(path)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl.remote_control import Command
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
+from focuscrawl.foundation.plain_files import read_regular
 from focuscrawl.report.stores import open_store
 from focuscrawl.studio.crawls import NamedCrawl
 from focuscrawl.topics.definition import read_definition
@@ -49,7 +50,7 @@ def critics(folder: StudioFolder) -> list[dict[str, Any]]:
     """Return ``name``, ``kind`` and ``classes`` of critics, by their manifests alone."""
     found: list[dict[str, Any]] = []
     for path in folder.critics():
-        manifest = json.loads((path / MANIFEST).read_bytes())
+        manifest = json.loads(read_regular(path / MANIFEST))
         classes = manifest.get("classes")
         found.append(
             {

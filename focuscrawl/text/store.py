@@ -8,18 +8,18 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import date
 from hashlib import blake2b
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import refuse_link
+from focuscrawl.foundation.databases import foreign_to, open_database
+from focuscrawl.foundation.model_folder import UNSOUND, reason
 from focuscrawl.text.extraction import PageText
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 FILE = "texts.db"  #: in the crawl's folder
@@ -50,21 +50,29 @@ class TextStore:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
-        for name in (FILE, f"{FILE}-journal", f"{FILE}-wal", f"{FILE}-shm"):
-            refuse_link(folder / name)
         self._one = Lock()
         try:
-            self._database = sqlite3.connect(
-                self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-            )
-            # A text that a crash of the machine takes away is extracted anew.
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.executescript(_SCHEMA)
+            self._database = open_database(self._path, timeout=_PATIENCE)
+            try:
+                self._begin()
+            except BaseException:
+                self._database.close()
+                raise
         except sqlite3.Error as error:
             raise UserError(
                 f"{self._path} cannot be used ({error}): remove it, texts are extracted anew"
             ) from None
+
+    def _begin(self) -> None:
+        for name in foreign_to(self._database, _SCHEMA):
+            raise UserError(
+                f"{self._path} is no store of texts of ours (it has {name}): remove it, texts are "
+                "extracted anew"
+            )
+        # A text that a crash of the machine takes away is extracted anew.
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        self._database.executescript(_SCHEMA)
 
     def __enter__(self) -> Self:
         return self
@@ -84,15 +92,13 @@ class TextStore:
                     "WHERE p.body = ? AND p.extractor = ?",
                     (body, extractor),
                 ).fetchone()
-            if row is None:
-                raise KeyError(body)
-            if row[0] is None:
-                return None
-            return _unpacked(zlib.decompressobj().decompress(row[1], _LARGEST))
-        except (sqlite3.Error, zlib.error, ValueError, TypeError, AttributeError) as error:
+            if row is not None:
+                return None if row[0] is None else _unpacked(row[1])
+        except (sqlite3.Error, *UNSOUND) as error:
             raise UserError(
-                f"{self._path} is damaged ({error}): remove it, texts are extracted anew"
+                f"{self._path} is damaged ({reason(error)}): remove it, texts are extracted anew"
             ) from None
+        raise KeyError(body)
 
     def put(self, body: bytes, extractor: str, text: PageText | None) -> None:
         """Keep the text of a page; None: no library can read it."""
@@ -119,8 +125,14 @@ class TextStore:
         self._database.close()
 
 
-def _unpacked(content: bytes) -> PageText:
-    said: Mapping[str, Any] = json.loads(content)
+def _unpacked(packed: bytes) -> PageText:
+    said = json.loads(zlib.decompressobj().decompress(packed, _LARGEST))
     published = said["date"]
-    day = None if published is None else date.fromisoformat(published)
-    return PageText(**{**said, "date": day})
+    text = PageText(
+        **{**said, "date": None if published is None else date.fromisoformat(published)}
+    )
+    for field in fields(text):
+        kind = {"date": date | None, "confidence": float | int}.get(field.name, str)
+        if not isinstance(getattr(text, field.name), kind):
+            raise TypeError(f"{field.name} is none of a text")
+    return text

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.file_systems import file_system_of, first_line
+from focuscrawl.foundation.file_systems import file_system_of, first_line, refuse_odd
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.captures import REVISIT, best_of
 from focuscrawl.webs.cdxj import CdxjIndex
@@ -189,18 +189,13 @@ class ArchiveWeb:
             raise UnreadableError(f"{name!r} leads out of {self._base}")
         path = f"{self._folder}/{name}"
         try:
-            if not self._is_plain(path):
-                raise UnreadableError(f"{self._base}/{name} is no plain file")
+            refuse_odd(self._files, path, self._folder)
             return self._open(path)
+        except UserError as error:
+            raise UnreadableError(str(error)) from None
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = "is not there" if isinstance(error, FileNotFoundError) else first_line(error)
             raise UnreadableError(f"{self._base}/{name} {reason}") from None
-
-    def _is_plain(self, path: str) -> bool:
-        """Tell whether a local file is none that keeps who opens it waiting; others are plain."""
-        if not isinstance(self._files, fs.LocalFileSystem):
-            return True
-        return self._files.get_file_info(path).type in {fs.FileType.File, fs.FileType.NotFound}
 
 
 def _where(capture: Capture) -> str:

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import draft_of
 from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.plain_files import open_regular, refuse_links
 from focuscrawl.foundation.urls import normalize, resolve
 from focuscrawl.page import read_content_type
 from focuscrawl.webs.captures import REVISIT, Capture
@@ -117,7 +118,7 @@ def in_order(lines: Iterable[bytes], stack: ExitStack) -> Iterator[bytes]:
 def _lines(archive: tuple[Path, str]) -> Iterator[bytes]:
     path, name = archive
     try:
-        file = path.open("rb", buffering=1 << 20)
+        file = open(path, "rb", buffering=1 << 20, opener=open_regular)  # noqa: SIM115
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     # disable=None: no bar where standard error is not a terminal
@@ -177,4 +178,8 @@ def _name(path: Path, base: Path) -> str:
         raise UserError(
             f"{path} is not below {base}, where its name in the index begins: name another --base"
         )
+    try:
+        refuse_links(path, base)
+    except UserError as error:
+        raise UserError(f"{error}, or name what it leads to, with another --base") from None
     return name

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.file_systems import first_line
+from focuscrawl.foundation.file_systems import first_line, refuse_odd
 from focuscrawl.webs.captures import Capture, read_capture
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class CdxjIndex:
     def __init__(self, files: fs.FileSystem, path: str, name: str) -> None:
         self.name = name
         try:
+            refuse_odd(files, path)
             self._file = files.open_input_file(path)
             self._size: int = self._file.size()
         except OSError as error:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.file_systems import first_line
+from focuscrawl.foundation.file_systems import first_line, refuse_odd
 from focuscrawl.webs.captures import Capture, read_capture
 from focuscrawl.webs.cdxj import capture_in
 
@@ -129,12 +129,16 @@ class ColumnarIndex:
             kind = self._files.get_file_info(folder).type
             if kind == fs.FileType.NotFound:
                 raise UserError(f"cannot read {self.name}: there is nothing")
-            if kind == fs.FileType.File:
+            if kind in {fs.FileType.File, fs.FileType.Unknown}:
+                refuse_odd(self._files, path)
                 return [path]
             found = self._files.get_file_info(fs.FileSelector(folder, recursive=True))
         except OSError as error:
             raise UserError(f"cannot read {self.name}: {first_line(error)}") from None
-        return sorted(each.path for each in found if each.path.endswith(".parquet"))
+        paths = sorted(each.path for each in found if each.path.endswith(".parquet"))
+        for each in paths:
+            refuse_odd(self._files, each, folder)
+        return paths
 
     def _open_file(self, path: str) -> pq.ParquetFile:
         try:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import weakref
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.plain_files import open_plain, open_regular
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.webs.index import open_index
 from focuscrawl.webs.recorded_answers import answer_of
@@ -34,7 +36,8 @@ class RecordedWeb:
 
     Parameters
     ----------
-    path : the WARC file
+    path : the WARC file, or a link to it
+    plain : it is no link, as nobody but a file says that it is there
 
     Attributes
     ----------
@@ -51,11 +54,12 @@ class RecordedWeb:
         If the file cannot be read, is no WARC file, or holds no page.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, plain: bool = False) -> None:
+        self.path, self._plain = Path(path), plain
         self.name = self.path.name.removesuffix(".gz").removesuffix(".warc")
         try:
-            with self.path.open("rb", buffering=1 << 20) as file:
+            opener = open_plain if plain else open_regular
+            with open(self.path, "rb", buffering=1 << 20, opener=opener) as file:
                 self._index = open_index(self.path, file)
                 self._file = os.dup(file.fileno())
                 size = os.fstat(self._file).st_size
@@ -75,7 +79,7 @@ class RecordedWeb:
         return len(self._index)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.path,))
+        return (partial(type(self), plain=self._plain), (self.path,))
 
     @property
     def statuses(self) -> npt.NDArray[np.int16]:

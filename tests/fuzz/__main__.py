@@ -2,7 +2,8 @@
 
 Run: ``make fuzz``, or ``python -m fuzz NAME SECONDS`` in ``tests``; a name is that of a target
 (bytes that break something), of a target and ``-costs`` (what takes time and memory), ``live``
-(answers of servers to a whole crawl), or ``all``, one after another. What is found goes to
+(answers of servers to a whole crawl), ``folders`` (what a stranger gives away, to commands and to
+the studio), or ``all``, one after another. What is found goes to
 ``tests/fuzz/found`` and is run by the tests from then on; exit code 1. A search goes on where the
 last one was (``.fuzz``).
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from .targets import COSTS, TARGETS
 
-NAMES = [*TARGETS, *(f"{name}-costs" for name in COSTS), "live"]
+NAMES = [*TARGETS, *(f"{name}-costs" for name in COSTS), "live", "folders"]
 
 
 def main() -> None:
@@ -34,6 +35,10 @@ def main() -> None:
         from . import live  # noqa: PLC0415 - the others need no crawls
 
         sys.exit(live.main(float(seconds)))
+    if name == "folders":
+        from . import folders  # noqa: PLC0415 - nor these
+
+        sys.exit(folders.main(float(seconds)))
     if name.removesuffix("-costs") not in COSTS:
         sys.exit(f"no search {name}; there are {', '.join(NAMES)}, all")
     from .searching import Search  # noqa: PLC0415

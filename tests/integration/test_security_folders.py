@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from unit.damaged_stores import hot_journal
 
 from focuscrawl.critic import load_critic
 
@@ -183,3 +185,66 @@ def test_a_pipe_keeps_nobody_waiting(theirs: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "follow.json is no plain file" in done.stderr
     assert fetches(theirs) == 15
+
+
+# -- what a store and what lies beside it name ----------------------------------------------
+
+
+def named(folder: Path, web: str) -> None:
+    """Have a store say that its crawl was of another web."""
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        database.execute("UPDATE meta SET value = ? WHERE key = 'web_name'", (web,))
+
+
+READING = {
+    "collect": ["collect", ".", "--out", "../pages.jsonl"],
+    "suggest": ["topic", "suggest", ".", "--out", "../questions.csv"],
+}
+
+
+@pytest.mark.parametrize("reading", READING)
+def test_no_store_names_whom_to_connect_to(theirs: Path, reading: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        where = f"endpoint_override=127.0.0.1:{listening.getsockname()[1]}&scheme=http"
+        named(theirs, f"s3://b/x.cdxj?{where}")
+        done = forked(theirs, "focuscrawl", READING[reading])
+        assert done.returncode == 2
+        assert "which is on another machine: name it with --web" in done.stderr
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+def test_a_recording_that_a_store_names_is_a_plain_file(theirs: Path) -> None:
+    os.mkfifo(theirs.parent / "pages.warc")
+    (theirs.parent / "linked.warc").symlink_to("/dev/zero")
+    for name, said in (("../pages.warc", "no plain file"), ("../linked.warc", "is a link to")):
+        named(theirs, name)
+        done = forked(theirs, "focuscrawl", READING["collect"])
+        assert done.returncode == 2
+        assert said in done.stderr
+
+
+def test_an_export_deletes_no_file(theirs: Path) -> None:
+    victim = theirs.parent / "victim"
+    victim.write_text("precious")
+    assert forked(theirs, "focuscrawl", READING["collect"]).returncode == 0
+    (theirs / "texts.db-journal").write_bytes(hot_journal(theirs / "texts.db", victim))
+    done = forked(theirs, "focuscrawl", READING["collect"])
+    assert victim.read_text() == "precious"
+    assert done.returncode == 2
+    assert "texts.db-journal names a file for SQLite to delete" in done.stderr
+
+
+def test_a_pipe_in_place_of_a_recording_keeps_nobody_waiting(theirs: Path) -> None:
+    with closing(sqlite3.connect(theirs / "crawl.db")) as database, database:
+        database.execute("UPDATE meta SET value = 'live' WHERE key = 'web'")
+    os.mkfifo(theirs / "pages.warc.gz")
+    done = forked(theirs, "focuscrawl", READING["collect"])
+    assert done.returncode == 2
+    assert "pages.warc.gz is no plain file" in done.stderr
+    (theirs / "pages.warc.gz").unlink()
+    (theirs / "pages.warc.gz").symlink_to("/dev/zero")
+    done = forked(theirs, "focuscrawl", READING["collect"])
+    assert done.returncode == 2
+    assert "pages.warc.gz is a link to /dev/zero" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -196,3 +197,36 @@ def _swapped(whole: bytes, one: int, other: int, page: int) -> bytes:
     pages = [whole[at : at + page] for at in range(0, len(whole), page)]
     pages[one], pages[other] = pages[other], pages[one]
     return b"".join(pages)
+
+
+def endless(path: Path, table: str) -> None:
+    """Make a table of an SQLite file one of more rows than anybody could read."""
+    with closing(sqlite3.connect(path)) as database:
+        root_of = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        ((root,),) = database.execute(root_of, (table,))
+        ((size,),) = database.execute("PRAGMA page_size")
+        ((pages,),) = database.execute("PRAGMA page_count")
+    content = bytearray(path.read_bytes())
+    leaf = root
+    while content[(leaf - 1) * size] == 0x05:  # an inner page of a table, whose last child is ...
+        leaf = int.from_bytes(content[(leaf - 1) * size + 8 : (leaf - 1) * size + 12], "big")
+    # ... kept elsewhere, as the root has to stay where it is
+    moved = pages + 4
+    content += bytes(4 * size)
+    content[(moved - 1) * size : moved * size] = content[(leaf - 1) * size : leaf * size]
+    tower = [root, *range(pages + 1, pages + 4), moved]
+    for number, below in pairwise(tower):
+        cells = 400
+        start = size - 5 * cells
+        page = bytearray(size)
+        page[0] = 0x05  # an inner page of a table
+        page[3:5] = cells.to_bytes(2, "big")
+        page[5:7] = start.to_bytes(2, "big")
+        page[8:12] = below.to_bytes(4, "big")
+        for cell in range(cells):
+            at = start + 5 * cell
+            page[12 + 2 * cell : 14 + 2 * cell] = at.to_bytes(2, "big")
+            page[at : at + 5] = below.to_bytes(4, "big") + b"\x01"
+        content[(number - 1) * size : number * size] = page
+    content[28:32] = (len(content) // size).to_bytes(4, "big")
+    path.write_bytes(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,3 +154,26 @@ def test_texts_come_back_from_arrays(lines: tuple[str, ...]) -> None:
     assert lines_of({"words": array_of_lines(lines)}, "words") == lines
     with pytest.raises(ValueError, match="array words"):
         lines_of({"words": np.zeros(3)}, "words")
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_a_pipe_in_a_model_keeps_nobody_waiting(form: ModelFormat, tmp_path: Path) -> None:
+    made(form, tmp_path / "model")
+    for name in (*form.files, "manifest.json"):
+        path = tmp_path / "model" / name
+        content = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(UserError, match=f"{name} is no plain file"):
+            form.read(tmp_path / "model", lambda _, files: files)
+        if name != "manifest.json":
+            path.unlink()
+            path.write_bytes(content)
+    assert not form.is_in(tmp_path / "model")
+
+
+def test_a_file_of_a_model_that_is_beyond_measure_is_not_read(tmp_path: Path) -> None:
+    made(critics.FORMAT, tmp_path / "model")
+    os.truncate(tmp_path / "model" / "manifest.json", 1 << 42)
+    with pytest.raises(UserError, match="is larger than 2 GiB"):
+        critics.FORMAT.read(tmp_path / "model", lambda _, files: files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -245,3 +246,24 @@ def test_the_report_needs_nothing_else_and_shows_no_markup_of_others(results: Re
         "w-reductions.csv",
         "w-strategies.csv",
     ]
+
+
+def test_results_of_a_stranger_keep_nobody_waiting_and_lead_nowhere(
+    results: Results, tmp_path: Path
+) -> None:
+    theirs, outside = tmp_path / "theirs", tmp_path / "outside"
+    theirs.mkdir()
+    outside.mkdir()
+    for name in ("study.json", RUNS, FETCHES):
+        shutil.copy(results.folder / name, theirs)
+    (theirs / "report").symlink_to(outside)
+    done = CliRunner().invoke(main, ["lab", "report", str(theirs)])
+    assert done.exit_code == 2
+    assert "report is a link to" in done.output
+    assert not [*outside.iterdir()]
+    for name in ("study.json", RUNS, FETCHES):
+        (theirs / name).rename(theirs / "kept")
+        os.mkfifo(theirs / name)
+        with pytest.raises(UserError, match=f"{name} is no plain file"):
+            Results.open(theirs)
+        (theirs / "kept").rename(theirs / name)

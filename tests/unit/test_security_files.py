@@ -220,6 +220,17 @@ def test_python_is_started_in_one_way() -> None:
             assert path.name == "python_processes.py" or "safe_starts" in used, path
 
 
+def test_databases_are_opened_in_one_place() -> None:
+    """Where it is looked at what lies beside them, and what their schema would run."""
+    opening = {
+        path.relative_to(ROOT / "focuscrawl").as_posix()
+        for path in (ROOT / "focuscrawl").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sqlite3.connect"
+    }
+    assert opening == {"foundation/databases.py"}
+
+
 def test_a_page_reads_no_files(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("topsecret")
     uri = (tmp_path / "secret").as_uri()

@@ -267,6 +267,38 @@ def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tiny: TinyWeb, tmp_path:
     assert "is no plain file" in answer.failure
 
 
+@pytest.mark.parametrize("name", ["warcs", "warcs/pages.warc.gz"])
+def test_no_link_in_an_archive_is_followed(tiny: TinyWeb, tmp_path: Path, name: str) -> None:
+    index = archive(tiny, tmp_path / "theirs", "web.cdxj")
+    (index.parent / name).rename(tmp_path / "outside")
+    (index.parent / name).symlink_to(tmp_path / "outside")
+    answer = open_web(str(index)).fetch("https://b.example/")
+    assert answer is not None
+    assert f"{name} is a link to" in answer.failure
+    with pytest.raises(UserError, match=r"is a link to .* --base"):
+        write_index([index.parent / "warcs" / "pages.warc.gz"], index, index.parent)
+    (tmp_path / "by-link").symlink_to(tmp_path / "theirs")  # the way there is the user's
+    (index.parent / name).unlink()
+    (tmp_path / "outside").rename(index.parent / name)
+    answer = open_web(str(tmp_path / "by-link" / "web.cdxj")).fetch("https://b.example/")
+    assert answer is not None
+    assert not answer.failure
+
+
+def test_no_link_in_a_folder_of_tables_is_followed(tiny: TinyWeb, tmp_path: Path) -> None:
+    index = archive(tiny, tmp_path, "web.parquet")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "a.parquet").symlink_to(index)
+    line = asked("info", f"{tmp_path}/tables/*.parquet,{tmp_path}")
+    assert "a.parquet is a link to" in line
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_a_pipe_in_place_of_an_index_keeps_nobody_waiting(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    assert "is no plain file" in asked("info", str(tmp_path / name))
+
+
 @pytest.mark.parametrize("date", ["", "yesterday", "0001-01-01T00:00:00Z", "0001-01-01T00+05:00"])
 @pytest.mark.parametrize("name", INDICES)
 def test_a_record_of_no_time_is_found_all_the_same(name: str, date: str, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder, open_web
+from focuscrawl.webs.by_name import open_named, open_webs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,3 +137,71 @@ def test_a_cache_that_cannot_be_written_is_named(
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(UserError, match="FOCUSCRAWL_CACHE"):
         RecordedWeb(write(tmp_path / "web.warc.gz", 1))
+
+
+# -- what a file names, and not the user ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("s3://b/x.cdxj?endpoint_override=127.0.0.1:9&scheme=http", "on another machine"),
+        ("s3://key:secret@b/x.parquet", r"s3://\.\.\., which is on another machine"),
+        ("index.cdxj,s3://b/warcs?endpoint_override=127.0.0.1:9", "on another machine"),
+        ("hdfs://127.0.0.1:9/x.cdxj@3", "on another machine"),
+        ("file:///x.cdxj", "on another machine"),
+        ("/proc/kmsg", "no recording"),
+        ("/dev/../dev/zero", "no recording"),
+        ("/sys/x.cdxj,/tmp", "no recording"),
+        ("demo:1e300", "name it with --web"),
+        ("demo:99999@2", "name it with --web"),
+        ("linked.warc.gz", "is a link to"),
+        ("linked.warc.gz@7,1", "is a link to"),
+        ("waiting.warc.gz", "is no plain file"),
+        ("\0", "which is none"),
+        ("x" * 5_000, "File name too long"),
+        ("~nobody/x.warc", "no recorded web"),
+        ("demo" + "@1" * 5_000, "which is none"),
+    ],
+)
+def test_what_a_file_names_is_a_plain_file_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "linked.warc.gz").symlink_to(write(tmp_path / "web.warc.gz", 1))
+    os.mkfifo(tmp_path / "waiting.warc.gz")
+    with pytest.raises(UserError, match=said) as refused:
+        open_named(name, "topic.toml")
+    assert "secret" not in str(refused.value)
+
+
+def test_a_file_may_name_recordings_and_the_synthetic_web(tmp_path: Path) -> None:
+    path = write(tmp_path / "web.warc.gz", 1)
+    for name in (str(path), f"{path}@2", "demo", "demo:0.5@2,1"):
+        assert open_named(name, "topic.toml").fingerprint == open_web(name).fingerprint
+
+
+def test_what_the_user_names_may_be_a_link_and_no_pipe(tmp_path: Path) -> None:
+    link, pipe = tmp_path / "linked.warc.gz", tmp_path / "waiting.warc.gz"
+    link.symlink_to(write(tmp_path / "web.warc.gz", 1))
+    assert len(RecordedWeb(link)) == 1
+    os.mkfifo(pipe)
+    with pytest.raises(UserError, match="is no plain file"):
+        open_web(str(pipe))
+
+
+def test_a_copy_of_a_recording_in_another_process_is_as_plain(tmp_path: Path) -> None:
+    path = write(tmp_path / "web.warc.gz", 1)
+    copy = pickle.dumps(open_named(str(path), "topic.toml"))
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="is a link to"):
+        pickle.loads(copy)
+
+
+def test_a_web_that_the_user_names_too_is_in_their_words(tmp_path: Path) -> None:
+    link = tmp_path / "linked.warc.gz"
+    link.symlink_to(write(tmp_path / "web.warc.gz", 1))
+    assert len(open_webs(str(link), "topic.toml", [str(link), None])) == 1
+    with pytest.raises(UserError, match="is a link to"):
+        open_webs(str(link), "topic.toml", ["demo"])

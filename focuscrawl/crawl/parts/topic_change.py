@@ -26,6 +26,7 @@ from focuscrawl.store.history import History
 from focuscrawl.store.rewrite import rewrite
 from focuscrawl.store.soundness import taking_in
 from focuscrawl.strategies import StrategyContext, make_strategy
+from focuscrawl.webs.by_name import open_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -266,7 +267,9 @@ class TopicChange(Part):
         try:
             name, topic, named = _wanted(self._request)
             webs = [crawl.web] if crawl.web is not None else None
-            webs = webs or webs_of(crawl.store.identity(), folder, named)
+            if webs is None:
+                others = [] if named is None else [open_named(named, self._request)]
+                webs = webs_of(crawl.store.identity(), folder, others)
             critic, strategy, found = follow(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:
             logger.error("the new definition cannot be followed: %s", error)

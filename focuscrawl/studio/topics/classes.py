@@ -9,6 +9,7 @@ from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
+from focuscrawl.foundation.plain_files import read_regular
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
 from focuscrawl.topics.class_tree import class_tree, marking, pages_below, unmarking
 
@@ -96,7 +97,7 @@ def _moved(definition: TopicDefinition | None) -> Mapping[str, tuple[str, ...]]:
 
 def tree_of(critic: Traversable) -> Taxonomy:
     """Return the classes of a critic."""
-    return _tree(str(critic), hash((critic / MANIFEST).read_bytes()))
+    return _tree(str(critic), hash(read_regular(critic / MANIFEST)))
 
 
 @lru_cache(maxsize=4)

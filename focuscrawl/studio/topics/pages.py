@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
+from focuscrawl.foundation.plain_files import read_regular
 from focuscrawl.studio import listing
 from focuscrawl.studio.rendering import render
 from focuscrawl.studio.topics import classes
@@ -40,7 +41,7 @@ def routes(desk: Desk, examples: Examples) -> list[Route]:
 
     def definition(request: Request) -> Response:
         about = room(request)
-        text = about.path.read_text(encoding="utf-8")
+        text = read_regular(about.path).decode()
         return page("topic_definition", about, "definition", text=text)
 
     def training(request: Request) -> Response:

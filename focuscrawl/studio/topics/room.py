@@ -17,11 +17,12 @@ from focuscrawl.critic.loading import find_model, load_trained
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
-from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.plain_files import open_plain, read_regular
 from focuscrawl.report.outcome import is_error, outcome
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import schema
 from focuscrawl.topics import read_definition
+from focuscrawl.webs.by_name import check_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,7 +144,9 @@ class TopicRoom:
                 with closing(open_store(path)) as store:
                     identity = store.identity()
                 if identity.get("web", LIVE) != LIVE:
-                    found[identity.get("web_name", "")] = None
+                    name = identity.get("web_name", "")
+                    check_named(name, path)
+                    found[name] = None
         return list(found)
 
     def fetched(self) -> dict[str, Path]:
@@ -159,7 +162,7 @@ class TopicRoom:
             try:
                 with open(path / _URLS, encoding="utf-8", opener=open_plain) as file:
                     lines = file.read().splitlines()
-            except (OSError, UserError):
+            except (OSError, ValueError, UserError):
                 continue
             brought = _brought(crawl)
             found |= {line.strip(): path for line in lines if line.strip() in brought}
@@ -189,7 +192,7 @@ def _number(path: Path) -> int:
 
 def load_classes(critic: Path) -> tuple[str, ...]:
     """Return the classes of a critic, by its manifest."""
-    return tuple(map(str, json.loads((critic / MANIFEST).read_bytes()).get("classes", ())))
+    return tuple(map(str, json.loads(read_regular(critic / MANIFEST)).get("classes", ())))
 
 
 def _brought(crawl: CrawlFolder) -> frozenset[str]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.model_folder import MANIFEST
-from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.plain_files import open_plain, read_regular
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.topics import read_definition
+from focuscrawl.webs.by_name import check_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +74,8 @@ def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
         critic = critics[-1]
         room.examples.mkdir(exist_ok=True)
         web = _definition(room).web
+        if web is not None:
+            check_named(web, room.name)
         webs = room.recordings() if web is None else [web]
         topics, out = ",".join(room.marked(critic)), room.shown(_file(critic))
         arguments = ["critic", "quality", room.shown(critic), f"--topic={topics}", f"--out={out}"]
@@ -177,5 +180,5 @@ def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
 
 def _file(critic: Path) -> Path:
     """Return where the quality of a critic is kept: beside it, by the digest of its manifest."""
-    digest = hashlib.sha256((critic / MANIFEST).read_bytes()).hexdigest()[:12]
+    digest = hashlib.sha256(read_regular(critic / MANIFEST)).hexdigest()[:12]
     return critic.parent / ".examples" / f"quality-{digest}.json"
