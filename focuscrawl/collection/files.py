@@ -16,7 +16,7 @@ from focuscrawl.collection.rows import COLUMNS, row_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import draft_of, write_whole
 from focuscrawl.foundation.extras import needs
-from focuscrawl.report.plain_text import cell, one_line
+from focuscrawl.report.plain_text import cell, counted, one_line
 from focuscrawl.webs.capture_index import captures_of, write_cdxj
 from focuscrawl.webs.cdxj import line_of
 from focuscrawl.webs.warc_scan import Scan
@@ -100,6 +100,26 @@ def write_collection(
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
     return written
+
+
+def check_pages(collection: Collection) -> None:
+    """Raise `UserError` if nothing is there to be written, with what became of the pages."""
+    if collection.pages:
+        return
+    least = f"R ≥ {collection.wanted.min_relevance:g}"
+    if not collection.fetched:
+        raise UserError(
+            f"nothing is written: no page of the crawl has {least}; --min-relevance takes others"
+        )
+    raise UserError(
+        f"nothing is written: of {counted(collection.fetched, 'page')} with {least} none is left; "
+        f"left out: {left_out_of(collection)}"
+    )
+
+
+def left_out_of(collection: Collection) -> str:
+    """Return how many pages were left out, and why; empty: none was."""
+    return ", ".join(f"{n:,} {why}" for why, n in collection.left_out.most_common())
 
 
 def name_of(out: Path) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from focuscrawl.errors import UserError
+from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.text import EXTRACTORS, ExtractorApart, extract_text
 from focuscrawl.text.apart import RawPage
 from focuscrawl.text.extraction import LONGEST, VISIBLE
@@ -120,6 +120,33 @@ def test_what_is_under_way_is_given_up_at_the_end() -> None:
         assert at_it.result() is None
         assert next_one.result() is None
     assert not processes()
+
+
+def test_a_process_that_cannot_start_is_an_error_with_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = RawPage("https://a.example/", PAGE, None)
+    (tmp_path / "justext.py").write_text("raise ImportError('lxml.html.clean is elsewhere')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with ExtractorApart(processes=2) as extractor:
+        with pytest.raises(WorkerError, match="cannot start: ImportError: lxml.html.clean is els"):
+            list(extractor.extract([page] * 3))
+        (tmp_path / "justext.py").unlink()
+        assert extractor.extract_page(page) == extract_text(PAGE, "https://a.example/")
+
+
+def test_what_a_library_lacks_only_when_a_page_comes_is_no_fault_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pypdf").mkdir()
+    (tmp_path / "pypdf" / "__init__.py").write_text("import a_missing_part\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    page = RawPage("https://a.example/", b"%PDF-1.7", None, pdf=True)
+    with (
+        ExtractorApart() as extractor,
+        pytest.raises(WorkerError, match="No module named 'a_missing_part'"),
+    ):
+        extractor.extract_page(page)
 
 
 def process_of_it() -> psutil.Process:
