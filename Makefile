@@ -33,6 +33,8 @@ LOCKED := pip install --quiet --disable-pip-version-check --require-hashes --onl
 COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 PINS := .venv-lock/pins.txt
+# the extras that a crawl can need where nobody looks at it
+SERVER := embeddings feeds languages metrics parquet pdf workers
 FUZZ ?= all
 FUZZ_SECONDS ?= 60
 TOPIC ?= /Sports/Cycling
@@ -150,7 +152,8 @@ docs: .venv/.installed
 lock: .venv-lock/.installed
 	$(COMPILE) $(LOCK_OPTIONS) pyproject.toml --extra all --group dev --output-file locks/dev.txt
 	@sed -nE 's/^([^ #]+==[^\\]*[^ \\]) *\\?$$/\1/p' locks/dev.txt >$(PINS)
-	$(COMPILE) deploy/requirements.txt --constraint $(PINS) --output-file locks/server.txt
+	$(COMPILE) pyproject.toml $(SERVER:%=--extra %) --group server --constraint $(PINS) \
+		--output-file locks/server.txt
 	echo hatchling | $(COMPILE) - --constraint $(PINS) --output-file locks/build.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group fuzz --output-file locks/fuzz.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt
