@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shutil
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -192,19 +191,12 @@ _TABLES = {".parquet": _write_parquet, ".jsonl": _write_lines, ".csv": _write_cs
 
 
 def _write_markdown(rows: Iterator[dict[str, Any]], out: Path, sheet: str) -> None:
-    with draft_of(out) as draft:
-        draft.mkdir()
-        try:
-            if out.is_dir():
-                out.rmdir()  # it is empty
-            for number, row in enumerate(rows, 1):
-                slug = _NO_NAME.sub("-", row["title"].lower())[:_NAME].strip("-") or "page"
-                content = _front(row) + row["markdown"] + "\n"
-                (draft / f"{number:06}-{slug}.md").write_text(content, encoding="utf-8")
-            (draft / "datasheet.md").write_text(sheet, encoding="utf-8")
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
+    with draft_of(out, folder=True) as draft:
+        for number, row in enumerate(rows, 1):
+            slug = _NO_NAME.sub("-", row["title"].lower())[:_NAME].strip("-") or "page"
+            content = _front(row) + row["markdown"] + "\n"
+            (draft / f"{number:06}-{slug}.md").write_text(content, encoding="utf-8")
+        (draft / "datasheet.md").write_text(sheet, encoding="utf-8")
 
 
 def _front(row: dict[str, Any]) -> str:

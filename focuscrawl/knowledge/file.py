@@ -204,7 +204,7 @@ def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Let nobody else learn, and remove what those left who were killed."""
+    """Let nobody else learn."""
     name = path.with_name(f".{path.name}.new")
     with open(name, "ab", opener=open_plain) as lock:
         locked = lock_descriptor(lock.fileno(), blocking=False)
@@ -215,7 +215,6 @@ def _alone(path: Path) -> Iterator[None]:
         ):
             raise UserError(f"{path} is being learned by another process: wait for it")
         try:
-            drafts.discard_drafts(path)
             yield
         finally:
             name.unlink()

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.drafts import discard_drafts, draft_of
+from focuscrawl.foundation.drafts import draft_of
 from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema
 from focuscrawl.store.migrations import migrate, revision
@@ -46,7 +46,6 @@ class CrawlStore:
         The file appears whole or not at all: it is made under another name, so that a process
         killed meanwhile leaves no half of a store behind.
         """
-        discard_drafts(path)
         with draft_of(path) as draft:
             engine = _sqlite(draft)
             with engine.begin() as connection:
