@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
@@ -37,3 +38,9 @@ def refuse_link(path: str | Path) -> None:
     if os.path.islink(path):  # noqa: PTH114 - either kind of path
         leads = os.readlink(path)  # noqa: PTH115
         raise UserError(f"{path} is a link to {leads}: no link is followed there, remove it")
+
+
+def has_link(folder: str, name: str) -> bool:
+    """Tell whether `name`, of a file below `folder`, is a link, or leads through one."""
+    places = accumulate(name.split("/"), "{}/{}".format, initial=folder)
+    return any(map(os.path.islink, islice(places, 1, None)))

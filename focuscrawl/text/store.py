@@ -62,9 +62,7 @@ class TextStore:
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
         except sqlite3.Error as error:
-            raise UserError(
-                f"{self._path} cannot be used ({error}): remove it, texts are extracted anew"
-            ) from None
+            raise self._trouble(error) from None
 
     def __enter__(self) -> Self:
         return self
@@ -90,9 +88,7 @@ class TextStore:
                 return None
             return _unpacked(zlib.decompressobj().decompress(row[1], _LARGEST))
         except (sqlite3.Error, zlib.error, ValueError, TypeError, AttributeError) as error:
-            raise UserError(
-                f"{self._path} is damaged ({error}): remove it, texts are extracted anew"
-            ) from None
+            raise self._trouble(error) from None
 
     def put(self, body: bytes, extractor: str, text: PageText | None) -> None:
         """Keep the text of a page; None: no library can read it."""
@@ -112,11 +108,21 @@ class TextStore:
             except sqlite3.Error as error:
                 if self._database.in_transaction:
                     self._database.rollback()
-                raise UserError(f"{self._path} cannot be written ({error})") from None
+                raise self._trouble(error) from None
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+    def _trouble(self, error: Exception) -> UserError:
+        """Return what is said of an error: only what is damaged is to be removed."""
+        code = getattr(error, "sqlite_errorcode", None)
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
+            return UserError(
+                f"{self._path} cannot be used ({error}): see whether the disk has room and the "
+                "folder can be written; the texts in it are good"
+            )
+        return UserError(f"{self._path} is damaged ({error}): remove it, texts are extracted anew")
 
 
 def _unpacked(content: bytes) -> PageText:

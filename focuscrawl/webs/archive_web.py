@@ -13,6 +13,7 @@ from pyarrow import fs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.file_systems import file_system_of, first_line
+from focuscrawl.foundation.plain_files import has_link
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.captures import REVISIT, best_of
 from focuscrawl.webs.cdxj import CdxjIndex
@@ -197,9 +198,14 @@ class ArchiveWeb:
             raise UnreadableError(f"{self._base}/{name} {reason}") from None
 
     def _is_plain(self, path: str) -> bool:
-        """Tell whether a local file is none that keeps who opens it waiting; others are plain."""
+        """Tell whether a local file keeps nobody waiting who opens it; others are plain.
+
+        Nothing below the folder leads elsewhere, as a link would.
+        """
         if not isinstance(self._files, fs.LocalFileSystem):
             return True
+        if has_link(self._folder, path.removeprefix(f"{self._folder}/")):
+            return False
         return self._files.get_file_info(path).type in {fs.FileType.File, fs.FileType.NotFound}
 
 

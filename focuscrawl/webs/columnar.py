@@ -20,6 +20,7 @@ from pyarrow import fs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.file_systems import first_line
+from focuscrawl.foundation.plain_files import has_link
 from focuscrawl.webs.captures import Capture, read_capture
 from focuscrawl.webs.cdxj import capture_in
 
@@ -134,7 +135,15 @@ class ColumnarIndex:
             found = self._files.get_file_info(fs.FileSelector(folder, recursive=True))
         except OSError as error:
             raise UserError(f"cannot read {self.name}: {first_line(error)}") from None
-        return sorted(each.path for each in found if each.path.endswith(".parquet"))
+        tables = sorted(each.path for each in found if each.path.endswith(".parquet"))
+        if isinstance(self._files, fs.LocalFileSystem):
+            for each in tables:
+                if has_link(folder, each.removeprefix(f"{folder}/")):
+                    raise UserError(
+                        f"{each} is a link, or in a folder that is one: no link is followed "
+                        "there, name the index that it leads to"
+                    )
+        return tables
 
     def _open_file(self, path: str) -> pq.ParquetFile:
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import TYPE_CHECKING
@@ -180,6 +182,51 @@ def test_a_text_is_kept_once(tmp_path: Path) -> None:
     database.close()
     with TextStore(tmp_path) as store, pytest.raises(UserError, match="damaged"):
         store.get(b"2", "trafilatura")
+
+
+_FULL = """
+import pathlib, resource, sys
+from focuscrawl.errors import UserError
+from focuscrawl.text import extract_text
+from focuscrawl.text.store import TextStore
+
+folder, size = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+text = extract_text(b"<p>" + b"Words of a page. " * 50, "https://a.example/")
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+try:
+    with TextStore(folder) as store:
+        for number in range(1000):
+            store.put(b"%d" % number, "trafilatura", text)
+except UserError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("size", [1, 50_000])
+def test_where_nothing_more_can_be_written_nobody_is_told_to_remove_texts(
+    size: int, tmp_path: Path
+) -> None:
+    """At once, and after some texts."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL, tmp_path, str(size)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = done.stdout.splitlines()
+    assert "see whether the disk has room" in line
+    assert "remove" not in line
+
+
+def test_what_is_no_store_of_texts_is_to_be_removed(tmp_path: Path) -> None:
+    for content in (b"no database at all" * 100, b""):
+        (tmp_path / FILE).write_bytes(content)
+        if not content:
+            database = sqlite3.connect(tmp_path / FILE)
+            database.execute("CREATE TABLE page (other TEXT)")
+            database.close()
+        with pytest.raises(UserError, match="is damaged .*: remove it"), TextStore(tmp_path) as s:
+            s.get(b"1", "trafilatura")
 
 
 def test_two_can_keep_texts_at_the_same_time(tmp_path: Path) -> None:

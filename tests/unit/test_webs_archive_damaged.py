@@ -267,6 +267,34 @@ def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tiny: TinyWeb, tmp_path:
     assert "is no plain file" in answer.failure
 
 
+def test_no_link_below_an_archive_is_followed(tiny: TinyWeb, tmp_path: Path) -> None:
+    """A file, a folder of files, and a table of the index; the index itself is the user's."""
+    whole, folder = tmp_path / "whole", tmp_path / "folder"
+    index = archive(tiny, whole, "web.cdxj")
+    folder.mkdir()
+    shutil.copy(index, folder)
+    (folder / "warcs").symlink_to(whole / "warcs")
+    for made in ("folder", "file"):
+        answer = open_web(str(folder / "web.cdxj")).fetch("https://b.example/")
+        assert answer is not None
+        assert "is no plain file" in answer.failure
+        if made == "folder":
+            (folder / "warcs").unlink()
+            (folder / "warcs").mkdir()
+            (folder / "warcs" / "pages.warc.gz").symlink_to(whole / "warcs" / "pages.warc.gz")
+    (tmp_path / "named.cdxj").symlink_to(index)
+    (tmp_path / "warcs").symlink_to(whole)
+    web = open_web(f"{tmp_path / 'named.cdxj'},{tmp_path / 'warcs'}")
+    assert (answer := web.fetch("https://b.example/")) is not None
+    assert answer.body == b"b"
+
+    table = archive(tiny, tmp_path / "tables", "web.parquet")
+    (folder / "web.parquet").symlink_to(table)
+    with pytest.raises(UserError, match="web.parquet is a link, or in a folder that is one"):
+        open_web(f"{folder}/*.parquet")
+    assert open_web(str(folder / "web.parquet")).resolve(["https://b.example/"]) != [None]
+
+
 @pytest.mark.parametrize("date", ["", "yesterday", "0001-01-01T00:00:00Z", "0001-01-01T00+05:00"])
 @pytest.mark.parametrize("name", INDICES)
 def test_a_record_of_no_time_is_found_all_the_same(name: str, date: str, tmp_path: Path) -> None:
