@@ -3,6 +3,8 @@
 # make test-long: tests that take long, of what a shorter one is in `make test`, too
 # make docs : the commands of the docs as printed, the notebooks, the names that the docs give
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
+# make extras   : each extra as users install it, by an old pip and without locks; its main command;
+#                 EXTRAS=text tries one of them
 # make lint     : the linter, the type checker and the layers alone
 # make notebooks: runs the notebooks and keeps what they show
 # make bench    : the benchmarks, see docs/benchmarks.md
@@ -46,7 +48,7 @@ endif
 DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 	-a seeds=models/demo/seeds.csv -a budget=$(BUDGET)
 
-.PHONY: crawl test test-long test-oldest beside lint bench endurance fuzz docs notebooks deploy-check lock clean
+.PHONY: crawl test test-long test-oldest beside lint bench endurance extras fuzz docs notebooks deploy-check lock clean
 
 .venv/.installed: LOCK = locks/dev.txt
 .venv-oldest/.installed: LOCK = locks/oldest-scrapy.txt
@@ -139,6 +141,9 @@ fuzz: .venv/.installed
 
 deploy-check: .venv/.installed
 	$(BIN)/pytest tests/integration/test_scrapyd.py -m "long or not long" -v --no-header -p no:xdist
+
+extras:
+	@$(PYTHON) .ci/extras $(EXTRAS)
 
 docs: .venv/.installed
 	$(BIN)/pytest -n 2 --dist loadgroup tests/docs
