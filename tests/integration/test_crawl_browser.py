@@ -173,7 +173,9 @@ def test_a_browser_that_cannot_start_is_an_error_and_no_page_is_judged_without_i
             tmp_path / "crawl",
             *("-s", f"FOCUSCRAWL_BROWSER={broken}", "-s", "DOWNLOAD_DELAY=0"),
             *("-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.1"),
-            **{"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"},
+            topic="bicycle",
+            critic="server.critic:judge",
+            strategy="best-first",
             seeds=f"{site.origin}/",
             budget=5,
         )
