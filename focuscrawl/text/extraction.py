@@ -56,7 +56,9 @@ class PageText:
 
     def map(self, change: Callable[[str], str]) -> PageText:
         """Return the same with every text changed."""
-        texts = {k: change(v) for k, v in vars(self).items() if isinstance(v, str)}
+        texts: dict[str, Any] = {
+            name: change(value) for name, value in vars(self).items() if isinstance(value, str)
+        }
         return replace(self, **texts)
 
 
