@@ -3,6 +3,8 @@
 # make test-long: tests that take long, of what a shorter one is in `make test`, too
 # make docs : the commands of the docs as printed, the notebooks, the names that the docs give
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
+# make extras   : each extra as users install it, by an old pip and without locks; its main command;
+#                 EXTRAS=text tries one of them
 # make lint     : the linter, the type checker and the layers alone
 # make notebooks: runs the notebooks and keeps what they show
 # make bench    : the benchmarks, see docs/benchmarks.md
@@ -32,6 +34,8 @@ LOCKED := pip install --quiet --disable-pip-version-check --require-hashes --onl
 COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 PINS := .venv-lock/pins.txt
+# the extras that a crawl can need where nobody looks at it
+SERVER := embeddings feeds languages metrics parquet pdf
 FUZZ ?= all
 FUZZ_SECONDS ?= 60
 TOPIC ?= /Sports/Cycling
@@ -43,7 +47,7 @@ endif
 DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 	-a seeds=models/demo/seeds.csv -a budget=$(BUDGET)
 
-.PHONY: crawl test test-long test-oldest beside lint bench endurance fuzz docs notebooks deploy-check lock clean
+.PHONY: crawl test test-long test-oldest beside lint bench endurance extras fuzz docs notebooks deploy-check lock clean
 
 .venv/.installed: LOCK = locks/dev.txt
 .venv-oldest/.installed: LOCK = locks/oldest-scrapy.txt
@@ -137,6 +141,9 @@ fuzz: .venv/.installed
 deploy-check: .venv/.installed
 	$(BIN)/pytest tests/integration/test_scrapyd.py -m "long or not long" -v --no-header -p no:xdist
 
+extras:
+	@$(PYTHON) .ci/extras $(EXTRAS)
+
 docs: .venv/.installed
 	$(BIN)/pytest -n 2 --dist loadgroup tests/docs
 
@@ -149,7 +156,8 @@ docs: .venv/.installed
 lock: .venv-lock/.installed
 	$(COMPILE) $(LOCK_OPTIONS) pyproject.toml --extra all --group dev --output-file locks/dev.txt
 	@sed -nE 's/^([^ #]+==[^\\]*[^ \\]) *\\?$$/\1/p' locks/dev.txt >$(PINS)
-	$(COMPILE) deploy/requirements.txt --constraint $(PINS) --output-file locks/server.txt
+	$(COMPILE) pyproject.toml $(SERVER:%=--extra %) --group server --constraint $(PINS) \
+		--output-file locks/server.txt
 	echo hatchling | $(COMPILE) - --constraint $(PINS) --output-file locks/build.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group fuzz --output-file locks/fuzz.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt

@@ -1,4 +1,4 @@
-"""The one error a user can cause."""
+"""The error a user can cause, and others that are told apart."""
 
 from __future__ import annotations
 
@@ -13,3 +13,11 @@ class UserError(Exception):
 
 class GivenUpError(Exception):
     """A request was broken off because the crawl ends; its URL is for the next run."""
+
+
+class WorkerError(Exception):
+    """A process that this one needs cannot start, or lacks something of what is installed.
+
+    No page is to blame, so nothing is kept of one. The message is one line with the cause; the
+    commands print it like that of a `UserError`, and end with exit code 1.
+    """

@@ -13,7 +13,7 @@ from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.collection import Wanted, write_collection
 from focuscrawl.collection.edges import write_edges
-from focuscrawl.collection.files import check_out, name_of
+from focuscrawl.collection.files import check_out, check_pages, left_out_of, name_of
 from focuscrawl.foundation.url_lists import LANGUAGES
 from focuscrawl.page.language import Languages
 from focuscrawl.report.plain_text import counted
@@ -84,6 +84,7 @@ def collect(
             progress=shown,
             measuring=measuring,
         )
+        check_pages(found)
         written = write_collection(found, out, chunk=chunk, command=_as_typed())
         if links:
             written += write_edges(store, found, out.parent, name_of(out))
@@ -93,7 +94,7 @@ def collect(
             "before are here, and what they ask of robots is not known; --web names a recording",
             err=True,
         )
-    left = ", ".join(f"{n:,} {why}" for why, n in found.left_out.most_common())
+    left = left_out_of(found)
     said = f"{counted(len(found.pages), 'page')} of {found.fetched:,} with R ≥ {min_relevance:g}"
     click.echo(f"{said}{f'; left out: {left}' if left else ''}")
     click.echo("wrote " + ", ".join(map(str, written)))

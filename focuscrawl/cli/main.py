@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from focuscrawl import __version__
-from focuscrawl.errors import UserError
+from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.refused_paths import as_user_error
 from focuscrawl.report.plain_text import printable
@@ -76,6 +76,8 @@ class OneLineErrors(click.Group):
             return super().invoke(ctx)
         except UserError as error:
             _refuse(ctx, error)
+        except WorkerError as error:
+            _refuse(ctx, error, 1)
         except _CLICK:
             raise
         except OSError as error:
@@ -110,11 +112,11 @@ class _Commands(OneLineErrors):
             formatter.write_dl([*COMMANDS.items()])
 
 
-def _refuse(ctx: click.Context, error: UserError) -> NoReturn:
-    """Say in one line what the user can put right, and end."""
+def _refuse(ctx: click.Context, error: Exception, code: int = 2) -> NoReturn:
+    """Say in one line what is wrong, and end."""
     said = _CREDENTIALS.sub(r"\1//", printable(str(error)))
     click.echo(f"focuscrawl: {said}", err=True)
-    ctx.exit(2)
+    ctx.exit(code)
 
 
 def _find_damage() -> UserError | None:

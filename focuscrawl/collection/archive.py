@@ -25,7 +25,7 @@ def write_archive(collection: Collection, path: Path) -> None:
 
     Parameters
     ----------
-    path : does not exist, and may have any name
+    path : a draft, which may have any name
     """
     named = path.with_name(f"{path.name}.warc.gz")
     try:

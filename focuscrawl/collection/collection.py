@@ -22,6 +22,7 @@ from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.language import primary
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.page.words import PageWords
+from focuscrawl.report.plain_text import without_controls
 from focuscrawl.store import schema
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
 from focuscrawl.text.apart import RawPage
@@ -238,6 +239,7 @@ def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
 
 def _collected(row: sa.Row[Any], text: PageText) -> CollectedPage:
     fetched = datetime.fromisoformat(row.fetched_at)
+    text = text.map(without_controls)
     return CollectedPage(
         seq=row.seq,
         url=row.url,

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shutil
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from focuscrawl.collection.rows import COLUMNS, row_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import draft_of, write_whole
 from focuscrawl.foundation.extras import needs
-from focuscrawl.report.plain_text import cell, one_line
+from focuscrawl.report.plain_text import cell, counted, one_line
 from focuscrawl.webs.capture_index import captures_of, write_cdxj
 from focuscrawl.webs.cdxj import line_of
 from focuscrawl.webs.warc_scan import Scan
@@ -102,6 +101,26 @@ def write_collection(
     return written
 
 
+def check_pages(collection: Collection) -> None:
+    """Raise `UserError` if nothing is there to be written, with what became of the pages."""
+    if collection.pages:
+        return
+    least = f"R ≥ {collection.wanted.min_relevance:g}"
+    if not collection.fetched:
+        raise UserError(
+            f"nothing is written: no page of the crawl has {least}; --min-relevance takes others"
+        )
+    raise UserError(
+        f"nothing is written: of {counted(collection.fetched, 'page')} with {least} none is left; "
+        f"left out: {left_out_of(collection)}"
+    )
+
+
+def left_out_of(collection: Collection) -> str:
+    """Return how many pages were left out, and why; empty: none was."""
+    return ", ".join(f"{n:,} {why}" for why, n in collection.left_out.most_common())
+
+
 def name_of(out: Path) -> str:
     """Return the name of a collection without its ending."""
     return out.name.removesuffix(_ending(out))
@@ -172,19 +191,12 @@ _TABLES = {".parquet": _write_parquet, ".jsonl": _write_lines, ".csv": _write_cs
 
 
 def _write_markdown(rows: Iterator[dict[str, Any]], out: Path, sheet: str) -> None:
-    with draft_of(out) as draft:
-        draft.mkdir()
-        try:
-            if out.is_dir():
-                out.rmdir()  # it is empty
-            for number, row in enumerate(rows, 1):
-                slug = _NO_NAME.sub("-", row["title"].lower())[:_NAME].strip("-") or "page"
-                content = _front(row) + row["markdown"] + "\n"
-                (draft / f"{number:06}-{slug}.md").write_text(content, encoding="utf-8")
-            (draft / "datasheet.md").write_text(sheet, encoding="utf-8")
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
+    with draft_of(out, folder=True) as draft:
+        for number, row in enumerate(rows, 1):
+            slug = _NO_NAME.sub("-", row["title"].lower())[:_NAME].strip("-") or "page"
+            content = _front(row) + row["markdown"] + "\n"
+            (draft / f"{number:06}-{slug}.md").write_text(content, encoding="utf-8")
+        (draft / "datasheet.md").write_text(sheet, encoding="utf-8")
 
 
 def _front(row: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.foundation.extras import needs
+from focuscrawl.report.plain_text import without_controls
 
 if TYPE_CHECKING:
     from focuscrawl.collection.collection import CollectedPage
@@ -100,10 +101,14 @@ def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:
         "words": len(of.text.split()),
         "hash": page.hash,
         "extractor": of.extractor,
-        "duplicates": page.duplicates,
+        "duplicates": list(map(_plain, page.duplicates)),
     }
-    row = {k: _SURROGATE.sub("\ufffd", v) if isinstance(v, str) else v for k, v in row.items()}
+    row = {k: _plain(v) if isinstance(v, str) else v for k, v in row.items()}
     return {**row, "chunks": chunks_of(row["text"], chunk) if chunk else []}
+
+
+def _plain(text: str) -> str:
+    return _SURROGATE.sub("\ufffd", without_controls(text))
 
 
 def chunks_of(text: str, most: int) -> list[Chunk]:

@@ -20,7 +20,7 @@ from focuscrawl.engine.private import (
     spider_names,
 )
 from focuscrawl.engine.settings_table import ARGUMENTS
-from focuscrawl.errors import UserError
+from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.refused_paths import as_user_error
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.report.plain_text import one_line
@@ -113,6 +113,8 @@ class Command(CrawlCommand):
             error = as_user_error(error) or error
         if isinstance(error, UserError):
             self._refuse(args[0], str(error))
+        elif isinstance(error, WorkerError):
+            self._refuse(args[0], str(error), 1)
         elif error is not None:
             raise error
         elif has_failed_to_start(process):
@@ -120,11 +122,11 @@ class Command(CrawlCommand):
         else:
             self.exitcode = _EXIT_CODES.get(crawler.stats.get_value("finish_reason"), 0)
 
-    def _refuse(self, spider: str, why: str) -> None:
-        """Say in one line what the user can put right."""
+    def _refuse(self, spider: str, why: str, code: int = 2) -> None:
+        """Say in one line what is wrong."""
         why = one_line(without_credentials(why))
         called = self.called or f"scrapy crawl {spider}"
         print(f"{called}: {why}", file=sys.stderr)  # noqa: T201
         if self.settings is not None and self.settings.get("LOG_FILE"):
             logger.error("%s", why)  # a server shows its people the log and nothing else
-        self.exitcode = 2
+        self.exitcode = code

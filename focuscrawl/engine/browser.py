@@ -22,7 +22,7 @@ from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
 from focuscrawl.engine.visits import moved_to
-from focuscrawl.errors import UserError
+from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host, normalize
 
@@ -125,7 +125,7 @@ class Browser:
         self._kept: OrderedDict[str, Response] = OrderedDict()  # scripts, which pages share
         self._size = 0
         self._pages = 0
-        self._complained = False
+        self._works = False
 
     def _bound_memory(self, launch: dict[str, Any]) -> None:
         """Have the browser, and all processes that it starts, begin with so much memory."""
@@ -136,7 +136,13 @@ class Browser:
         launch["executable_path"] = str(start)
 
     async def rendered(self, visit: PageVisit) -> bytes | None:
-        """Return a page as it is when its scripts have run, in UTF-8; None if that failed."""
+        """Return a page as it is when its scripts have run, in UTF-8; None if that failed.
+
+        Raises
+        ------
+        WorkerError
+            The browser cannot start.
+        """
         self._pages += 1
         request = Request(
             visit.url,
@@ -157,7 +163,10 @@ class Browser:
         try:
             return await asyncio.wait_for(self._run(request), self._seconds)
         except Exception as error:  # a page can make a browser fail in any way
-            self._tell(visit.url, error, began="playwright_page" in request.meta)
+            said = next(iter(str(error).splitlines()), "") or type(error).__name__
+            if "playwright_page" not in request.meta and not self._works:
+                raise WorkerError(f"the browser cannot start: {said}") from None
+            logger.debug("%s was not rendered: %s", visit.url, said)
             return None
         finally:
             page = request.meta.get("playwright_page")
@@ -165,20 +174,12 @@ class Browser:
                 with suppress(Exception):  # it may be gone
                     await asyncio.wait_for(page.context.close(), self._seconds)
 
-    def _tell(self, url: str, error: Exception, *, began: bool) -> None:
-        """Say once if it is the browser that fails; what pages do is the web's everyday."""
-        said = next(iter(str(error).splitlines()), "") or type(error).__name__
-        if began or self._complained:
-            logger.debug("%s was not rendered: %s", url, said)
-            return
-        self._complained = True
-        logger.error("the browser cannot be used, pages stay as they are sent: %s", said)
-
     async def _run(self, request: Request) -> bytes | None:
         from playwright.async_api import TimeoutError as LateError  # noqa: PLC0415
 
         await self._handler.download_request(request)
         page: Page = request.meta["playwright_page"]
+        self._works = True
         longest = self._seconds * _RESTLESS * 1000  # requests to a host are a second apart
         with suppress(LateError):
             await page.wait_for_load_state("networkidle", timeout=longest)

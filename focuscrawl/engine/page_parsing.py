@@ -16,7 +16,7 @@ from twisted.internet.threads import deferToThread
 from focuscrawl.crawl.visit import TOO_HARD
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import cause
-from focuscrawl.errors import GivenUpError
+from focuscrawl.errors import GivenUpError, WorkerError
 from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
 from focuscrawl.page.effort import SMALL_SIZE
 
@@ -57,6 +57,8 @@ class PageParsing:
         ------
         GivenUpError
             The crawl ends; the URL is queued again.
+        WorkerError
+            Pages cannot be parsed apart at all; the crawl is halted, the URL queued again.
         """
         try:
             kind = self._crawl.document_kind(visit)
@@ -69,6 +71,9 @@ class PageParsing:
                 self._crawl.put_back(visit.number, time.monotonic())
                 raise GivenUpError("the crawl ends") from None
             visit.error = TOO_HARD
+        except WorkerError:
+            self._crawl.halt(visit.number, time.monotonic())
+            raise
         except Exception as error:
             logger.exception("cannot parse %s", visit.url)
             visit.error = cause(error)

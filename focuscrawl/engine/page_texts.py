@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -19,8 +18,7 @@ from focuscrawl.engine.settings_table import (
     TEXT_PROCESSES,
     TEXTS,
 )
-from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.page.documents import PDF
 from focuscrawl.text import ExtractorApart
 from focuscrawl.text.apart import RawPage
@@ -40,7 +38,6 @@ _TEXTS, _NO_TEXTS = "focuscrawl/texts", "focuscrawl/texts_too_hard"  # statistic
 _AHEAD = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
 _NICENESS = 10  # a tenth of a core that the crawl wants, too: texts get done
 _MANY = 10  # pages that a person is told of
-_MODULES = ("trafilatura", "resiliparse", "py3langid")
 
 
 class PageTexts:
@@ -100,7 +97,7 @@ class PageTexts:
         self._waiting += 1
         try:
             text = await self._in_thread(visit.digest, page)
-        except UserError as error:
+        except (UserError, WorkerError) as error:
             if self._taking:
                 logger.error("no more texts are taken, focuscrawl collect can: %s", error)
                 self._taking = False
@@ -169,12 +166,12 @@ def prepare_texts(settings: BaseSettings) -> None:
     Raises
     ------
     UserError
-        What takes texts is not installed; it is loaded in other processes.
+        What takes texts is not installed.
+    WorkerError
+        A process that takes texts cannot start.
     """
     if not TEXTS.of(settings):
         return
-    with needs("text", "FOCUSCRAWL_TEXT"):
-        for module in _MODULES:
-            if find_spec(module) is None:
-                raise ModuleNotFoundError(name=module)
+    with ExtractorApart(TEXT_EXTRACTOR.of(settings)) as extractor:
+        extractor.start()
     settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")

@@ -16,7 +16,7 @@ from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.browser import Browser
 from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.settings_table import BROWSER
-from focuscrawl.errors import GivenUpError
+from focuscrawl.errors import GivenUpError, WorkerError
 from focuscrawl.foundation.urls import host
 from focuscrawl.store.history import History
 
@@ -62,6 +62,8 @@ class Rendering:
         ------
         GivenUpError
             The crawl ends; the URL is queued again.
+        WorkerError
+            The browser cannot start; the crawl is halted, the URL queued again.
         """
         if self._browser is None or not self._is_needed(visit):
             return
@@ -78,6 +80,9 @@ class Rendering:
                     raise
                 self._crawl.put_back(visit.number, time.monotonic())
                 raise GivenUpError("the crawl ends") from None
+            except WorkerError:
+                self._crawl.halt(visit.number, time.monotonic())
+                raise
             finally:
                 self._under_way.discard(task)
         await self._take(visit, body)

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.visit import Visit
+from focuscrawl.report.plain_text import without_controls
 
 if TYPE_CHECKING:
     from datetime import date
@@ -54,6 +55,7 @@ class TextVisit(Visit):
         if isinstance(found, str):
             item.text_error = found
         elif found is not None:
+            found = found.map(without_controls)
             item.title = visit.title or found.title
             item.text = found.markdown if markdown else found.text
             item.hash = sha256(found.text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -25,7 +25,10 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "spark": ("pyspark", "pyarrow"),
     "embeddings": ("wordllama", "safetensors", "tokenizers"),
     "studio": ("jinja2", "starlette", "uvicorn"),
-    "text": ("trafilatura", "resiliparse", "semantic_text_splitter", "py3langid", "pyarrow"),
+    "text": (
+        *("trafilatura", "lxml_html_clean", "resiliparse", "semantic_text_splitter"),
+        *("py3langid", "pyarrow"),
+    ),
 }
 
 

@@ -12,9 +12,11 @@ import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Event, Lock
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO, NoReturn
 
+from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.python_processes import search_path, start_python
 from focuscrawl.page.documents import UnreadableError, parse_document
 from focuscrawl.page.effort import Effort
@@ -29,11 +31,103 @@ if TYPE_CHECKING:
 #: seconds of processor time for a page; the largest harmless one takes a tenth of it
 LONGEST = 10.0
 
-# The code runs as `-c`: the program that crawls is not loaded again, whatever it is.
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from focuscrawl.page.apart import serve; serve()"
+# The code runs as `-c`: the program that asks is not loaded again, whatever it is.
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve({given})"
+_STARTED, _REFUSED = b"started\n", b"refused "
 _READABLE, _UNREADABLE = b"readable\n", b"unreadable\n"
 _MEMORY = 512 * 1024 * 1024  # bytes that reading a document may take, where that can be told
 _MOST = 100  # pages; after so many a new process begins, with little memory
+_LAST_WORDS = 8192  # bytes of the end of what a process said
+
+
+class Server:
+    """A process that a module's function ``serve`` runs in; it starts when it is asked first.
+
+    Parameters
+    ----------
+    module : that has ``serve``, which calls `say_started` when it can take pages
+    given : arguments of ``serve``, as Python
+    """
+
+    def __init__(self, module: str, given: str) -> None:
+        self._module, self._given = module, given
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> tuple[IO[bytes], IO[bytes]]:
+        """Return what the process reads and what it writes; start it if there is none.
+
+        Raises
+        ------
+        UserError
+            It has said that something is to be put right.
+        WorkerError
+            It cannot start.
+        """
+        if self._process is not None and self._process.poll() is not None:
+            self.end()  # somebody has ended it, between two pages
+        if self._process is None:
+            program = _PROGRAM.format(path=search_path(), module=self._module, given=self._given)
+            with TemporaryFile() as said:
+                try:
+                    self._process = start_python(
+                        ["-c", program],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=said,
+                    )
+                except OSError as error:
+                    raise WorkerError(f"{self._name} cannot start: {error.strerror}") from None
+                assert self._process.stdout is not None
+                answer = self._process.stdout.readline()
+                if answer != _STARTED:
+                    self._refuse(answer, said)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        return self._process.stdin, self._process.stdout
+
+    def kill(self) -> None:
+        """Kill the process, whatever thread waits for it."""
+        process = self._process  # another thread may be ending it
+        if process is not None:
+            process.kill()
+
+    def end(self) -> None:
+        """End the process, with whatever it is at."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    @property
+    def _name(self) -> str:
+        return f"the process of {self._module}"
+
+    def _refuse(self, answer: bytes, said: IO[bytes]) -> NoReturn:
+        """Raise the error that says why the process has not started."""
+        self.end()
+        if answer.startswith(_REFUSED):
+            raise UserError(json.loads(answer.removeprefix(_REFUSED)))
+        said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
+        lines = said.read().decode(errors="replace").strip().splitlines()
+        frames = [number for number, line in enumerate(lines) if line.startswith(" ")]
+        cause = " ".join(lines[frames[-1] + 1 if frames else 0 :])
+        raise WorkerError(f"{self._name} cannot start: {cause or 'it ended without a word'}")
+
+
+def say_started(refused: str = "") -> None:
+    """Tell who asks that pages can come; called in the process that `Server` started.
+
+    What libraries say from now on is nobody's business.
+
+    Parameters
+    ----------
+    refused : what the user has to put right before; empty: nothing
+    """
+    answers = sys.stdout.buffer
+    answers.write(_REFUSED + json.dumps(refused).encode() + b"\n" if refused else _STARTED)
+    answers.flush()
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
 
 
 class ParserApart:
@@ -48,9 +142,8 @@ class ParserApart:
     """
 
     def __init__(self, longest: float = LONGEST) -> None:
-        self._longest = longest
         self._one = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._server = Server("focuscrawl.page.apart", repr(longest))
         self._parsed = 0
         self._closed = Event()
 
@@ -77,6 +170,8 @@ class ParserApart:
         ------
         TooMuchWorkError
             The page took too long, or too much memory, or was given up by `close`.
+        WorkerError
+            The process cannot start.
         """
         asked = {"url": url, "encoding": encoding, "robots": [*robots], "size": len(body)}
         view = self._ask(asked, body)
@@ -88,7 +183,7 @@ class ParserApart:
 
         Raises
         ------
-        TooMuchWorkError
+        TooMuchWorkError, WorkerError
             See `parse_page`.
         UnreadableError
             It cannot be read.
@@ -100,54 +195,40 @@ class ParserApart:
 
     def _ask(self, asked: Mapping[str, object], body: bytes) -> PageView | None:
         with self._one:
-            process = self._running()
-            assert process.stdin is not None
-            assert process.stdout is not None
+            questions, answers = self._start()
             try:
-                process.stdin.write(json.dumps(asked).encode() + b"\n" + body)
-                process.stdin.flush()
-                readable = process.stdout.readline()
-                view = unpack_view(process.stdout) if readable == _READABLE else None  # type: ignore[arg-type]  # a BufferedReader
+                questions.write(json.dumps(asked).encode() + b"\n" + body)
+                questions.flush()
+                readable = answers.readline()
+                view = unpack_view(answers) if readable == _READABLE else None  # type: ignore[arg-type]  # a BufferedReader
                 if readable not in (_READABLE, _UNREADABLE):
                     raise EOFError
             except (EOFError, OSError, ValueError):  # it has ended
-                self._end()
+                self._server.end()
                 raise TooMuchWorkError from None
             self._parsed += 1
             if self._parsed % _MOST == 0:
-                self._end()
+                self._server.end()
             return view
 
     def close(self) -> None:
         """End the process, with whatever it is at; no other begins."""
         self._closed.set()
-        process = self._process
-        if process is not None:
-            process.kill()
+        self._server.kill()
         with self._one:
-            self._end()
+            self._server.end()
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._closed.is_set():
-            raise TooMuchWorkError
-        if self._process is None:
-            program = _PROGRAM.format(path=search_path())
-            self._process = start_python(
-                ["-c", program, str(self._longest)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+    def _start(self) -> tuple[IO[bytes], IO[bytes]]:
+        try:
+            if not self._closed.is_set():
+                pipes = self._server.start()
+        except WorkerError:
+            if not self._closed.is_set():  # then it was killed
+                raise
         if self._closed.is_set():  # in the meantime
-            self._end()
+            self._server.end()
             raise TooMuchWorkError
-        return self._process
-
-    def _end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        return pipes
 
 
 @cache
@@ -166,16 +247,21 @@ def _close(parser: ParserApart, owner: int) -> None:
         parser.close()
 
 
-def serve() -> None:
+def serve(longest: float) -> None:
     """Parse pages from standard input, until it ends or one takes too long: then the process does.
 
     The crawl that asks sees to signals; here they would end a page that is nearly done.
+
+    Parameters
+    ----------
+    longest : see `ParserApart`
     """
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
+    say_started()
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     while line := asked.readline():
-        _answer(json.loads(line), asked, answers, float(sys.argv[1]))
+        _answer(json.loads(line), asked, answers, longest)
 
 
 def _answer(page: dict[str, object], asked: BinaryIO, answers: BinaryIO, longest: float) -> None:

@@ -11,6 +11,7 @@ _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212
 _BEGINNING = re.compile(
     '(?:^|[;\t\r\n])[;"\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*'
 )
+_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def printable(text: str) -> str:
@@ -23,6 +24,14 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c in "\n\t" or not _obeyed(c) else " " for c in text)
+
+
+def without_controls(text: str) -> str:
+    """Return `text` with a space for every control character but line ends and tabs.
+
+    For files: unlike `printable` it leaves format characters, which some scripts need.
+    """
+    return _CONTROL.sub(" ", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int | None = None) -> str:
@@ -44,12 +53,14 @@ def cell(text: str) -> str:
     """Return `text` for a CSV file: spreadsheets compute what begins like a formula.
 
     An apostrophe before it, which they do not show, makes it a text. Some take a semicolon, a tab
-    or a line end within a text for the end of a cell.
+    or a line end within a text for the end of a cell. Control characters, which terminals obey,
+    become spaces (`without_controls`).
     """
+    text = without_controls(text)
     safe = _BEGINNING.sub(
         lambda at: f"{at[0]}'" if text[at.end() : at.end() + 1] in _FORMULA else at[0], text
     )
-    return f"'{safe}" if safe.startswith(("\t", "\r")) else safe
+    return f"'{safe}" if safe.startswith("\t") else safe
 
 
 def middle(text: str, width: int) -> str:

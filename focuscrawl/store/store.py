@@ -11,7 +11,7 @@ from sqlalchemy import event
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.databases import Database, open_database
-from focuscrawl.foundation.drafts import discard_drafts, draft_of
+from focuscrawl.foundation.drafts import draft_of
 from focuscrawl.store import schema
 from focuscrawl.store.soundness import check_content, say_damage
 
@@ -41,7 +41,6 @@ class CrawlStore:
         The file appears whole or not at all: it is made under another name, so that a process
         killed meanwhile leaves no half of a store behind.
         """
-        discard_drafts(path)
         with draft_of(path) as draft:
             engine = _sqlite(draft)
             with engine.begin() as connection:

@@ -6,17 +6,15 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from focuscrawl.errors import UserError
-from focuscrawl.foundation.python_processes import search_path, start_python
+from focuscrawl.errors import UserError, WorkerError
+from focuscrawl.page.apart import Server, say_started
 from focuscrawl.text.extraction import EXTRACTORS, PageText, extract_text
 from focuscrawl.text.pdf import extract_pdf
 
@@ -29,11 +27,6 @@ _MOST = 500  # pages; after so many a new process begins, with little memory
 _AHEAD = 4  # pages under way or waiting, for each process
 
 _WARMING = b"<p>" + b"What a library loads first is no work of the first page. " * 5
-
-# The code runs as `-c`: the program that asks is not loaded again, whatever it is.
-_PROGRAM = (
-    "import sys; sys.path[:] = {path!r}; from focuscrawl.text.apart import serve; serve({limits})"
-)
 
 
 class RawPage(NamedTuple):
@@ -81,6 +74,14 @@ class ExtractorApart:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def start(self) -> None:
+        """Start a process, which is done with the first page otherwise; errors as `extract`."""
+        worker = self._idle.get()
+        try:
+            worker.start()
+        finally:
+            self._idle.put(worker)
+
     def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
         """Yield the texts of pages in their order; None: it took too long, or too much memory.
 
@@ -88,6 +89,8 @@ class ExtractorApart:
         ------
         UserError
             What extracts texts is not installed.
+        WorkerError
+            A process cannot start, or lacks something that pages need.
         """
         waiting = []
         for page in pages:
@@ -105,6 +108,10 @@ class ExtractorApart:
         worker = self._idle.get()
         try:
             return None if self._closed else worker.extract(page)
+        except WorkerError:
+            if self._closed:  # then it was killed
+                return None
+            raise
         finally:
             self._idle.put(worker)
 
@@ -120,57 +127,33 @@ class ExtractorApart:
         self._threads.shutdown(cancel_futures=True)
 
 
-class _Worker:
+class _Worker(Server):
     def __init__(self, extractor: str, limits: str) -> None:
+        super().__init__("focuscrawl.text.apart", limits)
         self._extractor = extractor
-        self._limits = limits
-        self._process: subprocess.Popen[bytes] | None = None
         self._done = 0
 
     def extract(self, page: RawPage) -> PageText | None:
-        process = self._running()
-        assert process.stdin is not None
-        assert process.stdout is not None
+        questions, answers = self.start()
         asked = {"url": page.url, "pdf": page.pdf}
         if not page.pdf:
             asked |= {"encoding": page.encoding, "extractor": self._extractor}
         try:
             head = json.dumps({"size": len(page.body), **asked}).encode()
-            process.stdin.write(head + b"\n" + page.body)
-            process.stdin.flush()
-            said = json.loads(process.stdout.readline())
+            questions.write(head + b"\n" + page.body)
+            questions.flush()
+            said = json.loads(answers.readline())
         except (OSError, ValueError):  # it has ended
             self.end()
             return None
         self._done += 1
         if self._done % _MOST == 0:
             self.end()
-        if "error" in said:
-            raise UserError(said["error"])
+        if "refused" in said:
+            raise UserError(said["refused"])
+        if "lacking" in said:
+            raise WorkerError(f"no text can be taken: {said['lacking']}")
         return None if said["text"] is None else _unpacked(said["text"])
-
-    def kill(self) -> None:
-        process = self._process  # another thread may be ending it
-        if process is not None:
-            process.kill()
-
-    def end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is not None:
-            self.end()  # somebody has ended it, between two pages
-        if self._process is None:
-            self._process = start_python(
-                ["-c", _PROGRAM.format(path=search_path(), limits=self._limits)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-        return self._process
 
 
 def serve(*, longest: float, memory: int, niceness: int) -> None:
@@ -184,8 +167,12 @@ def serve(*, longest: float, memory: int, niceness: int) -> None:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)  # those who ask see to signals
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    with suppress(UserError):  # who asks is told of it
+    refused = ""
+    try:
         extract_text(_WARMING, "http://a.example/")
+    except UserError as error:
+        refused = str(error)
+    say_started(refused)
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     while line := asked.readline():
         page = json.loads(line)
@@ -196,7 +183,9 @@ def serve(*, longest: float, memory: int, niceness: int) -> None:
             extract = extract_pdf if page.pop("pdf") else extract_text
             said["text"] = asdict(extract(body, **page))
         except UserError as error:
-            said = {"error": str(error)}
+            said = {"refused": str(error)}
+        except ImportError as error:  # no page's fault, whichever it came up with
+            said = {"lacking": f"{type(error).__name__}: {error}"}
         except Exception:  # a page that no library can read is a page without text
             said["text"] = None
         signal.setitimer(signal.ITIMER_PROF, 0.0)

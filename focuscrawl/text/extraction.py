@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
@@ -13,7 +13,7 @@ from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.language import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 EXTRACTORS = ("trafilatura", "resiliparse")
 VISIBLE = "visible text"  #: extractor of a text where these found nothing
@@ -54,6 +54,13 @@ class PageText:
     kind: str
     extractor: str
 
+    def map(self, change: Callable[[str], str]) -> PageText:
+        """Return the same with every text changed."""
+        texts: dict[str, Any] = {
+            name: change(value) for name, value in vars(self).items() if isinstance(value, str)
+        }
+        return replace(self, **texts)
+
 
 def extract_text(
     body: bytes, url: str, *, encoding: str | None = None, extractor: str = EXTRACTORS[0]
@@ -74,6 +81,7 @@ def extract_text(
         The libraries are not installed.
     """
     with needs("text", "taking text home"):
+        import lxml_html_clean  # noqa: F401, PLC0415 - in vain without it, see pyproject.toml
         from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
         from resiliparse.parse.html import HTMLTree  # noqa: PLC0415
         from trafilatura import bare_extraction  # noqa: PLC0415

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.databases import foreign_to, open_database
-from focuscrawl.foundation.model_folder import UNSOUND, reason
+from focuscrawl.foundation.model_folder import UNSOUND
 from focuscrawl.text.extraction import PageText
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ class TextStore:
                 self._database.close()
                 raise
         except sqlite3.Error as error:
-            raise UserError(
-                f"{self._path} cannot be used ({error}): remove it, texts are extracted anew"
-            ) from None
+            raise self._trouble(error) from None
 
     def _begin(self) -> None:
         for name in foreign_to(self._database, _SCHEMA):
@@ -95,9 +93,7 @@ class TextStore:
             if row is not None:
                 return None if row[0] is None else _unpacked(row[1])
         except (sqlite3.Error, *UNSOUND) as error:
-            raise UserError(
-                f"{self._path} is damaged ({reason(error)}): remove it, texts are extracted anew"
-            ) from None
+            raise self._trouble(error) from None
         raise KeyError(body)
 
     def put(self, body: bytes, extractor: str, text: PageText | None) -> None:
@@ -118,11 +114,21 @@ class TextStore:
             except sqlite3.Error as error:
                 if self._database.in_transaction:
                     self._database.rollback()
-                raise UserError(f"{self._path} cannot be written ({error})") from None
+                raise self._trouble(error) from None
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+    def _trouble(self, error: Exception) -> UserError:
+        """Return what is said of an error: only what is damaged is to be removed."""
+        code = getattr(error, "sqlite_errorcode", None)
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
+            return UserError(
+                f"{self._path} cannot be used ({error}): see whether the disk has room and the "
+                "folder can be written; the texts in it are good"
+            )
+        return UserError(f"{self._path} is damaged ({error}): remove it, texts are extracted anew")
 
 
 def _unpacked(packed: bytes) -> PageText:

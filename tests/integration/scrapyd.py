@@ -10,8 +10,9 @@ import subprocess
 import sys
 import time
 import venv
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin
@@ -128,8 +129,8 @@ def with_password(folder: Path, **environment: str) -> Iterator[subprocess.Popen
             process.terminate()
 
 
-def deploy(server: Scrapyd, project: Path) -> subprocess.CompletedProcess[str]:
-    """Build the egg of a copy of this project and upload it, with scrapyd-deploy."""
+def copy_project(project: Path) -> None:
+    """Copy what the egg is built from."""
     project.mkdir()
     for name in _PARTS:
         if (ROOT / name).is_dir():
@@ -138,6 +139,10 @@ def deploy(server: Scrapyd, project: Path) -> subprocess.CompletedProcess[str]:
             )
         else:
             shutil.copy(ROOT / name, project)
+
+
+def deploy(server: Scrapyd, project: Path) -> subprocess.CompletedProcess[str]:
+    """Build the egg of a copy of this project and upload it, with scrapyd-deploy."""
     target = (ROOT / "scrapy.cfg").read_text(encoding="utf-8")
     target = _replaced(r"^url = .*$", f"url = {server.url}", target)
     (project / "scrapy.cfg").write_text(target, encoding="utf-8")
@@ -159,12 +164,16 @@ def _replaced(pattern: str, line: str, text: str) -> str:
 
 
 def _python(folder: Path) -> str:
-    """Make an environment of what is installed here, but for this project itself."""
+    """Make an environment of what the server's lock names, and of nothing else that is here."""
     venv.create(folder)
-    packages = [path for path in sys.path if path.endswith("site-packages")]
     (site,) = (folder / "lib").glob("python*/site-packages")
-    # lines of a .pth file add folders, and not what the .pth files in these would add
-    (site / "packages.pth").write_text("".join(f"{path}\n" for path in packages))
+    lock = (ROOT / "locks" / "server.txt").read_text(encoding="utf-8")
+    for name in re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE):
+        with suppress(PackageNotFoundError):  # it is for other platforms
+            package = distribution(name)
+            for top in {file.parts[0] for file in package.files or ()} - {".."}:
+                if not (site / top).is_symlink():
+                    (site / top).symlink_to(str(package.locate_file(top)))
     return str(folder / "bin" / "python")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,10 +50,35 @@ def test_pages_are_taken_home(folder: Path, tmp_path: Path) -> None:
         assert answers[1] is not None
         assert answers[0].body == answers[1].body
 
-    none = collect(folder, "--out", tmp_path / "none.csv", "--language", "ja")
-    assert none.exit_code == 0, none.output
-    assert "in other languages" in none.output
-    assert len((tmp_path / "none.csv").read_text().splitlines()) == 1
+    for name in ("none.csv", "none.warc.gz", "none"):
+        none = collect(folder, "--out", tmp_path / name, "--language", "ja")
+        assert none.exit_code == 2
+        assert re.search(
+            r"^focuscrawl: nothing is written: of \d+ pages with R ≥ 0\.5 none is left; "
+            r"left out: \d+ in other languages, or nobody knows$",
+            none.output,
+            re.MULTILINE,
+        ), none.output
+    assert not [*tmp_path.glob("none*"), *tmp_path.glob(".none*")]
+
+
+def test_a_process_that_cannot_start_is_told_with_its_cause_and_nothing_is_kept(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken" / "justext.py"
+    broken.parent.mkdir()
+    broken.write_text("raise ImportError('lxml.html.clean is elsewhere')\n")
+    crawl = shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(FILE))
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(broken.parent)
+        result = collect(crawl, "--out", tmp_path / "c.csv")
+    assert result.exit_code == 1
+    assert result.output.splitlines()[-1] == (
+        "focuscrawl: the process of focuscrawl.text.apart cannot start: ImportError: "
+        "lxml.html.clean is elsewhere"
+    )
+    assert not [*tmp_path.glob("*c.csv*")]
+    assert collect(crawl, "--out", tmp_path / "c.csv").exit_code == 0
 
 
 def test_what_cannot_be_collected_is_one_line(folder: Path, tmp_path: Path) -> None:

@@ -169,6 +169,30 @@ def made(chromium: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
         yield go(site, tmp_path_factory.mktemp("scripted") / "crawl")
 
 
+def test_a_browser_that_cannot_start_is_an_error_and_no_page_is_judged_without_it(
+    tmp_path: Path,
+) -> None:
+    broken = tmp_path / "browser"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    with serve(scripted) as site:
+        run = crawl(
+            tmp_path / "crawl",
+            *("-s", f"FOCUSCRAWL_BROWSER={broken}", "-s", "DOWNLOAD_DELAY=0"),
+            *("-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.1"),
+            topic="bicycle",
+            critic="server.critic:judge",
+            strategy="best-first",
+            seeds=f"{site.origin}/",
+            budget=5,
+        )
+    assert run.returncode == 1
+    assert "WorkerError: the browser cannot start: " in run.stderr
+    assert run.kept.stop_reasons == ["error"]
+    assert run.kept.query("SELECT count(*) FROM pages") == [(0,)]
+    assert run.kept.query("SELECT count(*) FROM events WHERE kind = 'rendered'") == [(0,)]
+
+
 def test_a_site_made_by_scripts_is_crawled_like_its_static_twin(
     made: Crawled, twin: Crawled
 ) -> None:

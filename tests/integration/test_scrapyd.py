@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import time
 from base64 import b64encode
@@ -17,9 +19,10 @@ from zipfile import ZipFile
 
 import pytest
 
+from . import warm
 from .ports import await_listener, free_port
-from .running import ROOT, Kept, crawl
-from .scrapyd import PROJECT, Scrapyd, deploy, serving, with_password
+from .running import ROOT, Kept, crawl, environment
+from .scrapyd import PROJECT, Scrapyd, copy_project, deploy, serving, with_password
 from .studio import NEW_CRAWL, Client
 from .studio import serving as studio
 
@@ -44,10 +47,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 @pytest.fixture(scope="module")
 def deployed(server: Scrapyd, tmp_path_factory: pytest.TempPathFactory) -> Scrapyd:
-    done = deploy(server, tmp_path_factory.mktemp("project") / "copy")
+    project = tmp_path_factory.mktemp("project") / "copy"
+    copy_project(project)
+    _train_as_documented(project)
+    done = deploy(server, project)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["spiders"] == 1
     return server
+
+
+def _train_as_documented(project: Path) -> None:
+    """Train the critic of docs/corpus.md, ``models/cycling``."""
+    document = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
+    (seeds,) = re.findall(r"^```text seeds.txt\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)
+    (command,) = re.findall(r"^    focuscrawl (critic train .*)$", document, re.MULTILINE)
+    (project / "seeds.txt").write_text(seeds, encoding="utf-8")
+    done = warm.run(shlex.split(command), cwd=project, env=environment(), program="focuscrawl")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +146,15 @@ def test_scheduled_again_it_goes_on_as_on_the_command_line(
     items = deployed.read(entry["items_url"]).splitlines()
     first = json.loads(items[0])["seq"]
     assert len(items) == budget - first + 1
+
+
+def test_a_critic_trained_as_documented_crawls_there(deployed: Scrapyd, tmp_path: Path) -> None:
+    given = {"web": "demo", "critic": "models/cycling", "topic": "/Cycling", "budget": 30}
+    job = deployed.schedule(**given, crawl_dir=tmp_path / "crawl")
+    log = deployed.read(deployed.finished(job)["log_url"])
+    assert "the budget of 30 fetches is spent" in log, log
+    assert "Traceback" not in log
+    assert Kept(tmp_path / "crawl").stop_reasons == ["budget"]
 
 
 @pytest.mark.long

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
+import re
 from collections import Counter
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ import pytest
 from focuscrawl.collection.collection import CollectedPage, Collection, Wanted, collect
 from focuscrawl.collection.critic_card import FILE, CriticCard, critic_card
 from focuscrawl.collection.edges import write_edges
-from focuscrawl.collection.files import arrow_schema, check_out, write_collection
+from focuscrawl.collection.files import arrow_schema, check_out, check_pages, write_collection
 from focuscrawl.collection.origin import Origin
 from focuscrawl.collection.rows import COLUMNS, MEANINGS, chunks_of
 from focuscrawl.collection.signals import signals_of
@@ -67,6 +69,39 @@ def test_a_collection_loads_in_one_line_with_types_that_do_not_depend_on_it(
         assert len(parts) > 1
         assert all(0 < len(part) <= 30 for part in parts)
         assert "".join("".join(parts).split()) == "".join(row.text.split())
+
+
+def test_a_collection_without_pages_is_refused_with_what_became_of_them() -> None:
+    check_pages(collection())
+    with pytest.raises(UserError, match=r"of 2 pages with R ≥ 0\.5 none is left; left out: 2"):
+        check_pages(collection(0))
+    nothing = Collection({}, Wanted(), [], Counter(), 0)
+    with pytest.raises(UserError, match=r"no page of the crawl has R ≥ 0\.5; --min"):
+        check_pages(nothing)
+
+
+# what a terminal obeys: escape sequences, in one byte, too; and what it does at once
+OBEYED = "\0\x07\b\x0b\x1b]0;x\x07\x7f\x9b31m"
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ""])
+def test_nothing_that_a_terminal_obeys_is_written(tmp_path: Path, ending: str) -> None:
+    found = collection()
+    (page,) = found.pages
+    text = f"a{OBEYED}\tb\r\nc\r{TEXT}"
+    page.of = dataclasses.replace(page.of, text=text, markdown=text, author=text, license=OBEYED)
+    page.title, page.topic, page.duplicates = text, OBEYED, [f"http://a.example/{OBEYED}"]
+    out = tmp_path / f"c{ending}"
+    write_collection(found, out)
+    if ending == ".parquet":
+        rows = pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
+        written = json.dumps(rows, default=str, ensure_ascii=False)
+        assert "\\u00" not in written
+    else:
+        files = [out] if ending else [*out.iterdir()]
+        written = "".join(path.read_text() for path in files if path.name != "datasheet.md")
+    assert not set(written) & (set(map(chr, (*range(32), *range(127, 160)))) - {"\n", "\t"})
+    assert re.search(r"a +\]0;x +31m(\t|\\t)b(\n|\\n)c", written)
 
 
 def test_a_collection_loads_with_datasets(tmp_path: Path) -> None:

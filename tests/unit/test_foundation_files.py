@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -96,6 +99,32 @@ def test_only_drafts_of_a_file_are_discarded(folder: Path, outside: Path) -> Non
     left = {".a.db.34.draft", ".b.db.78.draft", "a.db"}
     assert {each.name for each in folder.iterdir()} == left
     assert outside.read_text() == "precious"
+
+
+_KILLED = """
+import os, pathlib, signal, sys
+from focuscrawl.foundation.drafts import draft_of
+
+path, pages = map(pathlib.Path, sys.argv[1:])
+with draft_of(path) as draft, draft_of(pages, folder=True) as folder:
+    draft.write_text("half of")
+    pathlib.Path(f"{draft}-journal").write_text("what it was")
+    (folder / "page.md").write_text("half of")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_draft_of_one_that_was_killed_is_removed_and_no_other(folder: Path) -> None:
+    path, pages = folder / "pages.parquet", folder / "pages"
+    with draft_of(path) as file, draft_of(pages, folder=True) as also:
+        done = subprocess.run([sys.executable, "-c", _KILLED, path, pages], check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert len([*folder.iterdir()]) == 5
+        for each, is_folder in ((path, False), (pages, True)):
+            with suppress(KeyError), draft_of(each, folder=is_folder):
+                raise KeyError
+        assert {*folder.iterdir()} == {file, also}
+    assert {*folder.iterdir()} == {path, pages}
 
 
 def lock(folder: Path) -> None:

@@ -16,6 +16,7 @@ import psutil
 import pytest
 from server.bad.hard import KINDS
 
+from focuscrawl.errors import WorkerError
 from focuscrawl.page import PageView, ParserApart, TooMuchWorkError, parse_page
 
 if TYPE_CHECKING:
@@ -141,3 +142,17 @@ def test_the_process_ends_with_the_crawl_and_runs_nothing_of_it(tmp_path: Path) 
     with contextlib.suppress(psutil.NoSuchProcess):  # it may end at any moment
         psutil.Process(int(pid)).wait(600)
     assert not psutil.pid_exists(int(pid))
+
+
+def test_a_process_that_cannot_start_is_no_fault_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lxml.py").write_text("raise ImportError('half of lxml\\nis missing')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    parser = ParserApart()
+    for _ in range(2):
+        with pytest.raises(WorkerError, match="cannot start: ImportError: half of lxml is mis"):
+            parser.parse_page(b"<p>a page", URL)
+    (tmp_path / "lxml.py").unlink()
+    assert parser.parse_page(b"<title>There</title>", URL).title == "There"
+    parser.close()

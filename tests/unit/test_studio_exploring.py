@@ -9,8 +9,7 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
-from focuscrawl.studio.exploring import queries
-from focuscrawl.studio.exploring.background import Background
+from focuscrawl.studio.exploring import background, queries
 from focuscrawl.studio.exploring.circle import draw_circle
 from focuscrawl.studio.exploring.open_crawls import OpenCrawls
 
@@ -53,14 +52,32 @@ def test_a_query_without_sense_is_said_to_have_none(crawl: Path, query: dict[str
 
 @pytest.mark.long
 def test_a_sum_that_cannot_be_made_says_why(crawl: Path) -> None:
-    background = Background(crawl.parent)
+    sums = background.Background(crawl.parent)
     since = time.monotonic()
-    while (found := background.ask("hubs", crawl)).running:
+    while (found := sums.ask("hubs", crawl)).running:
         assert time.monotonic() - since < LONG
         time.sleep(0.05)
     assert found.value is None
     assert found.error is not None
     assert "is linked to" in found.error
+
+
+def test_a_sum_whose_process_cannot_start_is_made_when_it_can(
+    crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_SHARE", 0)  # nobody waits to see it made anew
+    broken = tmp_path / "sqlalchemy.py"
+    broken.write_text("raise ImportError('half of it is missing')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    sums = background.Background(crawl.parent)
+    while (found := sums.ask("hubs", crawl)).error is None:
+        time.sleep(0.05)
+    assert "could not be made" in found.error
+    broken.unlink()
+    since = time.monotonic()
+    while (found := sums.ask("hubs", crawl)).error is None or "linked to" not in found.error:
+        assert time.monotonic() - since < LONG
+        time.sleep(0.05)
 
 
 def test_hosts_that_link_to_each_other_are_side_by_side() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import TYPE_CHECKING
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from focuscrawl.errors import UserError
+from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.text import EXTRACTORS, ExtractorApart, extract_text
 from focuscrawl.text.apart import RawPage
 from focuscrawl.text.extraction import LONGEST, VISIBLE
@@ -122,6 +124,33 @@ def test_what_is_under_way_is_given_up_at_the_end() -> None:
     assert not processes()
 
 
+def test_a_process_that_cannot_start_is_an_error_with_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = RawPage("https://a.example/", PAGE, None)
+    (tmp_path / "justext.py").write_text("raise ImportError('lxml is elsewhere')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with ExtractorApart(processes=2) as extractor:
+        with pytest.raises(WorkerError, match="cannot start: ImportError: lxml is elsewhere"):
+            list(extractor.extract([page] * 3))
+        (tmp_path / "justext.py").unlink()
+        assert extractor.extract_page(page) == extract_text(PAGE, "https://a.example/")
+
+
+def test_what_a_library_lacks_only_when_a_page_comes_is_no_fault_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pypdf").mkdir()
+    (tmp_path / "pypdf" / "__init__.py").write_text("import a_missing_part\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    page = RawPage("https://a.example/", b"%PDF-1.7", None, pdf=True)
+    with (
+        ExtractorApart() as extractor,
+        pytest.raises(WorkerError, match="No module named 'a_missing_part'"),
+    ):
+        extractor.extract_page(page)
+
+
 def process_of_it() -> psutil.Process:
     (process,) = processes()
     return process
@@ -153,6 +182,51 @@ def test_a_text_is_kept_once(tmp_path: Path) -> None:
     database.close()
     with TextStore(tmp_path) as store, pytest.raises(UserError, match="damaged"):
         store.get(b"2", "trafilatura")
+
+
+_FULL = """
+import pathlib, resource, sys
+from focuscrawl.errors import UserError
+from focuscrawl.text import extract_text
+from focuscrawl.text.store import TextStore
+
+folder, size = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+text = extract_text(b"<p>" + b"Words of a page. " * 50, "https://a.example/")
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+try:
+    with TextStore(folder) as store:
+        for number in range(1000):
+            store.put(b"%d" % number, "trafilatura", text)
+except UserError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("size", [1, 50_000])
+def test_where_nothing_more_can_be_written_nobody_is_told_to_remove_texts(
+    size: int, tmp_path: Path
+) -> None:
+    """At once, and after some texts."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL, tmp_path, str(size)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = done.stdout.splitlines()
+    assert "see whether the disk has room" in line
+    assert "remove" not in line
+
+
+def test_what_is_no_store_of_texts_is_to_be_removed(tmp_path: Path) -> None:
+    for content in (b"no database at all" * 100, b""):
+        (tmp_path / FILE).write_bytes(content)
+        if not content:
+            database = sqlite3.connect(tmp_path / FILE)
+            database.execute("CREATE TABLE page (other TEXT)")
+            database.close()
+        with pytest.raises(UserError, match=r"is damaged .*: remove it"), TextStore(tmp_path) as s:
+            s.get(b"1", "trafilatura")
 
 
 def test_two_can_keep_texts_at_the_same_time(tmp_path: Path) -> None:

@@ -96,13 +96,17 @@ class Background:
             with self._lock:
                 if self._closed:
                     return
-                process = start_python(
-                    command,
-                    variables=OWN_SETTINGS,
-                    cwd=self._root,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                )
+                try:
+                    process = start_python(
+                        command,
+                        variables=OWN_SETTINGS,
+                        cwd=self._root,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                    )
+                except OSError as error:
+                    self._entries[key] = _Entry(Sum(None, f"It could not be made: {error}", now))
+                    return
                 self._process = process
             said, _ = process.communicate()
             self._process = None
@@ -113,6 +117,7 @@ class Background:
             known = Sum(
                 None, "It could not be made: see what the studio says in its terminal.", now
             )
+            stamp = None  # not the crawl's fault: it is tried again
         with self._lock:
             ended = time.monotonic()
             self._entries[key] = _Entry(known, stamp, ended, ended - begun)
