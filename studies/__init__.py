@@ -1,0 +1,1 @@
+"""Studies of single findings of the papers: research scripts, see README.md."""
