@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.instances import MAX_LINKS, make_instances
+from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners.matrix import Instances
+from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.learners.matrix import Instances, row_sums, unit
+from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.apprentice.page_facts import BITS
 from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 #: hashed features of links, addresses and pages lie one after another
 SPACE = 1 << BITS
 N_FEATURES = 3 * SPACE
-#: links of a URL that are learned from, the first found: bounds the cost of popular URLs
-MAX_LINKS = 16
 _SLICE = 100_000  # links scored in one go, so that a large frontier needs little memory
 
 

@@ -7,7 +7,6 @@ import sys
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.apprentice.instances import MAX_LINKS
 from focuscrawl.apprentice.link_context import MAX_TOKENS
 from focuscrawl.errors import UserError
 
@@ -44,6 +43,8 @@ GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
 DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "surroundings", "rates")
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
+#: links into a URL that are learned from, the first found: bounds the cost of popular URLs
+MAX_LINKS = 16
 _LEAST = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}
 
 

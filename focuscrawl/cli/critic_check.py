@@ -48,12 +48,12 @@ def check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[Pr
     from focuscrawl.critic.evaluation import Prediction
     from focuscrawl.critic.few_examples_check import (
         check_few_examples,
-        is_from_little,
         read_examples,
     )
     from focuscrawl.critic.files import read_critic
     from focuscrawl.critic.loading import find_model
     from focuscrawl.critic.phrase_model import OFF_TOPIC
+    from focuscrawl.critic.trained import is_from_little
     from focuscrawl.webs import open_web
 
     if is_callable_spec(spec):

@@ -79,10 +79,11 @@ def critic_card(
 
 
 def _measured(identity: Mapping[str, str], webs: Sequence[Web], progress: Progress) -> CriticCard:
-    from focuscrawl.critic.few_examples_check import is_from_little, phrases_of_critic
+    from focuscrawl.critic.few_examples_check import phrases_of_critic
     from focuscrawl.critic.files import read_critic
     from focuscrawl.critic.loading import find_model
     from focuscrawl.critic.quality import Quality
+    from focuscrawl.critic.trained import is_from_little
     from focuscrawl.taxonomy import read_topics
 
     name, topic = identity.get("critic_name", ""), identity.get("topic", "")

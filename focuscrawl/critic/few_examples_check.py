@@ -107,13 +107,6 @@ class FewExamplesReport:
         return sorted(self.examples, key=right.__getitem__)[:most]
 
 
-def is_from_little(trained: TrainedCritic) -> bool:
-    """Tell whether a critic has one topic, learned from words, good or bad pages."""
-    model = trained.model
-    kinds = (LogisticModel, WordsModel)
-    return isinstance(model, kinds) and OFF_TOPIC in model.classes and not trained.training_set
-
-
 def read_examples(trained: TrainedCritic, web: Web) -> list[Example]:
     """Read the examples of a critic again; those that `web` does not have are left out."""
     found = resolve(web, [url for url, _ in trained.examples])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.critic.callable_critic import CustomCritic, is_callable_spec, load_custom
-from focuscrawl.critic.few_examples_check import is_from_little
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
+from focuscrawl.critic.trained import is_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.taxonomy import Taxonomy, read_topics

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from focuscrawl.critic.corpus import read_known
-from focuscrawl.critic.few_examples_check import assess, is_from_little
+from focuscrawl.critic.few_examples_check import assess
 from focuscrawl.critic.few_examples_estimates import share_of, too_few
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.reliability import reliability_of_relevance
+from focuscrawl.critic.trained import is_from_little
 from focuscrawl.critic.training import held_out_posteriors
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT

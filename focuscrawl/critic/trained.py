@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.kept_pages import KeptPages
+from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,3 +48,10 @@ class TrainedCritic:
     phrases: tuple[tuple[str, ...], ...] = ()
     random_state: int = 0
     pages: KeptPages = field(default_factory=KeptPages)
+
+
+def is_from_little(trained: TrainedCritic) -> bool:
+    """Tell whether a critic has one topic, learned from words, good or bad pages."""
+    model = trained.model
+    kinds = (LogisticModel, WordsModel)
+    return isinstance(model, kinds) and OFF_TOPIC in model.classes and not trained.training_set

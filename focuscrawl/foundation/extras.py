@@ -24,7 +24,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "pdf": ("pypdf",),
     "spark": ("pyspark", "pyarrow"),
     "embeddings": ("wordllama", "safetensors", "tokenizers"),
-    "studio": ("jinja2", "starlette", "uvicorn"),
+    "studio": (*_REPORT, "starlette", "uvicorn"),
     "text": (
         *("trafilatura", "lxml_html_clean", "resiliparse", "semantic_text_splitter"),
         *("py3langid", "pyarrow"),

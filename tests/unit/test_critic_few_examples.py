@@ -16,7 +16,6 @@ from focuscrawl.critic import few_examples_check, little_training
 from focuscrawl.critic.example_groups import cohesion_of
 from focuscrawl.critic.few_examples_check import (
     check_few_examples,
-    is_from_little,
     read_examples,
 )
 from focuscrawl.critic.few_examples_estimates import recall_of, share_of
@@ -26,7 +25,7 @@ from focuscrawl.critic.from_little import learn_judge, read_little
 from focuscrawl.critic.held_out import hold_out
 from focuscrawl.critic.little_training import train_from_little
 from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.trained import TrainedCritic, is_from_little
 from focuscrawl.critic.training import train_critic
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
