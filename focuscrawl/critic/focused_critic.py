@@ -92,13 +92,14 @@ class FocusedCritic:
         the topic is judged as one that says nothing.
         """
         judged = self.judge_bags([page.words.bag for page in pages])
-        asked = (judged.relevance > 0.5).nonzero()[0] if self.by_main_text else ()
-        if len(asked):
+        asked = np.flatnonzero(judged.relevance > 0.5)
+        if self.by_main_text and len(asked):
             main = self.judge_bags([*(main_words(pages[i]) for i in asked.tolist()), {}])
             odds = _log_odds(main.relevance)
             silent = asked[odds[:-1] < odds[-1] + _SAYS]
             judged.relevance[silent] = main.relevance[-1]
-            judged.probabilities[silent] = main.probabilities[-1]
+            if judged.probabilities is not None and main.probabilities is not None:
+                judged.probabilities[silent] = main.probabilities[-1]
         return judged
 
     def judge_words(self, words: Sequence[str]) -> Judgement:

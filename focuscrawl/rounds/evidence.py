@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from focuscrawl.apprentice.instances import MAX_LINKS
+from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.rounds.tables import EVIDENCE
 from focuscrawl.strategies import RecalledPage
 

@@ -12,9 +12,8 @@ import numpy as np
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.files import read_apprentice
-from focuscrawl.apprentice.instances import MAX_LINKS
 from focuscrawl.apprentice.link_context import MAX_TOKENS
-from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
+from focuscrawl.apprentice.options import DEFAULT_GROUPS, MAX_LINKS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.round_training import JudgedBatch, Pool, lesson_of
 from focuscrawl.apprentice.serialization import pack

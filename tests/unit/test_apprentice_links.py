@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from focuscrawl.apprentice.cocitation import cocitation
 from focuscrawl.apprentice.hashing import bucket
 from focuscrawl.apprentice.instances import (
-    MAX_LINKS,
     N_FEATURES,
     SPACE,
     address_margins,
@@ -21,6 +20,7 @@ from focuscrawl.apprentice.instances import (
     make_instances,
 )
 from focuscrawl.apprentice.link_table import LinkTable
+from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
 from focuscrawl.apprentice.url_relations import RELATIONS, SITE, site_features
 

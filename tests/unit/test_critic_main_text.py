@@ -78,7 +78,9 @@ def critic(
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     good = [f"http://cycling-{i}.example/{i}" for i in range(3)]
     save_critic(train_from_little([["cycling"]], good, [], [WEB]), tmp_path / "critic")
-    return load_critic(str(tmp_path / "critic"), "/good")
+    loaded = load_critic(str(tmp_path / "critic"), "/good")
+    assert isinstance(loaded, FocusedCritic)
+    return loaded
 
 
 def view(html: str, url: str = "http://cyclingclub.example/2026/") -> PageView:

@@ -104,14 +104,11 @@ def test_the_check_and_the_quality_of_a_critic_are_one(shelf: Shelf) -> None:
     critic = little(shelf, 12, 6)
     found = Quality.of(critic, ["/good"])
     examples = read_examples(critic, shelf)
-    checked = assess(
-        critic,
-        *(
-            [(e.url, Counter(e.tokens)) for e in examples if e.good is side]
-            for side in (True, False)
-        ),
-        [("", bag) for bag in critic.pages.bags()[len(critic.examples) :]],
+    good, bad = (
+        [(e.url, Counter(e.tokens)) for e in examples if e.good is side] for side in (True, False)
     )
+    others = [("", bag) for bag in critic.pages.bags()[len(critic.examples) :]]
+    checked = assess(critic, good, bad, others)
     assert found.recall == checked.recall
     assert list(found.words_for) == checked.words_for
 

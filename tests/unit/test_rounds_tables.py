@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from focuscrawl.apprentice.instances import MAX_LINKS
+from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.quotas import FIRST_OF_HOST, Quotas
