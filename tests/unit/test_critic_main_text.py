@@ -9,7 +9,7 @@ import pytest
 
 from focuscrawl.critic import little_training
 from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.focused_critic import main_words
+from focuscrawl.critic.focused_critic import FocusedCritic, main_words
 from focuscrawl.critic.little_training import train_from_little
 from focuscrawl.critic.loading import load_critic
 from focuscrawl.critic.phrase_model import read_phrases
@@ -21,7 +21,6 @@ from focuscrawl.testing.tiny_web import TinyWeb
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from focuscrawl.critic.focused_critic import FocusedCritic
     from focuscrawl.page.view import PageView
 
 SUBJECTS = {
