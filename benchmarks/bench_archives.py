@@ -16,7 +16,7 @@ from replays import KEPT, critic, recording, seeds, topics
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs.capture_index import write_index
 

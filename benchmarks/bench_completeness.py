@@ -20,7 +20,7 @@ from replays import KEPT, ROOT, WEBS, critic, recording, run, seeds, topics
 from stopping_rules import ENOUGH, MORE, Ending, curves, picture_of_rules
 
 from focuscrawl.completeness import FILE, StopExpression, read_estimates
-from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages

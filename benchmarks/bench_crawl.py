@@ -24,7 +24,7 @@ from time import perf_counter
 import pytest
 from replays import ROOT, available, focused, recording, seeds, topics
 
-from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.report.measures import load_pages
 
 PAIRS = 3

@@ -16,8 +16,7 @@ from time import perf_counter, process_time
 import numpy as np
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.report.status import Status
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import Status, open_store
 from focuscrawl.store import VisitRecord
 
 LIMIT = 30.0  # seconds, all that a supervisor gives

@@ -28,7 +28,7 @@ import psutil
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.quotas import Quotas
+from focuscrawl.crawl.traps import Quotas
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.frontier import Frontier
 from focuscrawl.store import VisitRecord

@@ -15,11 +15,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.hashing import SparseRows
+from focuscrawl.apprentice.link_features import table_of_keys
+from focuscrawl.apprentice.link_table import PageFacts, pack_words
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.page_facts import PageFacts, pack_words
 from focuscrawl.apprentice.scorer import Scorer
-from focuscrawl.apprentice.sparse_rows import SparseRows
-from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.frontier import Frontier
 
 if TYPE_CHECKING:

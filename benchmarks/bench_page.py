@@ -14,13 +14,12 @@ import lxml.html
 import pytest
 
 from focuscrawl.foundation import urls
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 from focuscrawl.page import parse_page
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.parse import to_links
-from focuscrawl.page.tokens import tokenize
-from focuscrawl.page.tree import parse_tree
-from focuscrawl.page.walk import Outline, outline
+from focuscrawl.page.walk import Outline, outline, parse_tree
+from focuscrawl.page.words import tokenize
 from focuscrawl.webs import RecordedWeb
 
 if TYPE_CHECKING:

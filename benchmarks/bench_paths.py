@@ -15,17 +15,15 @@ import lxml.html
 import numpy as np
 from replays import WEBS, recording
 
-from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.page import parse_page
-from focuscrawl.paths.extraction import PathSampling, extract_paths
-from focuscrawl.paths.features import PathReader
-from focuscrawl.paths.page_labels import read_page_labels
-from focuscrawl.paths.training import TrainingOptions, observe, train
-from focuscrawl.paths.web_pages import WebPages
+from focuscrawl.paths.path_features import PathReader
+from focuscrawl.paths.path_training import TrainingOptions, WebPages, observe, train
+from focuscrawl.paths.training_paths import PathSampling, extract_paths, read_page_labels
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from focuscrawl.paths.model import PathModel
+    from focuscrawl.paths.path_model import PathModel
 
 _GOAL, _PATHS = "faculty", 200
 _SCORED = {"webkb": 300, "uci": 300, "wikipedia": 60}

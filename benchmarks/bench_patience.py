@@ -35,14 +35,14 @@ from documentation_servers import DATABASES, SITES, DocServer, FilesWeb, unpack
 from generated_web import TOPIC, GeneratedWeb
 from generated_web import Pages as GeneratedPages
 
-from focuscrawl.crawl.replay import answer_of, visit
+from focuscrawl.crawl.loop import answer_of, visit
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.training import train_critic
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 from focuscrawl.testing import new_crawl
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,7 +170,7 @@ def _tell(done: Crawled) -> None:
 @click.argument("out", type=Path)
 def curve(table: Path, out: Path) -> None:
     """Draw harvest against pages/s, means over draws, from the table of ``docs``."""
-    from focuscrawl.report.figure_style import Line, axes, png  # noqa: PLC0415 - needs an extra
+    from focuscrawl.report.figures import Line, axes, png  # noqa: PLC0415
 
     rows = [
         Crawled(float(p), int(d), int(n), int(r), float(h), float(s), int(o), float(c))

@@ -25,11 +25,11 @@ from replays import ROOT, critic, recording, seeds, topics
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.replay import replay
-from focuscrawl.report.figure_style import Line, axes, legend, png
+from focuscrawl.crawl.loop import replay
+from focuscrawl.report.figures import Line, axes, legend, png
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.plan import size_of_round
-from focuscrawl.rounds.work import Processes
+from focuscrawl.rounds.driver import size_of_round
+from focuscrawl.rounds.tasks import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

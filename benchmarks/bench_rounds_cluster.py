@@ -26,12 +26,12 @@ from replays import ROOT
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.work import Processes
+from focuscrawl.rounds.tasks import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from focuscrawl.rounds.work import Master
+    from focuscrawl.rounds.tasks import Master
 
 PORT = 17_077
 HOST = "127.0.0.1"
@@ -107,7 +107,7 @@ def begin(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
 @contextmanager
 def cluster(folder: Path) -> Iterator[Master]:
     """Have a cluster within the ``with`` block."""
-    from focuscrawl.rounds.spark import Spark  # noqa: PLC0415
+    from focuscrawl.rounds.tasks import Spark  # noqa: PLC0415
 
     with ExitStack() as stack:
 

@@ -29,7 +29,7 @@ from focuscrawl.store import writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
 
 PAGES = 400
 TOPICS = 4  # whose pages those are

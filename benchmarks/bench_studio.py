@@ -30,7 +30,7 @@ import sqlalchemy as sa
 from playwright.sync_api import sync_playwright
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore, schema
 
 if TYPE_CHECKING:

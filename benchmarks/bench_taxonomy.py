@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 from focuscrawl.taxonomy import prune, read_dmoz
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 from focuscrawl.webs import RecordedWeb
 
 if TYPE_CHECKING:

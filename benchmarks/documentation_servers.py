@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import click
 
 from focuscrawl.taxonomy import Label
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,9 +18,7 @@ from random import Random
 
 import numpy as np
 
-from focuscrawl.webs.synthetic.prose import sentence
-from focuscrawl.webs.synthetic.seeded_random import Draws
-from focuscrawl.webs.synthetic.words import TOPICS
+from focuscrawl.webs.synthetic.vocabulary import TOPICS, Draws, sentence
 
 TOPIC = "/Sports/Cycling"
 OUTSIDE = 2  # links of a page to other hosts

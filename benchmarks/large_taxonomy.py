@@ -28,12 +28,12 @@ from zlib import crc32
 import numpy as np
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.critic.corpus import read_bags
-from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.training import train_critic
-from focuscrawl.foundation.cache import cache_dir
-from focuscrawl.foundation.progress_listener import SILENT
+from focuscrawl.foundation.files import cache_dir
+from focuscrawl.foundation.user_input import SILENT
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import (
     Label,
@@ -44,17 +44,15 @@ from focuscrawl.taxonomy import (
     read_labels,
 )
 from focuscrawl.webs import open_web
-from focuscrawl.webs.synthetic.prose import sentence, title
-from focuscrawl.webs.synthetic.seeded_random import Draws
-from focuscrawl.webs.synthetic.words import TOPICS
+from focuscrawl.webs.synthetic.vocabulary import TOPICS, Draws, sentence, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from focuscrawl.critic.trained import TrainedCritic
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.critic.focused_critic import TrainedCritic
+    from focuscrawl.webs.web_protocol import Web
 
 PAGES = 240_000  # generated
 GROUPS = 24  # of topics in each of the demo web's families of words

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.critic import load_critic
-from focuscrawl.lab.studyfile import read_study
+from focuscrawl.lab.study_file import read_study
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.webs import open_web
 from studies.page_studies import sample_instances

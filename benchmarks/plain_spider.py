@@ -17,7 +17,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse
 from scrapy.linkextractors import LinkExtractor
 
-from focuscrawl.engine.binding import bind_crawl
+from focuscrawl.engine.component import bind_crawl
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import open_web
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 WEBS = Path(os.environ.get("FOCUSCRAWL_WEBS", ROOT.parent / "shared" / "webs"))

@@ -28,9 +28,9 @@ import numpy as np
 from playwright.sync_api import Page, expect, sync_playwright
 from replays import WEBS, recording
 
+from focuscrawl.critic.critic_files import load_critic
 from focuscrawl.critic.evaluation import check_relevance
-from focuscrawl.critic.loading import load_critic
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from lxml import etree, html
 from replays import WEBS, recording
 
-from focuscrawl.crawl.minhash import SIMILAR, sketch
+from focuscrawl.crawl.duplicates import SIMILAR, sketch
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.words import PageWords
 from focuscrawl.webs import RecordedWeb
-from focuscrawl.webs.pages import HtmlAnswer
+from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

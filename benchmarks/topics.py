@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from replays import KEPT, critic, focused, recording, run, seeds, topics
 
-from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
@@ -24,7 +24,7 @@ from focuscrawl.webs import RecordedWeb
 STRATEGIES = ("breadth-first", "random", "hard-focus", "best-first")
 FIRST = ("best-first", "breadth-first")  # what the table is about
 MOST = 1000  # fetches
-SHARE = 0.6  # of the relevant pages within reach (METHODS 1)
+SHARE = 0.6  # of the relevant pages within reach (methods 1)
 HEAD = """# Best-first against breadth-first
 
 Every labelled topic of the recorded webs, crawled from its seeds (`seeds.csv`) with a critic of
@@ -61,7 +61,7 @@ class Topic:
 
     @property
     def share(self) -> int:
-        """The budget of METHODS 1, at most `MOST`."""
+        """The budget of methods 1, at most `MOST`."""
         return min(MOST, round(SHARE * self.relevant))
 
     def crawl_dir(self, strategy: str) -> Path:

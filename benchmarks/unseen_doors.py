@@ -16,9 +16,9 @@ from collections import defaultdict
 
 from replays import recording
 
-from focuscrawl.crawl.link_filter import may_be_page
-from focuscrawl.paths.url_parts import parts_of
-from focuscrawl.paths.web_pages import WebPages
+from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.paths.path_features import parts_of
+from focuscrawl.paths.path_training import WebPages
 from focuscrawl.webs import open_web
 from studies.forages import reachable
 

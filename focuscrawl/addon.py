@@ -9,7 +9,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
-from focuscrawl.engine.binding import has_crawl
+from focuscrawl.engine.component import has_crawl
 from focuscrawl.engine.private import is_scrapys_program, is_started_by_command
 from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
@@ -31,10 +31,10 @@ DECENT = {
 #: engine, one nearest to the spider
 _FOR_SPIDERS = (
     ("DOWNLOADER_MIDDLEWARES", "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40),
-    ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.asked.AskedMiddleware", 0),
-    ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.followed.FollowedMiddleware", 10_000),
+    ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.AskedMiddleware", 0),
+    ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.FollowedMiddleware", 10_000),
 )
-_LIVE = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
+_LIVE = "focuscrawl.downloadhandlers.LiveDownloadHandler"
 
 
 class FocusedCrawling:

@@ -18,12 +18,12 @@ from scrapy.extensions.feedexport import FileFeedStorage
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from focuscrawl.crawl.visit import Visit
+from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.engine.settings_table import TEXTS
-from focuscrawl.engine.text_visit import TextVisit
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.drafts import draft_of
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.input_files import is_store
+from focuscrawl.foundation.files import draft_of
+from focuscrawl.foundation.user_input import is_store
 from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:

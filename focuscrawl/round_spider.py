@@ -1,4 +1,4 @@
-"""The spider ``round``: a bucket's share of a round, for `focuscrawl.rounds.live`."""
+"""The spider ``round``: a bucket's share of a round, for `focuscrawl.rounds.live_rounds`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RoundSpider(FocusedSpider):
     def open_crawl(self, plan: CrawlPlan) -> Crawl:
         """Open the crawl of the bucket in the round."""
         with needs("parquet", "a crawl in rounds"):
-            from focuscrawl.foundation.parent_end import end_with_stdin  # noqa: PLC0415
+            from focuscrawl.foundation.processes import end_with_stdin  # noqa: PLC0415
             from focuscrawl.rounds.context import context_of  # noqa: PLC0415 - few need PyArrow
             from focuscrawl.rounds.fetching import open_round  # noqa: PLC0415
         end_with_stdin()

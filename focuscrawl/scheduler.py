@@ -11,14 +11,11 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
-from focuscrawl.engine.binding import crawl_of, has_crawl
-from focuscrawl.engine.download_errors import is_everyday
-from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
+from focuscrawl.engine.component import AGAIN, UNANSWERED, URL_ID, VISIT, crawl_of, has_crawl
 from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.private import nothing_under_way, wake
-from focuscrawl.engine.spider_requests import SpiderRequests
-from focuscrawl.engine.visits import turns_of, visit_of_error
+from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
+from focuscrawl.engine.visits import is_everyday, turns_of, visit_of_error
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.signals import page_visited
 

@@ -38,8 +38,8 @@ REMOTE_CONTROL_ENABLED = False
 
 # http and https, never into private networks: FOCUSCRAWL_PRIVATE_ADDRESSES names exceptions.
 DOWNLOAD_HANDLERS = {
-    "http": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
-    "https": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
+    "http": "focuscrawl.downloadhandlers.LiveDownloadHandler",
+    "https": "focuscrawl.downloadhandlers.LiveDownloadHandler",
     "data": None,
     "file": None,
     "ftp": None,
@@ -53,34 +53,34 @@ FOCUSCRAWL_WARC = "live"
 CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started and stopped
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
-    "focuscrawl.downloadermiddlewares.priority.PriorityMiddleware": 40,
-    "focuscrawl.downloadermiddlewares.throttle.ThrottleMiddleware": 42,
-    "focuscrawl.downloadermiddlewares.conditional.ConditionalMiddleware": 45,
+    "focuscrawl.downloadermiddlewares.focus.PriorityMiddleware": 40,
+    "focuscrawl.downloadermiddlewares.politeness.ThrottleMiddleware": 42,
+    "focuscrawl.downloadermiddlewares.bodies.ConditionalMiddleware": 45,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "focuscrawl.downloadermiddlewares.robots.RobotsMiddleware": 100,
-    "focuscrawl.downloadermiddlewares.backoff.BackoffMiddleware": 560,
+    "focuscrawl.downloadermiddlewares.politeness.BackoffMiddleware": 560,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    "focuscrawl.downloadermiddlewares.compression.CompressionMiddleware": 590,
-    "focuscrawl.downloadermiddlewares.warc.WarcMiddleware": 950,
+    "focuscrawl.downloadermiddlewares.bodies.CompressionMiddleware": 590,
+    "focuscrawl.downloadermiddlewares.bodies.WarcMiddleware": 950,
 }
 # Every fetch is an item. Put pipelines of your own between these: after the critic, a second
 # opinion on the relevance counts for the links; after the last, items are as feeds get them.
 ITEM_PIPELINES = {
-    "focuscrawl.pipelines.critic.CriticPipeline": 100,
-    "focuscrawl.pipelines.links.LinkPipeline": 500,
-    "focuscrawl.pipelines.record.RecordPipeline": 900,
+    "focuscrawl.pipelines.CriticPipeline": 100,
+    "focuscrawl.pipelines.LinkPipeline": 500,
+    "focuscrawl.pipelines.RecordPipeline": 900,
 }
 EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,
-    "focuscrawl.extensions.stop_reason.StopReason": 0,
-    "focuscrawl.extensions.html_only.HtmlOnly": 0,
-    "focuscrawl.extensions.private_addresses.PrivateAddresses": 0,
+    "focuscrawl.extensions.run_control.StopReason": 0,
+    "focuscrawl.extensions.download_limits.HtmlOnly": 0,
+    "focuscrawl.extensions.download_limits.PrivateAddresses": 0,
     "focuscrawl.extensions.alarm.Alarm": 0,
     "focuscrawl.extensions.progress.Progress": 0,
-    "focuscrawl.extensions.remote_control.RemoteControlExtension": 0,
-    "focuscrawl.extensions.bounded_stop.BoundedStop": 0,
+    "focuscrawl.extensions.run_control.RemoteControlExtension": 0,
+    "focuscrawl.extensions.run_control.BoundedStop": 0,
     "focuscrawl.extensions.metrics.Metrics": 0,
-    "focuscrawl.extensions.json_log.JsonLog": -1,  # before those that have something to say
+    "focuscrawl.extensions.progress.JsonLog": -1,  # before those that have something to say
 }
 FEED_EXPORTERS = {
     "csv": "focuscrawl.exporters.PlainCsvItemExporter",

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 from tqdm import tqdm
 
-from focuscrawl.cli import options
-from focuscrawl.cli.lab import crawl_with_progress
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import check_folder, write_files
+from focuscrawl.cli.lab_commands import crawl_with_progress
 from focuscrawl.cli.main import OneLineErrors
-from focuscrawl.cli.output import check_folder, write_files
 from focuscrawl.errors import UserError
 from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.planning import plan_runs
 from focuscrawl.lab.results import Results, collect
-from focuscrawl.lab.studyfile import read_study
-from focuscrawl.report.figure_style import png
+from focuscrawl.lab.study_file import read_study
+from focuscrawl.report.figures import png
 from studies.authorities import study_agreement
 from studies.critics import critics_grid, harvest_grid, study_critics, study_harvest
 from studies.feedback import study_feedback, study_restored
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from focuscrawl.lab.rendering import Grid
     from focuscrawl.lab.study import Study
+    from focuscrawl.lab.study_tables import Grid
     from studies.topic_tasks import Work
 
 

@@ -11,22 +11,19 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
+from focuscrawl.critic.calibration import reliability_of_relevance
+from focuscrawl.critic.classifiers import LogisticModel, as_matrix
 from focuscrawl.critic.corpus import read_bags, resolve
-from focuscrawl.critic.discriminative import LogisticModel, as_matrix
-from focuscrawl.critic.files import read_critic, save_critic
-from focuscrawl.critic.from_little import LittlePages, learn_judge, read_little
-from focuscrawl.critic.little_training import train_from_little
-from focuscrawl.critic.loading import load_trained
-from focuscrawl.critic.page_vectors import PageVectors
+from focuscrawl.critic.critic_files import load_trained, read_critic, save_critic
+from focuscrawl.critic.few_shot import LittlePages, learn_judge, read_little
+from focuscrawl.critic.focused_critic import TrainedCritic
+from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, phrases_of, read_phrases
-from focuscrawl.critic.reliability import reliability_of_relevance
-from focuscrawl.critic.trained import TrainedCritic
-from focuscrawl.critic.training import learn_critic
-from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.critic.training import learn_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.lab.planning import critic_of_labels, sample
-from focuscrawl.lab.rendering import Grid
+from focuscrawl.lab.study_tables import Grid
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import OTHER, lies_under, read_labels
 from focuscrawl.webs import open_web
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.arrays import Bools, Floats
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
 
 

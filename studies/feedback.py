@@ -14,19 +14,19 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import read_bags
-from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.little_training import train_from_little
 from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of
+from focuscrawl.critic.training import train_from_little
 from focuscrawl.diagnosis import ALARM, HarvestWatch
 from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.planning import critic_of_labels, sample
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.topics import TopicDefinition, pages_learned_from
 from focuscrawl.webs import open_web
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.foundation.arrays import Bools
     from focuscrawl.lab.whole_web import WholeWeb
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from focuscrawl.report import figure_style
-from focuscrawl.report.figure_style import Line, axes, plain
+from focuscrawl.report import figures
+from focuscrawl.report.figures import Line, axes, plain
 from studies.topic_tasks import read_tables
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
         handles, labels = plot.get_legend_handles_labels()
         found.update(dict(zip(labels, handles, strict=True)))
     named = [plain(name) for name in names if plain(name) in found]
-    figure_style.legend(
+    figures.legend(
         figure,
         {name: found[name] for name in named},
         loc="outside upper center",

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.naive_bayes import MultinomialNB
 
 from focuscrawl.paths.crf import ChainCRF
-from focuscrawl.paths.model import PathModel
+from focuscrawl.paths.path_features import parts_of
+from focuscrawl.paths.path_model import PathModel
+from focuscrawl.paths.path_training import choose_features, known_labels, sequences, share_away
 from focuscrawl.paths.states import PathStates
-from focuscrawl.paths.training import choose_features, known_labels, sequences, share_away
-from focuscrawl.paths.url_parts import parts_of
-from focuscrawl.report.figure_style import Line, axes, legend, plain
+from focuscrawl.report.figures import Line, axes, legend, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from focuscrawl.paths.training import Corpus, TrainingOptions
+    from focuscrawl.paths.path_training import Corpus, TrainingOptions
 
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from focuscrawl.lab.planning import sample
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
 from focuscrawl.webs import open_web
-from focuscrawl.webs.pages import HtmlAnswer
+from focuscrawl.webs.web_protocol import HtmlAnswer
 from studies.page_studies import hosts_of, link_graph
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.page import PageView
     from focuscrawl.strategies import Strategy
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
 
 

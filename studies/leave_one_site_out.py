@@ -1,4 +1,4 @@
-"""Learn the paths of all sites but one, then forage it [C 4, METHODS 9]; labels of paths."""
+"""Learn the paths of all sites but one, then forage it [C 4, methods 9]; labels of paths."""
 
 from __future__ import annotations
 
@@ -16,25 +16,30 @@ from sklearn.metrics import f1_score, precision_recall_curve
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.link_filter import may_be_page
-from focuscrawl.crawl.replay import replay
-from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.crawl.loop import replay
+from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.critic.classifiers import NaiveBayes
+from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.training import train_critic
-from focuscrawl.paths.extraction import PathSampling, extract_paths
-from focuscrawl.paths.features import PathReader
-from focuscrawl.paths.files import save_model
-from focuscrawl.paths.left_out_sites import calibrate, left_out
-from focuscrawl.paths.page_labels import PageLabels, read_page_labels
-from focuscrawl.paths.training import (
+from focuscrawl.paths.path_features import PathReader
+from focuscrawl.paths.path_model import save_model
+from focuscrawl.paths.path_training import (
     TrainingOptions,
+    WebPages,
+    calibrate,
     known_labels,
+    left_out,
     observe,
     rewarded,
     sequences,
     train,
 )
-from focuscrawl.paths.web_pages import WebPages
+from focuscrawl.paths.training_paths import (
+    PageLabels,
+    PathSampling,
+    extract_paths,
+    read_page_labels,
+)
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import Label
@@ -55,8 +60,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from focuscrawl.paths.model import PathModel
-    from focuscrawl.paths.training import Corpus
+    from focuscrawl.paths.path_model import PathModel
+    from focuscrawl.paths.path_training import Corpus
     from studies.forages import Forage
 
 
@@ -216,7 +221,7 @@ def _places(corpus: Corpus) -> NDArray[np.int64]:
     return np.concatenate([np.arange(start, end, 2) for start, end in spans])
 
 
-# Leave one site out: learn the paths of the others, then forage it [C 4, METHODS 9].
+# Leave one site out: learn the paths of the others, then forage it [C 4, methods 9].
 #
 # Everything about the site left out is used for nothing but measuring. Crawls go without limits
 # against traps, as in all studies: what strategies choose themselves is compared.

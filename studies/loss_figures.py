@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from focuscrawl.lab.consecutive_crawls import chains, curves_of
-from focuscrawl.report import figure_style
-from focuscrawl.report.figure_style import Line, axes, evenly_spread, plain
-from focuscrawl.report.learning_curves import points
+from focuscrawl.lab.study_tables import chains, curves_of
+from focuscrawl.report import figures
+from focuscrawl.report.figures import Line, axes, evenly_spread, plain, points
 from focuscrawl.report.measures import default_window
 from studies.figure_data import (
     EDGE,
@@ -46,7 +45,7 @@ _LABELS = {
 
 
 def loss_table(fetches: pd.DataFrame) -> pd.DataFrame:
-    """Return the loss rate after n fetches, mean over draws (METHODS 1; [A02] section 3.5).
+    """Return the loss rate after n fetches, mean over draws (methods 1; [A02] section 3.5).
 
     Returns
     -------
@@ -193,7 +192,7 @@ def draw_strategies(table: pd.DataFrame) -> Figure:
             begin += table[name].to_numpy()
         topic_axis(plot, table)
         plot.set_xlabel("URLs fetched (mean over draws)")
-        figure_style.legend(figure, loc="outside lower center")
+        figures.legend(figure, loc="outside lower center")
     return figure
 
 
@@ -277,7 +276,7 @@ def draw_good_bad(table: pd.DataFrame) -> Figure:
         plot.barh(place, table["bad"], 0.7, good, label="bad", **WHITE)
         topic_axis(plot, table)
         plot.set_xlabel("fetches of the baseline (mean over draws)")
-        figure_style.legend(figure, loc="outside lower center")
+        figures.legend(figure, loc="outside lower center")
     return figure
 
 

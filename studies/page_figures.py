@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from focuscrawl.report import figure_style
-from focuscrawl.report.figure_style import axes
+from focuscrawl.report import figures
+from focuscrawl.report.figures import axes
 from studies.figure_data import GREY, legend, lines, panels, topic_axis
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def draw_features(table: pd.DataFrame) -> Figure:
         plot.axvline(0, color="black", lw=0.8)
         topic_axis(plot, table)
         plot.set_xlabel("added to the share of links told right, percentage points")
-        figure_style.legend(figure, loc="outside lower center")
+        figures.legend(figure, loc="outside lower center")
     return figure
 
 

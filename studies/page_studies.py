@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
+from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.learners import Instances as Learned
 from focuscrawl.apprentice.learners import NaiveBayesLearner
-from focuscrawl.apprentice.learners.matrix import Instances as Learned
-from focuscrawl.apprentice.link_context import window
-from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.apprentice.link_features import window
 from focuscrawl.critic import load_critic
 from focuscrawl.distiller import Distiller, LinkGraph, Sites, best
 from focuscrawl.foundation.urls import host
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.tree import parse_tree
-from focuscrawl.page.walk import outline
+from focuscrawl.page.walk import outline, parse_tree
 from focuscrawl.webs import open_web
-from focuscrawl.webs.pages import read_page
+from focuscrawl.webs.web_protocol import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.page import PageView
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
-from focuscrawl.cli import options
-from focuscrawl.cli.output import write_files
-from focuscrawl.cli.paths_options import labelled
-from focuscrawl.cli.paths_options import training as training_options
-from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import write_files
+from focuscrawl.cli.paths_commands import labelled
+from focuscrawl.cli.paths_commands import training as training_options
+from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.python_processes import process_pool
+from focuscrawl.foundation.processes import process_pool
 from focuscrawl.paths.forager import EVIDENCE
 from focuscrawl.report.plain_text import one_line, table
 from focuscrawl.webs import open_web
@@ -117,7 +117,7 @@ def check(
     with needs("lab", "python -m studies paths"):
         import pandas as pd  # noqa: PLC0415
 
-        from focuscrawl.report.figure_style import png  # noqa: PLC0415
+        from focuscrawl.report.figures import png  # noqa: PLC0415
         from studies.forages import recall_figure  # noqa: PLC0415
     opened = open_web(web)
     doors = _doors(opened, starts)

@@ -11,13 +11,13 @@ import pandas as pd
 
 from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
 from focuscrawl.crawl.assembly import parts_of
-from focuscrawl.crawl.replay import replay
-from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.loop import replay
+from focuscrawl.crawl.state import restore
 from focuscrawl.critic import load_critic
 from focuscrawl.frontier import Frontier
 from focuscrawl.report.measures import load_pages
 from focuscrawl.strategies import Expansion, Maximum, StrategyContext
-from focuscrawl.strategies.apprentice import ApprenticeStrategy
+from focuscrawl.strategies.apprentice_strategy import ApprenticeStrategy
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import pandas as pd
 
 from focuscrawl import __version__
 from focuscrawl.critic import load_critic
-from focuscrawl.foundation.python_processes import process_pool
-from focuscrawl.lab.damage import damage_is_told
+from focuscrawl.foundation.processes import process_pool
 from focuscrawl.lab.planning import Reach, check_strategies, critic_of_labels, draw_seeds, slug
-from focuscrawl.lab.runs import read_record
+from focuscrawl.lab.results import damage_is_told
+from focuscrawl.lab.study import read_record
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.webs import open_web
 
@@ -36,7 +36,7 @@ class Task:
     Attributes
     ----------
     kind : of work; the name of its folder
-    web, recording, critic, topic, seeds : as in `focuscrawl.lab.runs.Run`
+    web, recording, critic, topic, seeds : as in `focuscrawl.lab.study.Run`
     labels : as in `focuscrawl.lab.study.StudyWeb`
     budget : fetches at which the study compares
     phrase : of the topic, if the study has one

@@ -15,7 +15,7 @@ import pytest
 from integration import warm
 from threadpoolctl import threadpool_limits
 
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The apprentice: which links are worth following, learned from the fetches so far (METHODS 4, 5).
+"""The apprentice: which links are worth following, learned from the fetches so far (methods 4, 5).
 
 From page to score: `feature_extraction` takes `page_facts` from a page; `memory` keeps them in a
 `link_table`, beside outcomes, `labels` and a `training_buffer`; `instances` makes rows of these

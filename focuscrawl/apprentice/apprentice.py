@@ -1,22 +1,20 @@
-"""The apprentice: scores URLs by what it has learned, lesson by lesson, from fetches so far."""
+"""The apprentice: scores URLs by what it has learned so far; on disk; and trained in rounds."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
 from dataclasses import asdict
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.forgetting import without_links
-from focuscrawl.apprentice.instance_cache import InstanceCache
-from focuscrawl.apprentice.instances import make_instances
-from focuscrawl.apprentice.lesson import Replay, most_contrasting, rescore_waiting
-from focuscrawl.apprentice.memory import CrawlMemory
-from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.scorer import Scorer, new_learner
-from focuscrawl.apprentice.serialization import (
+from focuscrawl.apprentice.evidence import without_links
+from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.instances import InstanceCache, JudgedUrls, make_instances
+from focuscrawl.apprentice.learners import (
+    Instances,
     join,
     options_in,
     pack,
@@ -24,21 +22,30 @@ from focuscrawl.apprentice.serialization import (
     part_of,
     parts_of,
 )
-from focuscrawl.apprentice.training_buffer import JudgedUrls
-from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_numbers
+from focuscrawl.apprentice.lessons import (
+    CrawlMemory,
+    Replay,
+    most_contrasting,
+    rescore_waiting,
+    validate,
+)
+from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.scorer import Scorer, new_learner
+from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_numbers
+from focuscrawl.foundation.model_folder import ModelFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any, Self
+    from pathlib import Path
+    from typing import Any
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.base import Learner
-    from focuscrawl.apprentice.lesson import ApprenticeLesson
-    from focuscrawl.apprentice.link_table import LinkTable
-    from focuscrawl.apprentice.memory import Snapshot
-    from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.apprentice.learners import Learner
+    from focuscrawl.apprentice.lessons import ApprenticeLesson, Snapshot
+    from focuscrawl.apprentice.link_table import LinkTable, PageFacts
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
+
 
 _ENOUGH = 5  # judged URLs before the first lesson
 
@@ -49,7 +56,7 @@ class Apprentice:
     The score of v is the value to be expected of it: the chance that R(v) is high, or else that
     it leads to what is (`TunnelRewards`). By default a logistic regression over one instance a
     URL: the mean of the hashed features of all links into v and of their pages, the words of v's
-    address, and the inputs of `focuscrawl.apprentice.dense_inputs.INPUTS`. These last have a
+    address, and the inputs of `focuscrawl.apprentice.options.INPUTS`. These last have a
     prior, which orders the frontier until there is something to learn from and holds the model
     back while there is little: see `PRIOR_WEIGHTS`.
 
@@ -354,3 +361,166 @@ class Apprentice:
 
     def _learner_in(self, arrays: Mapping[str, NDArray[Any]]) -> Learner:
         return new_learner(self.options).set_state(part_of(arrays, "m_"))
+
+
+_ARRAYS = "apprentice.npz"
+FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train")
+
+
+def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> None:
+    """Write the folder of an apprentice; it appears whole or not at all.
+
+    Parameters
+    ----------
+    graduate : see `Apprentice.export`
+    about : for people: topic, instances, crawl
+    """
+    FORMAT.write(out, "apprentice", {**about}, {_ARRAYS: graduate})
+
+
+def apprentice_digest(folder: Path) -> str:
+    """Return what tells the apprentice in `folder` from others; raises as `read_apprentice`."""
+    return hashlib.sha256(read_apprentice(folder)).hexdigest()[:16]
+
+
+def read_apprentice(folder: Path) -> bytes:
+    """Return what `save_apprentice` was given; it is plain arrays and runs nobody's code.
+
+    Raises
+    ------
+    UserError
+        There is none, it is damaged, or of another format.
+    """
+    graduate, _ = FORMAT.read(folder, lambda _, files: checked(files[_ARRAYS]))
+    return graduate
+
+
+def checked(graduate: bytes) -> bytes:
+    """Return what `Apprentice.export` has returned; errors of conversions if it is not that."""
+    Apprentice.warm_started(Options(), graduate)
+    return graduate
+
+
+class JudgedBatch(NamedTuple):
+    """n judged URLs of a bucket as instances.
+
+    Attributes
+    ----------
+    indices, lengths, values, dense : the m instances made of them
+    owner : int32 (m,), which of the n each is of
+    y, predicted, value : float64 (n,), R(v), graded if it is; the score it was fetched with; what
+        is learned of it, by what its page has opened, too
+    """
+
+    indices: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    values: NDArray[np.float32]
+    dense: Floats
+    owner: NDArray[np.int32]
+    y: Floats
+    predicted: Floats
+    value: Floats
+
+    @classmethod
+    def of(cls, apprentice: Apprentice) -> Self | None:
+        """Return what an apprentice has judged; None: nothing."""
+        memory = apprentice.memory
+        with apprentice.lock:
+            n_links, judged = len(memory.table), memory.buffer.judged
+            own, value = memory.labels.of(judged.urls, memory.table.y.data[judged.urls])
+        if not len(judged.urls):
+            return None
+        instances, owner = make_instances(
+            memory.table,
+            n_links,
+            judged.urls,
+            judged.inputs,
+            unit_length=apprentice.scorer.learner.unit_length,
+            each_link=apprentice.options.evidence == "first",
+            most=apprentice.options.most_links_into,
+        )
+        return cls(
+            indices=instances.rows.indices,
+            lengths=instances.rows.lengths.astype(np.int32),
+            values=instances.values.astype(np.float32),
+            dense=instances.dense,
+            owner=owner.astype(np.int32),
+            y=own,
+            predicted=judged.predicted,
+            value=value,
+        )
+
+    def to_bytes(self) -> bytes:
+        """Pack them."""
+        return pack_arrays(self._asdict(), compressed=False)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Unpack what `to_bytes` has packed."""
+        arrays = unpack_arrays(data)
+        return cls(**{name: arrays[name] for name in cls._fields})
+
+
+class Pool:
+    """The latest judged URLs of all buckets, in the order added.
+
+    Parameters
+    ----------
+    options : of the apprentice; `memory` bounds what is kept
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._batches: list[JudgedBatch] = []
+
+    def __len__(self) -> int:
+        return sum(len(batch.y) for batch in self._batches)
+
+    def add(self, data: bytes) -> None:
+        """Take in a `JudgedBatch`, packed."""
+        self._batches.append(JudgedBatch.from_bytes(data))
+        while len(self) - len(self._batches[0].y) >= self.options.memory:
+            self._batches.pop(0)
+
+    def fit(self, learner: Learner) -> tuple[Learner, int, dict[str, float]]:
+        """Learn from the pool; the learner given stays as it is.
+
+        Returns
+        -------
+        A learner, the number of instances, and how well they had been predicted
+        """
+        batches = self._batches
+        learner = copy.copy(learner)
+        instances = _together(batches)
+        learner.partial_fit(
+            instances, np.concatenate([batch.value[batch.owner] for batch in batches])
+        )
+        metrics = validate(
+            np.concatenate([batch.predicted for batch in batches]),
+            np.concatenate([batch.y for batch in batches]),
+        )
+        return learner, len(instances), metrics
+
+
+def _together(batches: list[JudgedBatch]) -> Instances:
+    return Instances(
+        SparseRows(
+            np.concatenate([batch.indices for batch in batches]),
+            pointers(np.concatenate([batch.lengths for batch in batches])),
+        ),
+        np.concatenate([batch.values for batch in batches]).astype(np.float64),
+        np.concatenate([batch.dense for batch in batches]),
+    )
+
+
+def lesson_of(apprentice: Apprentice, version: int, state: bytes) -> ApprenticeLesson:
+    """Score all that waits here by a learner that was trained elsewhere.
+
+    Parameters
+    ----------
+    version : of the model
+    state : the learner, packed
+    """
+    learner = new_learner(apprentice.options)
+    learner.set_state(part_of(unpack_arrays(state), "m_"))
+    return apprentice.lesson_of(learner, version)

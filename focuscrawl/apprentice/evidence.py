@@ -1,15 +1,14 @@
-"""Evidence for each URL: the sums over all links into it, and its dense inputs (METHODS 5)."""
+"""Evidence for each URL: sums over links into it, rates of its directory; forgetting."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.dense_inputs import INPUTS
-from focuscrawl.apprentice.relevance_rates import PRIOR, RelevanceRates
-from focuscrawl.apprentice.serialization import part_of
-from focuscrawl.apprentice.url_features import PATTERNS, PREFIXES
+from focuscrawl.apprentice.learners import part_of
+from focuscrawl.apprentice.link_features import PATTERNS, PREFIXES
+from focuscrawl.apprentice.options import INPUTS
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -19,7 +18,81 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.link_table import LinkTable
 
-_SHRINK = 0.2  # weight of the prior in means over links (METHODS 5)
+
+_BITS = 19  # of the tables; a clash of two keys blurs both, no more
+_SLOTS = (1 << _BITS) - 1
+_MASK = np.uint32(_SLOTS)
+_NO_SLOT = np.uint32(1 << _BITS)  # nothing is ever added up there
+PRIOR = 0.05  # mean relevance expected before the first fetch (methods 5: p0)
+
+
+class RelevanceRates:
+    """Mean relevance along chains of ever smaller sets, each shrunk to the one before.
+
+    A URL lies on its host, in a directory, in a directory of that; the rate of each is that of
+    the larger one, corrected by what was fetched there: m' = (sum R + w m) / (n + w).
+
+    Parameters
+    ----------
+    weight : w, how many fetches the larger set's rate counts for
+    """
+
+    def __init__(self, weight: float = 2.0) -> None:
+        self.weight = weight
+        # total and count side by side: nearly every look at them is a cache miss
+        self._sums = np.zeros(((1 << _BITS) + 1, 2), np.float32)
+        self._all = PRIOR * 0.1
+        self._n = 0.1
+
+    def get_state(self) -> dict[str, NDArray[np.generic]]:
+        """Return all that was observed."""
+        used = np.flatnonzero(self._sums[:, 1])
+        return {
+            "used": used,
+            "total": self._sums[used, 0],
+            "count": self._sums[used, 1],
+            "all": np.array([self._all, self._n]),
+        }
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
+        """Take up what `get_state` returned, in place of all that was observed."""
+        self._sums[:] = 0.0
+        self._sums[state["used"], 0] = state["total"]
+        self._sums[state["used"], 1] = state["count"]
+        self._all, self._n = (float(x) for x in state["all"])
+        return self
+
+    def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
+        """Take in one fetch; `keys` of its chain, 0 for none."""
+        for slot in {key & _SLOTS for key in keys.tolist() if key}:
+            self._sums[slot, 0] += relevance
+            self._sums[slot, 1] += 1.0
+        self._all += relevance
+        self._n += 1.0
+
+    def rates(self, keys: NDArray[np.uint32]) -> Floats:
+        """Return the rates at the ends of n chains, float64 (n,).
+
+        Parameters
+        ----------
+        keys : uint32 (n, length), from large to small, 0 for none
+        """
+        inside = keys > 0
+        length = np.add.reduce(inside, axis=1)
+        deepest = int(length.max(initial=0))
+        # where a chain has ended, no fetches in no set leave the rate as it is
+        slots = np.where(inside, keys & _MASK, _NO_SLOT).T[:deepest]
+        sums = self._sums.take(slots, axis=0)
+        rate = np.full(len(keys), self._all / self._n)
+        total, count = np.divide(sums.transpose(2, 0, 1), self.weight, dtype=float, order="C")
+        count += 1.0
+        for part, n in zip(total, count, strict=True):
+            rate += part
+            rate /= n
+        return rate
+
+
+_SHRINK = 0.2  # weight of the prior in means over links (methods 5)
 _SUMS = ("weight", "relevance", "reading", "margin", "around")
 
 
@@ -180,3 +253,46 @@ def _log_odds(probability: Floats) -> Floats:
     p = np.minimum(np.maximum(probability, 0.01), 0.99)
     odds: Floats = np.log(p / (1.0 - p)) / np.log(99.0)
     return odds
+
+
+_ROOM = 0.75  # of the links allowed are kept, so that it is not done all the time
+
+
+def least_promising(
+    table: LinkTable, n_links: int, n_pages: int, promise: Floats, most: int
+) -> Bools:
+    """Choose the pages to forget, so that well below `most` links are left.
+
+    A page is worth the best URL that it links to: nothing that is told of it from its other pages
+    matters more. First to go are pages whose targets have all been fetched, the oldest first.
+
+    Parameters
+    ----------
+    n_links, n_pages : only the first so many are looked at
+    promise : float64 by URL, its score, -1 where it does not wait
+
+    Returns
+    -------
+    bool (n_pages,), True to forget
+    """
+    page, target = table.page.data[:n_links], table.target.data[:n_links]
+    best = np.full(n_pages, -1.0)
+    np.maximum.at(best, page, promise[target])
+    order = np.lexsort((-np.arange(n_pages), -best))
+    links = np.bincount(page, minlength=n_pages)[order]
+    forgotten = np.ones(n_pages, bool)
+    forgotten[order[np.cumsum(links) <= _ROOM * most]] = False
+    return forgotten
+
+
+def without_links(table: LinkTable, evidence: UrlEvidence, y: Floats) -> Ints:
+    """Return the URLs that were not fetched and that no page links to which is left.
+
+    Parameters
+    ----------
+    y : float64 by URL, NaN where it was not fetched
+    """
+    if table.links_ever == len(table):
+        return np.zeros(0, np.int64)
+    met = np.flatnonzero((table.address.data[: len(y)] >= 0) & np.isnan(y))
+    return np.setdiff1d(met, evidence.urls(), assume_unique=True)

@@ -1,20 +1,111 @@
-"""The hashing trick: words to feature numbers, the same in every process."""
+"""The hashing trick, and sparse rows of hashed features in CSR layout."""
 
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
-from focuscrawl.page.tokens import tokenize
-from focuscrawl.page.words import hash_words
+from focuscrawl.page.words import hash_words, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from focuscrawl.foundation.arrays import Ints
+
+
+class SparseRows(NamedTuple):
+    """n rows of features in the CSR layout: a feature has the value 1 unless it is told.
+
+    Attributes
+    ----------
+    indices : int32 (nnz,), feature numbers, row after row
+    indptr : int64 (n + 1,), row i holds ``indices[indptr[i]:indptr[i + 1]]``
+    values : float32 (nnz,), of each feature; None: all are 1
+    """
+
+    indices: NDArray[np.int32]
+    indptr: Ints
+    values: NDArray[np.float32] | None = None
+
+    @classmethod
+    def empty(cls, n: int) -> Self:
+        """Return n rows without features."""
+        return cls(np.zeros(0, np.int32), np.zeros(n + 1, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> Ints:
+        """Features of each row, int64 (n,)."""
+        return self.indptr[1:] - self.indptr[:-1]
+
+    def take(self, rows: NDArray[np.integer] | range) -> SparseRows:
+        """Return the rows numbered `rows`, in that order; a view for a range."""
+        if isinstance(rows, range):
+            return self.part(rows.start, rows.stop)
+        starts = self.indptr[rows]
+        lengths = self.indptr[rows + 1] - starts
+        at, indptr = _spread(starts, lengths)
+        values = None if self.values is None else self.values.take(at)
+        return SparseRows(self.indices.take(at), indptr, values)
+
+    @classmethod
+    def joined(cls, parts: Sequence[SparseRows]) -> Self:
+        """Return the rows of some parts, which have no values, one after another."""
+        indices = np.concatenate([rows.indices for rows in parts])
+        return cls(indices, pointers(np.concatenate([rows.lengths for rows in parts])))
+
+    def part(self, first: int, end: int | None = None) -> SparseRows:
+        """Return the rows from `first` up to `end`, by default all that follow; a view."""
+        indptr = self.indptr[first : None if end is None else end + 1]
+        values = None if self.values is None else self.values[indptr[0] : indptr[-1]]
+        return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0], values)
+
+
+def beside(*parts: SparseRows) -> tuple[SparseRows, Ints]:
+    """Put rows of equal number side by side: row i is all their rows i, one after another.
+
+    Parameters
+    ----------
+    parts : rows without values
+
+    Returns
+    -------
+    The rows, and where each feature of the parts, taken one after another, went
+    """
+    lengths = np.array([rows.lengths for rows in parts])
+    indptr = pointers(lengths.sum(axis=0))
+    begin = indptr[:-1] + lengths.cumsum(axis=0) - lengths
+    order = ranges(begin.ravel(), lengths.ravel())
+    indices = np.empty(indptr[-1], np.int32)
+    indices[order] = np.concatenate([rows.indices for rows in parts])
+    return SparseRows(indices, indptr), order
+
+
+def pointers(lengths: NDArray[np.integer]) -> Ints:
+    """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    lengths.cumsum(out=indptr[1:])
+    return indptr
+
+
+def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
+    """Return ``start, start + 1, ... start + length - 1`` of each pair, one after another."""
+    return _spread(starts, lengths)[0]
+
+
+def _spread(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """Return `ranges`, and where each begins."""
+    indptr = pointers(lengths)
+    at = np.arange(indptr[-1])
+    at += (starts - indptr[:-1]).repeat(lengths)
+    return at, indptr
+
 
 _REMEMBERED = 500_000  # words, about 60 MB
 

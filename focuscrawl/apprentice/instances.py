@@ -1,21 +1,25 @@
-"""Training instances: one row of features a URL, of all links into it; and sums by weights."""
+"""Training instances: one row of features a URL, kept from lesson to lesson."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.learners.matrix import Instances, row_sums, unit
+from focuscrawl.apprentice.hashing import SparseRows, beside, pointers
+from focuscrawl.apprentice.learners import Instances, row_sums, unit
+from focuscrawl.apprentice.link_table import BITS
 from focuscrawl.apprentice.options import MAX_LINKS
-from focuscrawl.apprentice.page_facts import BITS
-from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.link_table import LinkTable
-    from focuscrawl.foundation.arrays import Floats, Ints
+
 
 #: hashed features of links, addresses and pages lie one after another
 SPACE = 1 << BITS
@@ -132,3 +136,148 @@ def _margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool)
     said = weights.take(rows.indices)
     margin = row_sums(said if rows.values is None else said * rows.values, rows.indptr)
     return margin * unit(rows) if unit_length else margin
+
+
+_NOTHING = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
+
+
+class InstanceCache:
+    """Does what `make_instances` does, of all links and one a URL, from the instances of before.
+
+    Parameters
+    ----------
+    unit_length, most : see `make_instances`
+    """
+
+    def __init__(self, *, unit_length: bool, most: int = MAX_LINKS) -> None:
+        self._unit_length = unit_length
+        self._most = most
+        self._table: LinkTable | None = None
+        self._n_links = 0
+        self._urls = np.zeros(0, np.int64)
+        self._made = _NOTHING
+
+    def instances(self, table: LinkTable, n_links: int, urls: Ints, inputs: Floats) -> Instances:
+        """Return one instance a URL; parameters as in `make_instances`.
+
+        Only what was asked for the last time is remembered.
+        """
+        if table is not self._table or n_links < self._n_links:  # links were forgotten
+            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _NOTHING, 0
+        row_of = np.full(table.n_urls, -1)
+        row_of[self._urls] = np.arange(len(self._urls))
+        row_of[self._changed(table.target.data[:n_links])] = -1
+        row = row_of[urls]
+        missing = np.flatnonzero(row < 0)
+        new, _ = make_instances(
+            table,
+            n_links,
+            urls[missing],
+            np.zeros((len(missing), 0)),
+            unit_length=self._unit_length,
+            most=self._most,
+        )
+        row[missing] = len(self._urls) + np.arange(len(missing))
+        self._made = _joined(self._made, new, row)
+        self._table, self._n_links, self._urls = table, n_links, urls
+        return Instances(self._made.rows, self._made.values, inputs)
+
+    def _changed(self, target: Ints) -> Ints:
+        """Return the URLs that have new links to learn from; only their first ones count."""
+        before, new = target[: self._n_links], target[self._n_links :]
+        count = np.bincount(before, minlength=int(new.max(initial=0)) + 1)
+        return new[count[new] < self._most]
+
+
+def _joined(before: Instances, new: Instances, row: Ints) -> Instances:
+    """Return the instances numbered `row`, those of `new` being numbered after those of before.
+
+    Most of them follow one another as they did: they are copied stretch by stretch.
+    """
+    n = len(before.rows)
+    cuts = np.flatnonzero((np.diff(row) != 1) | (row[1:] == n)) + 1
+    bounds = [0, *cuts.tolist(), len(row)]
+    indices, values = [before.rows.indices[:0]], [before.values[:0]]
+    for start, end in pairwise(bounds):
+        if start < end:
+            first = int(row[start])
+            part, first = (new, first - n) if first >= n else (before, first)
+            a, b = part.rows.indptr[first], part.rows.indptr[first + end - start]
+            indices.append(part.rows.indices[a:b])
+            values.append(part.values[a:b])
+    lengths = np.concatenate([before.rows.lengths, new.rows.lengths])[row]
+    rows = SparseRows(np.concatenate(indices), pointers(lengths))
+    return Instances(rows, np.concatenate(values), np.zeros((len(row), 0)))
+
+
+class JudgedUrls(NamedTuple):
+    """n URLs that were judged, in the order fetched.
+
+    Attributes
+    ----------
+    urls : int64 (n,), their numbers
+    inputs : float64 (n, k), their inputs when they were fetched
+    predicted : float64 (n,), their scores when they were fetched
+    """
+
+    urls: Ints
+    inputs: Floats
+    predicted: Floats
+
+    @classmethod
+    def among(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+        """Return those of which a pack has the columns."""
+        return cls(*(np.asarray(arrays[name]) for name in cls._fields))
+
+    def latest(self, n: int) -> JudgedUrls:
+        """Return the last `n` of them, or all there are."""
+        first = max(0, len(self.urls) - n)
+        return JudgedUrls(self.urls[first:], self.inputs[first:], self.predicted[first:])
+
+
+class TrainingBuffer:
+    """The latest judged URLs.
+
+    Parameters
+    ----------
+    memory : how many are kept
+    width : k, inputs of each
+
+    Attributes
+    ----------
+    ever : how many there were, those forgotten included
+    """
+
+    def __init__(self, memory: int, width: int) -> None:
+        self.ever = 0
+        self._memory = memory
+        self._width = width
+        self._begin()
+
+    def _begin(self) -> None:
+        self._urls = GrowingArray(np.int64)
+        self._inputs = GrowingArray(np.float64)
+        self._predicted = GrowingArray(np.float64)
+
+    def __len__(self) -> int:
+        return min(len(self._urls), self._memory)
+
+    @property
+    def judged(self) -> JudgedUrls:
+        """Those kept; views that stay as they are."""
+        inputs = self._inputs.data.reshape(-1, self._width)
+        return JudgedUrls(self._urls.data, inputs, self._predicted.data).latest(self._memory)
+
+    def add(self, judged: JudgedUrls) -> None:
+        """Append some; what is too old is forgotten."""
+        if len(self._urls) >= 2 * self._memory + 1024:
+            kept = self.judged
+            self._begin()  # anew: somebody may be reading the old ones
+            self._extend(kept)
+        self._extend(judged)
+        self.ever += len(judged.urls)
+
+    def _extend(self, judged: JudgedUrls) -> None:
+        self._urls.extend(judged.urls)
+        self._inputs.extend(judged.inputs.ravel())
+        self._predicted.extend(judged.predicted)

@@ -1,4 +1,4 @@
-"""Options of the apprentice, checked; and the groups of features that can be switched on."""
+"""Options of the apprentice, checked; the groups of features; the dense inputs of a URL."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import sys
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.apprentice.link_context import MAX_TOKENS
+import numpy as np
+
+from focuscrawl.apprentice.link_features import MAX_TOKENS
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 #: hashed features of a link (u, v)
 LINK_GROUPS = {
@@ -31,7 +34,7 @@ PAGE_GROUPS = {
 CLASS_GROUPS = frozenset({"classes", "probabilities"})
 #: hashed features of v
 URL_GROUPS = {"url": "words of v's URL, its host and directories"}
-#: numbers, see `focuscrawl.apprentice.dense_inputs.INPUTS`
+#: numbers, see `focuscrawl.apprentice.options.INPUTS`
 INPUT_GROUPS = {
     "relevance": "R(u) over the links: mean, greatest; their number",
     "reading": "what the critic says of the words of the links and the URL",
@@ -58,7 +61,7 @@ class Options:
         made, since a lesson costs in proportion to the links known
     memory : judged URLs learned from, the latest: bounds the cost of a lesson
     links : links known, about: when there are more, the least promising pages are forgotten, see
-        `focuscrawl.apprentice.forgetting`; bounds memory, and again the cost of a lesson
+        `focuscrawl.apprentice.evidence`; bounds memory, and again the cost of a lesson
     groups : names of `GROUPS`, the kinds of features looked at
     d_max : DOM offsets looked at on either side of a link
     learner : ``logistic``, ``regression`` (continuous [A02 section 4]) or ``nb`` (two buckets, the
@@ -150,3 +153,62 @@ class Options:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+#: the dense inputs of a URL, in their order
+INPUTS = (
+    "mean_relevance",  # log-odds of the shrunken mean of R(u) over the links
+    "best_relevance",  # the greatest R(u): the baseline's score
+    "links",  # log of their number
+    "reading",  # the critic's log-odds by the words of the links and the URL, mean
+    "prefix",  # rate of the directory
+    "alias",  # a URL that is probably the same page was fetched
+    "alias_query",  # the same, but for its query
+    "pattern",  # rate of URLs that look alike
+    "around",  # the critic's log-odds by the words around the links, mean
+)
+_GROUP_OF = {
+    "reading": "reading",
+    "prefix": "rates",
+    "pattern": "rates",
+    "alias": "rates",
+    "alias_query": "rates",
+    "around": "surroundings",
+}  # all others: relevance
+
+#: what is believed of them before anything is learned: the baseline, tempered by the evidence of
+#: many links, by the words of the link, and by how URLs that look alike have done
+PRIOR_WEIGHTS = {
+    "mean_relevance": 2.0,
+    "best_relevance": 1.0,
+    "reading": 2.0,
+    "alias": -2.0,
+    "pattern": 1.0,
+    "around": 2.0,
+}
+PRIOR_INTERCEPT = -1.0
+
+
+def input_names(options: Options) -> tuple[str, ...]:
+    """Return the names of the inputs of an apprentice with these options; k of them."""
+    if "cocitation" not in options.groups:
+        return INPUTS
+    offsets = range(-options.d_max, options.d_max + 1)
+    return (
+        *INPUTS,
+        *(f"({level},{d:+d})" for level in ("HIGH", "LOW") for d in offsets),
+    )
+
+
+def switched_on(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return float64 (k,): 1 for the inputs whose group is on, 0 for the others."""
+    on = [_GROUP_OF.get(name, "relevance") in options.groups for name in INPUTS]
+    extra = len(input_names(options)) - len(INPUTS)
+    return np.array([*on, *[True] * extra], np.float64)
+
+
+def prior_of(options: Options) -> list[float]:
+    """Return the prior weights of the inputs, then that of the intercept: k + 1."""
+    names = input_names(options)
+    weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
+    return [*(weights * switched_on(options)).tolist(), PRIOR_INTERCEPT]

@@ -1,4 +1,4 @@
-"""Scores of URLs: the weights of a learner, over the evidence of all links known (METHODS 5)."""
+"""Scores of URLs: the weights of a learner, over the evidence of all links known (methods 5)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.cocitation import cocitation
-from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.evidence import UrlEvidence
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
@@ -16,12 +14,13 @@ from focuscrawl.apprentice.instances import (
     link_margins,
     make_instances,
 )
-from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
-from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
+from focuscrawl.apprentice.learners import LinearRegressor, LogisticLearner, NaiveBayesLearner
+from focuscrawl.apprentice.link_features import cocitation
+from focuscrawl.apprentice.options import INPUTS, input_names, prior_of, switched_on
 
 if TYPE_CHECKING:
     from focuscrawl.apprentice.evidence import FetchOutcomes
-    from focuscrawl.apprentice.learners.base import Learner
+    from focuscrawl.apprentice.learners import Learner
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.options import Options
     from focuscrawl.foundation.arrays import Bools, Floats, Ints

@@ -13,7 +13,7 @@ import click
 from focuscrawl import __version__
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.refused_paths import as_user_error
+from focuscrawl.foundation.files import as_user_error
 from focuscrawl.report.plain_text import printable
 
 # of a database, also where its URL was taken for a path
@@ -51,10 +51,10 @@ COMMANDS = {
 #: subcommand: the module it is in, if that is not the one of its name here
 _MODULE_OF = {
     "crawl": "focuscrawl.commands.anywhere",
-    "extend": "focuscrawl.cli.pause",
+    "extend": "focuscrawl.cli.crawl_commands",
     "plan": "focuscrawl.commands.plan",
-    "resume": "focuscrawl.cli.pause",
-    "stop": "focuscrawl.cli.pause",
+    "resume": "focuscrawl.cli.crawl_commands",
+    "stop": "focuscrawl.cli.crawl_commands",
 }
 
 #: subcommand: the extra of the package that it needs
@@ -123,7 +123,7 @@ def _find_damage() -> UserError | None:
     """Return what is wrong with a store that was read, if that may be why something failed."""
     if "focuscrawl.store" not in sys.modules:
         return None
-    from focuscrawl.store.second_look import find_damage  # noqa: PLC0415 - when it is needed
+    from focuscrawl.store.crawl_store import find_damage  # noqa: PLC0415 - when it is needed
 
     return find_damage()
 

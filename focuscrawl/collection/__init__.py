@@ -5,6 +5,6 @@ how text is extracted (`focuscrawl.text`).
 """
 
 from focuscrawl.collection.collection import Collection, Wanted, collect
-from focuscrawl.collection.files import write_collection
+from focuscrawl.collection.export_files import write_collection
 
 __all__ = ["Collection", "Wanted", "collect", "write_collection"]

@@ -13,10 +13,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from focuscrawl import __version__
-from focuscrawl.collection.rows import MEANINGS
+from focuscrawl.collection.collection import MEANINGS
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.outcome import PAGE, UNCHANGED
+from focuscrawl.report.outcomes import PAGE, UNCHANGED
 from focuscrawl.report.plain_text import counted, one_line
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def datasheet(
     Parameters
     ----------
     command : that made the collection; empty: it is not known
-    columns : of its table, of `focuscrawl.collection.rows.COLUMNS`
+    columns : of its table, of `focuscrawl.collection.collection.COLUMNS`
     """
     topic = _text(collection.identity.get("topic", "?"))
     sections = {

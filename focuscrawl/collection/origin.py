@@ -1,25 +1,220 @@
-"""Where a collection comes from: what its crawl has kept of how it went."""
+"""Where a collection comes from: answers kept, what pages ask of robots, the critic's quality."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+import json
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 
-from focuscrawl.collection.critic_card import CriticCard, critic_card
-from focuscrawl.foundation.progress_listener import SILENT, Progress
+from focuscrawl.critic.protocol import is_callable_spec
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import open_plain, write_whole
+from focuscrawl.foundation.user_input import SILENT, Progress
+from focuscrawl.page import read_content_type
+from focuscrawl.page.documents import is_pdf
+from focuscrawl.page.encoding import to_utf8
+from focuscrawl.page.walk import parse_tree
+from focuscrawl.report.plain_text import one_line
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from focuscrawl.completeness import Estimate
+    from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.store import CrawlStore
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Answer, Web
+
+
+def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
+    """Return what came of a URL, the first answer with a status of 2xx; None: nothing is kept.
+
+    Parameters
+    ----------
+    webs : that hold the pages as they came, in the order to look for one
+    """
+    for web in webs:
+        (known,) = web.resolve([url])
+        answer = None if known is None else web.fetch(known)
+        if answer is not None and 200 <= answer.status < 300:
+            return answer
+    return None
+
+
+# What a page asks of robots, and of those who mine texts: by HTTP header and ``meta`` element.
+#
+# That is X-Robots-Tag and ``<meta name=robots>``, and the TDM Reservation Protocol of the W3C's
+# community group (``TDM-Reservation``, ``TDM-Policy``), but for its file of a whole host.
+
+_ROBOTS = ("x-robots-tag", "robots")
+_TDM = ("tdm-reservation", "tdm-policy")
+_HEAD = 1 << 16  # bytes of a page that are looked at: such elements are in its head
+_MOST, _LONGEST = 20, 100  # wishes of a page, characters of one
+
+
+def signals_of(answer: Answer) -> list[str]:
+    """Return what a page asks for, each once: ``noindex``, ``tdm-reservation=1``."""
+    wishes = (one_line(each, _LONGEST) for each in _wishes(answer))
+    return [*dict.fromkeys(filter(None, wishes))][:_MOST]
+
+
+def _wishes(answer: Answer) -> Iterator[str]:
+    for name, value in [*answer.headers, *_of_page(answer)]:
+        plain = name.strip().lower()
+        if plain in _ROBOTS:
+            yield from value.lower().split(",")
+        elif plain in _TDM and value.strip():
+            yield f"{plain}={value.strip()}"
+
+
+def _of_page(answer: Answer) -> Iterator[tuple[str, str]]:
+    if is_pdf(answer.body):
+        return
+    _, encoding = read_content_type(answer.header("content-type"))
+    root = parse_tree(to_utf8(answer.body[:_HEAD], encoding)[0])
+    for meta in () if root is None else root.iter("meta"):
+        yield meta.get("name", ""), meta.get("content", "")
+
+
+FILE = "critic-quality.json"  #: in the crawl's folder
+_LONGEST_CARD = 1 << 16  # bytes of it
+
+# scikit-learn takes a second to import, which `--help` can do without
+# ruff: noqa: PLC0415
+
+
+@dataclass(frozen=True)
+class CriticCard:
+    """What is known of a critic.
+
+    Attributes
+    ----------
+    on, off : examples on the topic and off it, each judged by what the others teach
+    precision, recall : shares of R > 1/2 with their 90 % interval; None: not measured
+    others, called : other pages that it was learned from, which nobody has looked at, and how many
+        of them it takes for relevant
+    phrases : that it was learned from
+    why_not : why nothing was measured; empty: it was
+    """
+
+    on: int = 0
+    off: int = 0
+    precision: tuple[float, float, float] | None = None
+    recall: tuple[float, float, float] | None = None
+    others: int = 0
+    called: int = 0
+    phrases: tuple[str, ...] = ()
+    why_not: str = ""
+
+
+def critic_card(
+    identity: Mapping[str, str],
+    folder: Path,
+    webs: Sequence[Web],
+    progress: Progress = SILENT,
+) -> CriticCard:
+    """Return the card of a crawl's critic, measured now if it is not there.
+
+    Parameters
+    ----------
+    identity : of the crawl, see `focuscrawl.store.CrawlStore.identity`
+    folder : of the crawl, where the card is kept
+    webs : where the critic's examples are, in the order to look for one
+    """
+    fingerprint = identity.get("critic", "")
+    card = _kept(folder, fingerprint)
+    if card is None:
+        try:
+            card = _measured(identity, webs, progress)
+        except UserError as error:
+            return CriticCard(why_not=str(error))
+        kept = {"critic": fingerprint, **asdict(card)}
+        with suppress(OSError):  # nobody's to write: it is measured again next time
+            write_whole(folder / FILE, json.dumps(kept, indent=1) + "\n")
+    return card
+
+
+def _measured(identity: Mapping[str, str], webs: Sequence[Web], progress: Progress) -> CriticCard:
+    from focuscrawl.critic.critic_files import find_model, read_critic
+    from focuscrawl.critic.focused_critic import is_from_little
+    from focuscrawl.critic.quality import Quality, phrases_of_critic
+    from focuscrawl.taxonomy import read_topics
+
+    name, topic = identity.get("critic_name", ""), identity.get("topic", "")
+    if is_callable_spec(name):
+        raise UserError("the critic is a program")
+    trained, _ = read_critic(find_model(name))
+    if not _is_the_same(name, topic, trained, identity.get("critic", "")):
+        raise UserError(f"{name} is another critic by now")
+    if not is_from_little(trained):
+        _refuse_few([url for url, _ in trained.examples], webs)
+    found = Quality.of(trained, read_topics(topic), webs, progress=progress)
+    return CriticCard(
+        on=found.on,
+        off=found.off,
+        precision=None if found.precision is None else (*found.precision,),
+        recall=None if found.recall is None else (*found.recall,),
+        others=found.others,
+        called=found.called,
+        phrases=tuple(" ".join(words) for words in phrases_of_critic(trained)),
+        why_not=found.why_not,
+    )
+
+
+def _refuse_few(examples: Sequence[str], webs: Sequence[Web]) -> None:
+    """Raise `UserError` if most of a critic's examples are nowhere: the rest says little."""
+    there: set[str] = set()
+    for web in webs:
+        known = web.resolve(examples)
+        there.update(url for url, found in zip(examples, known, strict=True) if found is not None)
+    if 2 * len(there) < len(examples):
+        raise UserError(
+            f"{len(there)} of {len(examples)} of its examples are here; --web names the recording "
+            "that it was learned from"
+        )
+
+
+def _is_the_same(name: str, topic: str, trained: TrainedCritic, fingerprint: str) -> bool:
+    from focuscrawl.critic.critic_files import load_trained
+
+    either = (False, True) if trained.calibration is not None else (False,)
+    found = (load_trained(name, topic, calibrated=each).fingerprint for each in either)
+    return fingerprint in found
+
+
+def _kept(folder: Path, fingerprint: str) -> CriticCard | None:
+    """Read the card; None if it is not there, of another critic, or not what was written."""
+    try:
+        with open(folder / FILE, "rb", opener=open_plain) as file:
+            found: Any = json.loads(file.read(_LONGEST_CARD))
+        if found["critic"] != fingerprint:
+            return None
+        return CriticCard(
+            on=int(found["on"]),
+            off=int(found["off"]),
+            precision=_share(found["precision"]),
+            recall=_share(found["recall"]),
+            others=int(found["others"]),
+            called=int(found["called"]),
+            phrases=tuple(map(str, found["phrases"])),
+            why_not=str(found["why_not"]),
+        )
+    except (OSError, UserError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _share(found: Any) -> tuple[float, float, float] | None:
+    if found is None:
+        return None
+    value, low, high = map(float, found)
+    return value, low, high
+
 
 _FORBIDDEN = "Forbidden by robots.txt"
 _UNKNOWN = CriticCard(why_not="nothing is known of it")
@@ -35,7 +230,7 @@ class Origin:
     seeds : start URLs and their R; None: no page was had there
     stopped : why it ended, in words
     fetched : fetches, whatever came of them
-    outcomes : fetches by what came of them, see `focuscrawl.report.outcome`
+    outcomes : fetches by what came of them, see `focuscrawl.report.outcomes`
     forbidden : URLs that were not fetched because a robots.txt forbids it
     completeness : estimate of how complete it is; None: none was made
     critic : how good its critic is

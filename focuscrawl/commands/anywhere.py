@@ -11,7 +11,7 @@ from scrapy.utils.project import get_project_settings
 
 from focuscrawl.commands.crawl import Command
 from focuscrawl.engine.private import run_command
-from focuscrawl.foundation.python_processes import SETTINGS
+from focuscrawl.foundation.processes import SETTINGS
 from focuscrawl.settings import COMMANDS_MODULE, SPIDER_MODULES
 
 _ENVIRONMENT = "SCRAPY_SETTINGS_MODULE"
@@ -41,7 +41,7 @@ def project_settings() -> Settings:
 
 
 def crawl_round(arguments: list[str]) -> None:
-    """Crawl a bucket's share of a round, for `focuscrawl.rounds.live`: by our settings."""
+    """Crawl a bucket's share of a round, for `focuscrawl.rounds.live_rounds`: by our settings."""
     run_command(["scrapy", "crawl", "round", *arguments], _own_settings())
 
 

@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.cli import options
-from focuscrawl.cli.crawling import crawl
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import crawl
 from focuscrawl.commands.anywhere import project_settings
-from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic.corpus import read_known
-from focuscrawl.critic.loading import load_critic
-from focuscrawl.engine.plan_from_settings import use_demo_web
-from focuscrawl.engine.settings_table import RECORDING, check_settings, read_arguments
+from focuscrawl.critic.critic_files import load_critic
+from focuscrawl.engine.settings_table import (
+    RECORDING,
+    check_settings,
+    read_arguments,
+    use_demo_web,
+)
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.paths.files import is_path_model, load_path_critic
-from focuscrawl.report.outlook import Outlook
-from focuscrawl.report.start_pages import start_pages, warnings_of
-from focuscrawl.report.stores import open_store
+from focuscrawl.paths.path_model import is_path_model, load_path_critic
+from focuscrawl.report.outlook import Outlook, start_pages, warnings_of
+from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import read_topics
@@ -32,7 +35,7 @@ from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.report.start_pages import StartPage
+    from focuscrawl.report.outlook import StartPage
 
 #: what has no say in how a crawl begins, or would have it begin elsewhere
 _LEFT_OUT = ("budget", "crawl_dir", "discover", "knowledge", "stop")

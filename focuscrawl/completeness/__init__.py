@@ -1,13 +1,12 @@
 """How many of the relevant pages in reach a crawl has, and when that is enough.
 
 Here: the estimate, from what came of the fetches and what waits; its record beside a crawl; the
-rules by which a crawl ends itself. Not here: who asks when (`focuscrawl.crawl.parts.completeness`)
+rules by which a crawl ends itself. Not here: who asks when (`focuscrawl.crawl.stopping`)
 and who is told. What the estimates are worth is measured in ``docs/stopping.md``.
 """
 
-from focuscrawl.completeness.estimate import Estimate
-from focuscrawl.completeness.record import FILE, EstimateRecord, read_estimates
-from focuscrawl.completeness.stop_expression import STOP_EXPRESSION, StopExpression
+from focuscrawl.completeness.recall_estimate import FILE, Estimate, EstimateRecord, read_estimates
+from focuscrawl.completeness.stop_rules import STOP_EXPRESSION, StopExpression
 
 __all__ = [
     "FILE",

@@ -13,39 +13,30 @@ from typing import TYPE_CHECKING, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl import __version__
-from focuscrawl.crawl.crawl import Crawl
-from focuscrawl.crawl.folder import CrawlFolder
-from focuscrawl.crawl.parts.completeness import Completeness
-from focuscrawl.crawl.parts.discovery import FEEDS, Discovery
-from focuscrawl.crawl.parts.distilling import Distilling
-from focuscrawl.crawl.parts.hub_revisits import HubRevisits, any_revisits
-from focuscrawl.crawl.parts.learning import Learning
-from focuscrawl.crawl.parts.near_duplicates import NearDuplicates
-from focuscrawl.crawl.parts.patience import PatientOrder
-from focuscrawl.crawl.parts.priority_fidelity import PriorityFidelity
-from focuscrawl.crawl.parts.revisit_policy import (
-    KnownPages,
-    keep_knowledge,
-    open_knowledge,
-)
-from focuscrawl.crawl.parts.stopping import StopRules
-from focuscrawl.crawl.parts.topic_change import TopicChange, following
-from focuscrawl.crawl.parts.traps import Traps
-from focuscrawl.crawl.plan import CrawlPlan
-from focuscrawl.crawl.restore import restore
-from focuscrawl.crawl.scope import Scope, scope_identity
-from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.crawl_folder import CrawlFolder
+from focuscrawl.crawl.crawl_plan import CrawlPlan
+from focuscrawl.crawl.discovery import FEEDS, Discovery
+from focuscrawl.crawl.distilling import Distilling, HubRevisits, any_revisits
+from focuscrawl.crawl.learning import Learning
+from focuscrawl.crawl.loop import Crawl
+from focuscrawl.crawl.rejudging import TopicChange, following
+from focuscrawl.crawl.revisit_policy import KnownPages, keep_knowledge, open_knowledge
+from focuscrawl.crawl.scope import Scope, read_seeds, scope_identity
+from focuscrawl.crawl.state import restore
+from focuscrawl.crawl.stopping import Completeness, StopRules
+from focuscrawl.crawl.traps import NearDuplicates, Traps
 from focuscrawl.crawl.url_table import UrlTable
+from focuscrawl.crawl.waiting import PatientOrder, PriorityFidelity
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import is_reserved, normalize, without_credentials
 from focuscrawl.frontier import Frontier
-from focuscrawl.paths.files import is_path_model, load_path_critic
+from focuscrawl.paths.path_model import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.store.soundness import damaged
+from focuscrawl.store.crawl_store import damaged
 from focuscrawl.strategies import StrategyContext, make_strategy
-from focuscrawl.strategies.informed import SURE, Informed
+from focuscrawl.strategies.knowledge_strategy import SURE, Informed
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -54,7 +45,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.knowledge import Knowledge
     from focuscrawl.strategies import Strategy
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +132,7 @@ class Checked(NamedTuple):
 
     Attributes
     ----------
-    plan : what it stands for by now, see `focuscrawl.crawl.parts.topic_change.following`
+    plan : what it stands for by now, see `focuscrawl.crawl.rejudging.following`
     seeds : none for a crawl that exists and is to go on from where it is
     within : see `Crawl`
     identity, about : see `CrawlFolder.open_store`
@@ -215,7 +206,7 @@ def check(
         **scope_identity(plan),
     }
     if "begin_with" in plan.options:  # a path alone does not say which apprentice
-        from focuscrawl.apprentice.files import apprentice_digest  # noqa: PLC0415 - slow to import
+        from focuscrawl.apprentice.apprentice import apprentice_digest  # noqa: PLC0415 - slow to import
 
         identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
     if plan.spider:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.link_filter import fits, followed
-from focuscrawl.crawl.redirects import refresh_target
-from focuscrawl.crawl.scope import OTHER_LANGUAGE
+from focuscrawl.crawl.scope import OTHER_LANGUAGE, fits, followed
+from focuscrawl.crawl.state import refresh_target
 from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, answer_of
 from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
 from focuscrawl.store import VisitRecord
-from focuscrawl.store.records import LinkRow
-from focuscrawl.store.schema import EXCLUDED, FETCHED
+from focuscrawl.store.schema import EXCLUDED, FETCHED, LinkRow
 from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
@@ -24,12 +22,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.parts.revisit_policy import KnownPages
+    from focuscrawl.crawl.revisit_policy import KnownPages
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
-    from focuscrawl.page.language import Languages
+    from focuscrawl.page.metadata import Languages
     from focuscrawl.strategies import Expansion, Strategy
 
 
@@ -96,7 +94,7 @@ def verdict_on(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict |
 class FirstVisits:
     """Sees to every answer but those of pages that were fetched before.
 
-    Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (METHODS 1).
+    Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (methods 1).
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, read_page
-from focuscrawl.webs.by_name import open_named
+from focuscrawl.webs.opening import open_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
 
 LIVE = "live"  # what the identity of a crawl of the live Web calls it
 
@@ -37,7 +37,7 @@ def webs_of(identity: Mapping[str, str], folder: Path, others: Sequence[Web] = (
     ------
     UserError
         Nothing is named, and a live crawl recorded nothing, or a recording is another one by now;
-        or what the crawl names is for the user to name, see `focuscrawl.webs.by_name.check_named`.
+        or what the crawl names is for the user to name, see `focuscrawl.webs.opening.check_named`.
     """
     try:
         return [*_own(identity, folder), *others]

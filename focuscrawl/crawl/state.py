@@ -1,35 +1,109 @@
-"""What a crawl knows and has decided: URLs, frontier, duplicates, counts, and their store."""
+"""What a crawl knows and has decided, redirects, and how it is restored from its store."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.link_filter import fits
-from focuscrawl.crawl.redirects import Redirects
-from focuscrawl.crawl.remote_control import FileControl
-from focuscrawl.crawl.scope import Scope
+from focuscrawl.crawl.part import RestoredFetch
+from focuscrawl.crawl.scope import Scope, fits
 from focuscrawl.crawl.url_table import UrlTable
-from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RELEVANT
+from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RELEVANT, RENDERED
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.store import StoreWriter, VisitRecord
+from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+from focuscrawl.strategies import RecalledPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.crawl.folder import CrawlFolder
+    from numpy.typing import NDArray
+
+    from focuscrawl.crawl.crawl_folder import CrawlFolder
+    from focuscrawl.crawl.crawl_plan import CrawlPlan
     from focuscrawl.crawl.part import Part
-    from focuscrawl.crawl.plan import CrawlPlan
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
+    from focuscrawl.page import PageView
     from focuscrawl.store import CrawlStore
+    from focuscrawl.store.history import StoredFetch
     from focuscrawl.strategies import Strategy
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
+
+
+MOST = 20  # in a row, as browsers have it (WHATWG Fetch, HTTP-redirect fetch)
+
+
+def refresh_target(view: PageView | None, longest: float) -> str | None:
+    """Return where a page leads that shows another one in its place; None: it is a page itself.
+
+    What refreshes soon is a redirect, written in HTML: what a reader comes to see is there. A
+    page that loads itself again is none.
+
+    Parameters
+    ----------
+    longest : seconds; a page that stays for as long, or longer, is a page. 0: every one is
+    """
+    if view is None or view.refresh in (None, view.url) or view.refresh_delay >= longest:
+        return None
+    return view.refresh
+
+
+def has_moved(status: int, error: str | None) -> bool:
+    """Tell whether a fetch came to a redirect, by its status and error in the store."""
+    return 300 <= status < 400 or (error or "").startswith(META_REFRESH)
+
+
+class Redirects:
+    """Which URLs answered with a redirect, and by which of them a URL was reached."""
+
+    def __init__(self, urls: UrlTable) -> None:
+        self._urls = urls
+        self._moved: set[int] = set()
+
+    def add(self, number: int) -> None:
+        """Take in a URL that redirected in an earlier run."""
+        self._moved.add(number)
+
+    def refusal(self, number: int, location: str | None, target: str | None) -> str | None:
+        """Take in a redirect, and say why it leads nowhere; None if it does not.
+
+        Parameters
+        ----------
+        number : of the URL that redirects
+        location : where to, None if it does not say or says nonsense
+        target : the same among the URLs that may be fetched, None if it is none
+
+        Notes
+        -----
+        A URL is fetched once, so a circle ends by itself; but it is no answer, and a chain of
+        ever new URLs would come before all else until the budget is spent.
+        """
+        self.add(number)
+        if location is None:
+            return "redirect to nowhere"
+        if not fits(location):
+            return f"redirect to nowhere: a URL of {len(location):,} characters"
+        chain = [number]
+        while (before := self._urls.found_on(chain[-1])) in self._moved and len(chain) < MOST:
+            assert before is not None
+            chain.append(before)
+        if target is not None and target in [self._urls[each] for each in chain]:
+            return f"redirect loop: back to {target}"
+        if target is not None and len(chain) >= MOST:
+            return f"redirects without end: {MOST} in a row"
+        return None
+
 
 logger = logging.getLogger(__name__)
 
@@ -171,7 +245,7 @@ class CrawlState:
 
     @property
     def harvest_rate(self) -> float:
-        """Mean relevance of all fetches (METHODS 1); 0 before the first."""
+        """Mean relevance of all fetches (methods 1); 0 before the first."""
         return self.relevance_sum / self.fetched if self.fetched else 0.0
 
     @property
@@ -321,3 +395,121 @@ class CrawlState:
     def flush(self) -> None:
         """Wait until everything recorded so far is on disk."""
         self.writer.flush()
+
+
+_CHUNK = 50_000  # URLs taken in at once
+_NOTHING = np.zeros(0, np.int64), np.zeros(0)
+
+
+def restore(crawl: CrawlState) -> None:
+    """Load URLs, frontier, duplicates and evidence from the crawl's store.
+
+    What was under way when the crawl stopped is queued, since only its page's record would have
+    changed that. Links are taken in the order they were found, so that scores come out as they
+    would have in a crawl that was never interrupted, to the last bit.
+
+    Raises
+    ------
+    UserError
+        The store is damaged: what it holds does not fit together.
+    """
+    history = History(crawl.store)
+    with taking_in(crawl.store.where):
+        crawl.urls.load_hosts(history.hosts())
+        rows = history.urls()
+        while chunk := list(itertools.islice(rows, _CHUNK)):
+            crawl.urls.load(chunk)
+        crawl.frontier.load(*crawl.urls.queued())
+        _recall(crawl, history)
+
+
+def reload(crawl: CrawlState) -> None:
+    """Go on with a new strategy, and with judgements and scores that are in the store by now.
+
+    The crawl has recorded all it knows, and fetches nothing meanwhile.
+    """
+    history = History(crawl.store)
+    for row in history.urls():
+        number, score, state = row.id, row.score, row.state
+        kept, before = crawl.urls.score(number), crawl.urls.state(number)
+        if (kept, before) == (score, state):
+            continue
+        crawl.urls.change(number, state, score)
+        if state == QUEUED:
+            first = np.inf if score is None else score
+            crawl.frontier.push(number, crawl.urls.host(number), first)
+        elif before == QUEUED:
+            crawl.frontier.remove(number)
+    crawl.reset()
+    _recall(crawl, history)
+
+
+def _recall(crawl: CrawlState, history: History) -> None:
+    """Let everything but the frontier go through the crawl again."""
+    for part in crawl.parts:
+        part.reset()
+    fetches = history.fetches()
+    fetch = next(fetches, None)
+    failed_in_a_row: list[str] = []
+    while fetch is not None:
+        following = next(fetches, None)
+        last_of_seq = following is None or following.seq > fetch.seq
+        if fetch.again:
+            crawl.count_again(fetch.status)
+        else:
+            crawl.count(fetch.seq, fetch.relevance, fetch.status)
+            if has_moved(fetch.status, fetch.error):
+                crawl.redirects.add(fetch.url)
+        urls, scores = _told(crawl.strategy, fetch, failed_in_a_row)
+        if fetch.links:
+            crawl.links = fetch.links[-1].id + 1
+        repeats = fetch.duplicate_of is not None
+        restored = RestoredFetch(fetch, repeats, last_of_seq, urls, scores)
+        for part in crawl.parts:
+            part.restore(restored)
+        if fetch.digest is not None and not repeats:
+            names = Duplicates.names(crawl.urls[fetch.url], fetch.canonical)
+            crawl.duplicates.add(fetch.url, fetch.digest, names)
+        fetch = following
+    for _ in history.events(ASIDE, RENDERED):
+        crawl.count_again(200)
+    for part in crawl.parts:
+        part.restored()
+
+
+def _told(
+    strategy: Strategy, fetch: StoredFetch, failed_in_a_row: list[str]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Tell a strategy of a fetch; one that it fails on is left out, unless many in a row are."""
+    try:
+        if not fetch.again:
+            strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
+        scores = recalled(strategy, fetch)
+    except Exception as error:
+        failed_in_a_row.append(fetch.name)
+        if len(failed_in_a_row) >= FAILED_IN_A_ROW:
+            raise
+        logger.warning("%s is left out of the past: the strategy failed: %r", fetch.name, error)
+        return _NOTHING
+    if fetch.links:
+        failed_in_a_row.clear()
+    return scores
+
+
+def recalled(
+    strategy: Strategy, fetch: StoredFetch
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Let a strategy have the links of a fetch again; return the URLs and their scores."""
+    if not fetch.links and fetch.memo is None:
+        return _NOTHING
+    scores = [-np.inf if link.score is None else link.score for link in fetch.links]
+    return strategy.recall(
+        RecalledPage(
+            url=fetch.url,
+            seq=fetch.seq,
+            relevance=fetch.relevance,
+            targets=np.array([link.target for link in fetch.links], dtype=np.int64),
+            link_scores=np.array(scores),
+            memo=fetch.memo,
+        )
+    )

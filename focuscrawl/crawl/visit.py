@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.store.records import LinkRow
+    from focuscrawl.store.schema import LinkRow
 
-RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
+RELEVANT = 0.5  # a page counts as relevant above (methods 4.4)
 NOT_MODIFIED = 304  # HTTP status: the answer is the one known
 NOINDEX = "noindex"  # kind of the event that a page asks not to be indexed
 TOO_HARD = "too hard to parse"  # the error of a page that took too long
@@ -95,7 +95,7 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` while it is under way: judged, then expanded, then recorded (METHODS 1 to 5).
+    """A `Visit` while it is under way: judged, then expanded, then recorded (methods 1 to 5).
 
     What is set of the fields of `Visit` before `Crawl.expand` counts: a second opinion on the
     relevance does what the critic's own would have done. Exporters see those fields only.

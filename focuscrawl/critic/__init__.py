@@ -4,7 +4,7 @@ Here: the protocol, the critics that come with the program, their training, chec
 Not here: which links to follow; that is the strategies' and the apprentice's.
 """
 
-from focuscrawl.critic.loading import load_critic
+from focuscrawl.critic.critic_files import load_critic
 from focuscrawl.critic.protocol import Critic, Judgement
 
 __all__ = ["Critic", "Judgement", "load_critic"]

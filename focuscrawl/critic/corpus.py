@@ -1,4 +1,4 @@
-"""The words of a web's pages, for training and checking; read once, then kept in the cache."""
+"""Words of the pages that a critic is trained and checked on, kept for later."""
 
 from __future__ import annotations
 
@@ -8,24 +8,31 @@ import sqlite3
 import zlib
 from contextlib import closing, suppress
 from importlib import resources
-from itertools import islice
+from itertools import chain, islice, pairwise
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from focuscrawl.foundation.cache import cache_dir
+import numpy as np
+
+from focuscrawl.critic.bag_of_words import Vocabulary
+from focuscrawl.foundation.arrays import array_of_lines, expect, lines_of
 from focuscrawl.foundation.databases import open_database
-from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.foundation.python_processes import safe_starts
+from focuscrawl.foundation.files import cache_dir
+from focuscrawl.foundation.processes import safe_starts
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.urls import resolve as resolve_links
-from focuscrawl.webs.pages import HtmlAnswer
+from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.foundation.progress_listener import Progress
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.foundation.user_input import Progress
+    from focuscrawl.webs.web_protocol import Web
+
 
 _BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending
 _PROCESSES = 2  # that parse
@@ -184,3 +191,75 @@ class _Cache:
 
     def close(self) -> None:
         self._db.close()
+
+
+_ARRAYS = ("page_words", "page_ids", "page_counts", "page_starts")
+
+
+class KeptPages(NamedTuple):
+    """Bags of words in three arrays.
+
+    Attributes
+    ----------
+    words : all that a page has, distinct
+    ids : integer (nnz,), words of one page after the other's
+    counts : integer (nnz,), how often, from 1
+    starts : integer (n_pages + 1,), page i has ``ids[starts[i]:starts[i + 1]]``
+    """
+
+    words: tuple[str, ...] = ()
+    ids: NDArray[np.integer] = np.zeros(0, np.int32)
+    counts: NDArray[np.integer] = np.zeros(0, np.int32)
+    starts: NDArray[np.integer] = np.zeros(1, np.int64)
+
+    @classmethod
+    def of(cls, bags: Sequence[Bag]) -> Self:
+        """Keep the words of pages."""
+        words = sorted(set(chain.from_iterable(bags)))
+        rows = Vocabulary(words).read(bags)
+        ids, counts = rows.ids.astype(np.int32), rows.counts.astype(np.int32)
+        return cls(tuple(words), ids, counts, rows.starts.astype(np.int64))
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Take them from the arrays of a model; none if there are none.
+
+        ValueError if they do not fit each other.
+        """
+        if _ARRAYS[0] not in arrays:
+            return cls()
+        words = lines_of(arrays, _ARRAYS[0])
+        ids, counts, starts = (
+            expect(arrays, name, (arrays[name].size,), "i") for name in _ARRAYS[1:]
+        )
+        whole = (
+            len(starts) > 0
+            and starts[0] == 0
+            and starts[-1] == len(ids) == len(counts)
+            and bool((np.diff(starts) >= 0).all())
+            and bool(((ids >= 0) & (ids < len(words)) & (counts > 0)).all())
+        )
+        if not whole:
+            raise ValueError("pages that do not fit their words")
+        return cls(words, ids, counts, starts)
+
+    def pack(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays to keep: nothing if there is no page."""
+        if self.n_pages == 0:
+            return {}
+        values = (array_of_lines(self.words), self.ids, self.counts, self.starts)
+        return dict(zip(_ARRAYS, values, strict=True))
+
+    @property
+    def n_pages(self) -> int:
+        """How many pages there are."""
+        return len(self.starts) - 1
+
+    def bags(self) -> list[Bag]:
+        """Return the words of each page."""
+        words = [self.words[i] for i in self.ids.tolist()]
+        counts = self.counts.tolist()
+        return [
+            dict(zip(words[start:end], counts[start:end], strict=True))
+            for start, end in pairwise(self.starts.tolist())
+        ]

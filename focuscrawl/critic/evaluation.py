@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.critic.corpus import read_bags, resolve
-from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.reliability import (
+from focuscrawl.critic.calibration import (
     Reliability,
     reliability_of_classes,
     reliability_of_relevance,
 )
+from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.progress_listener import SILENT
+from focuscrawl.foundation.user_input import SILENT
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under
-from focuscrawl.webs.pages import read_page
+from focuscrawl.webs.web_protocol import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.calibration import Calibration
-    from focuscrawl.critic.callable_critic import CustomCritic
-    from focuscrawl.critic.trained import TrainedCritic
-    from focuscrawl.foundation.progress_listener import Progress
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.critic.focused_critic import TrainedCritic
+    from focuscrawl.critic.protocol import CustomCritic
+    from focuscrawl.foundation.user_input import Progress
+    from focuscrawl.webs.web_protocol import Web
 
 _CHUNK = 256  # pages judged at once
 _NAMED = 5  # topics in a message

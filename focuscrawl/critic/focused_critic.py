@@ -1,26 +1,80 @@
-"""The critic of a crawl: a trained model of topic classes, and those that are in focus."""
+"""The critic of a crawl: a trained model, topics in focus, words and reasons."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from focuscrawl.critic.discriminative import LogisticModel
-from focuscrawl.critic.pieces import n_words
+from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
+from focuscrawl.critic.corpus import KeptPages
+from focuscrawl.critic.languages import COMMON, frequency, is_part, n_words
+from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel
 from focuscrawl.critic.protocol import Judgement
-from focuscrawl.critic.topic_words import words_of_examples, words_of_phrases
 from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.page.view import PageView
+
+
+MOST = 50
+_LONGEST = 40  # characters: what is longer is no word
+
+
+def words_of_phrases(model: TopicModel, phrases: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return the words by which the user has named the topic, all of weight 1."""
+    if isinstance(model, WordsModel):
+        phrases = model.phrases
+    return {word: 1.0 for phrase in phrases for word in phrase}
+
+
+def words_of_examples(model: TopicModel, marked: NDArray[np.bool_]) -> dict[str, float]:
+    """Return the words that tell the examples of the topic from all others.
+
+    The weight is p log(p/q), as of the keywords that crawls learn (`focuscrawl.knowledge`), with
+    p and q the shares of a word among those of the marked classes and of the others. The others
+    are pages of the same web, so no language is taken for granted.
+
+    Parameters
+    ----------
+    marked : bool (n_classes,), the classes on the topic
+
+    Returns
+    -------
+    `MOST` words at most, the greatest weight 1; none of a model that has no examples
+    """
+    reader = model
+    if isinstance(model, LogisticModel):
+        reader, marked = model.reader, model.marked_of_reader(marked)
+    if not isinstance(reader, NaiveBayes) or marked.all() or not marked.any():
+        return {}
+    counts, words = reader.counts.counts, reader.counts.words
+    inside = counts[:, marked].sum(axis=1)
+    outside = counts.sum(axis=1) - inside
+    p = inside / max(inside.sum(), 1)
+    q = (1.0 + outside) / (len(words) + outside.sum())
+    with np.errstate(divide="ignore"):
+        weight = np.where(inside > 1, p * np.log(np.where(inside > 0, p, 1.0) / q), 0.0)
+    found: dict[str, float] = {}
+    for i in np.argsort(-weight, kind="stable").tolist():
+        if weight[i] <= 0.0 or len(found) == MOST:
+            break
+        if _may_be_one(words[i]) and frequency(words[i], reader.languages) < COMMON:
+            found[words[i]] = float(weight[i])
+    top = max(found.values(), default=1.0)
+    return {word: each / top for word, each in found.items()}
+
+
+def _may_be_one(word: str) -> bool:
+    return 1 < len(word) <= _LONGEST and not word.isdecimal() and not is_part(word)
+
 
 _SENTENCE = 5.0  # words: a shorter text is a label
 _LITTLE = 10.0  # words: less is no main text
@@ -86,7 +140,7 @@ class FocusedCritic:
             self.marked_of_words = self.model.marked_of_reader(self.marked)
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
-        """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (METHODS 1).
+        """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (methods 1).
 
         Where it is to go by the main text, a page with R > 1/2 whose main text hardly speaks for
         the topic is judged as one that says nothing.
@@ -176,3 +230,112 @@ def _judgement(log_posteriors: NDArray[np.float64], marked: NDArray[np.bool_]) -
     # rounding can carry a sum of posteriors past 1
     relevance = np.minimum(probabilities[:, marked].sum(axis=1), 1.0)
     return Judgement(relevance, probabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedCritic:
+    """A trained critic, as it is saved under ``models/NAME``.
+
+    Attributes
+    ----------
+    model : the judge
+    examples : (url, topic) of the training pages, by topic, then URL
+    training_set : hex digest of the examples and their words
+    absent : topics of the label table none of whose examples could be read
+    calibration : fitted on held-out training pages; None if there were too few, or none
+    calibrated : whether judgements are calibrated unless asked otherwise
+    cross_validation : ``folds``, ``accuracy`` and the like, measured on the training pages;
+        empty without examples
+    skipped : examples that could not be used: ``not in the web``, ``not HTML``
+    phrases : words of each phrase that it was learned from, where it was learned from little
+    random_state : seed of the other pages that it was learned from then
+    pages : words of the pages of `examples`, in that order, and of these others; none where it
+        was not learned from little
+    """
+
+    model: TopicModel
+    examples: tuple[tuple[str, str], ...] = ()
+    training_set: str = ""
+    absent: tuple[str, ...] = ()
+    calibration: Calibration | None = None
+    calibrated: bool = False
+    cross_validation: Mapping[str, float] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    phrases: tuple[tuple[str, ...], ...] = ()
+    random_state: int = 0
+    pages: KeptPages = field(default_factory=KeptPages)
+
+
+def is_from_little(trained: TrainedCritic) -> bool:
+    """Tell whether a critic has one topic, learned from words, good or bad pages."""
+    model = trained.model
+    kinds = (LogisticModel, WordsModel)
+    return isinstance(model, kinds) and OFF_TOPIC in model.classes and not trained.training_set
+
+
+class WordReason(NamedTuple):
+    """A word of a page, and by how much it moves the log-odds of the topic."""
+
+    word: str
+    weight: float
+
+
+class WordReasons(NamedTuple):
+    """The words of a page that weigh most, the weightiest first.
+
+    Attributes
+    ----------
+    on, off : what speaks for the topic (weights above 0), and against it (below)
+    meaning : what the mean meaning of the words adds; 0 where there are no embeddings
+    """
+
+    on: list[WordReason]
+    off: list[WordReason]
+    meaning: float
+
+
+def word_reasons(
+    model: TopicModel, marked: NDArray[np.bool_], bag: Bag, most: int = 12
+) -> WordReasons:
+    """Return the words of a page that speak for the topic and against it.
+
+    The odds are those of the marked class that is most probable on this page against the one
+    that is most probable of the others. A discriminative model adds up words; of any other, a
+    word counts what it says as often as it is there, but alone.
+
+    Parameters
+    ----------
+    marked : bool (n_classes,), the classes on the topic
+    bag : words of the page
+    most : words on either side
+    """
+    log = model.log_posteriors([bag])[0]
+    if marked.all() or not marked.any() or not bag:
+        return WordReasons([], [], 0.0)
+    on = int(np.argmax(np.where(marked, log, -np.inf)))
+    off = int(np.argmax(np.where(marked, -np.inf, log)))
+    if isinstance(model, LogisticModel):
+        weights = model.linear.weights
+        towards = weights[:, on] - weights[:, off] if weights.shape[1] > 1 else weights[:, 0]
+        if weights.shape[1] == 1 and on == 0:
+            towards = -towards
+        rows = model.vectors.read([bag])
+        known = model.vectors.words
+        words = [known[i] for i in rows.words.ids.tolist()]
+        adds = rows.words.counts * towards[rows.words.ids]
+        meaning = float(rows.meaning[0] @ towards[len(known) :])
+    else:
+        words, meaning = list(bag), 0.0
+        alone = model.log_posteriors([{}, *({word: bag[word]} for word in words)])
+        odds = alone[:, on] - alone[:, off]
+        adds = odds[1:] - odds[0]
+    return WordReasons(_best(words, adds, most), _best(words, -adds, most, sign=-1.0), meaning)
+
+
+def _best(
+    words: Sequence[str], adds: NDArray[np.float64], most: int, sign: float = 1.0
+) -> list[WordReason]:
+    """Return the words that add most, of those that add anything."""
+    order = np.argsort(-adds, kind="stable").tolist()
+    whole = [i for i in order if adds[i] > 0.0 and not is_part(words[i])]
+    return [WordReason(words[i], sign * float(adds[i])) for i in whole[:most]]

@@ -18,11 +18,20 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from focuscrawl.critic.languages import language_of_page, languages_of
-from focuscrawl.critic.pieces import is_spaceless, n_words, normal, runs
-from focuscrawl.critic.written import COMMON, ENGLISH, frequency, frequency_of_part
+from focuscrawl.critic.languages import (
+    COMMON,
+    ENGLISH,
+    frequency,
+    frequency_of_part,
+    is_spaceless,
+    language_of_page,
+    languages_of,
+    n_words,
+    normal,
+    runs,
+)
 from focuscrawl.errors import UserError
-from focuscrawl.page.tokens import tokenize
+from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
-    from focuscrawl.critic.written import Shares
+    from focuscrawl.critic.languages import Shares
 
 #: share of the words of a page on the topic that are the user's. With `PRIOR`, a long page is
 #: undecided (R = 1/2) when one word in about 180 is the user's, if those are as rare in English

@@ -1,12 +1,19 @@
 """Why a crawl's harvest falls, or its speed, and what would help [F99 sections 2 and 4.2].
 
 Here: telling a fall from noise, and its causes, from what came of the fetches. Not here: who
-is told (`focuscrawl.extensions.alarm`, `focuscrawl.report.harvest_falls`).
+is told (`focuscrawl.extensions.alarm`, `focuscrawl.report.summary`).
 """
 
+from focuscrawl.diagnosis.alarms import (
+    ALARM,
+    RECOVERED,
+    SLOW,
+    SPEEDY,
+    HarvestWatch,
+    Slowness,
+    SpeedWatch,
+)
 from focuscrawl.diagnosis.attribution import Diagnosis, Outcome, Proposal, Share
-from focuscrawl.diagnosis.harvest_watch import ALARM, RECOVERED, HarvestWatch
-from focuscrawl.diagnosis.speed_watch import SLOW, SPEEDY, Slowness, SpeedWatch
 
 __all__ = [
     "ALARM",

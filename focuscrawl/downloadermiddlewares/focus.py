@@ -1,24 +1,28 @@
-"""Every answer passes the critic and the strategy here, in other people's projects."""
+"""Critic and strategy for answers in other projects; the score as priority."""
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
-from focuscrawl.engine.component import Component
-from focuscrawl.engine.meta import ALL_REDIRECTS, ANSWERS, NOINDEX, OWN, URL_ID, VISIT
+from focuscrawl.engine.component import (
+    ALL_REDIRECTS,
+    ANSWERS,
+    NOINDEX,
+    OWN,
+    UNANSWERED,
+    URL_ID,
+    VISIT,
+    Component,
+)
 from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.settings_table import FOLLOW
 from focuscrawl.engine.spider_requests import redirected
-from focuscrawl.engine.visits import (
-    halting,
-    turns_of,
-    visit_of_error,
-    visit_of_response,
-)
+from focuscrawl.engine.visits import halting, turns_of, visit_of_error, visit_of_response
 from focuscrawl.errors import GivenUpError
 
 if TYPE_CHECKING:
@@ -27,6 +31,31 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from focuscrawl.crawl import PageVisit
+
+
+SCALE = 1000  # priority of a link whose score is 1
+SEED = 1_000_000  # priority of a start URL, which comes before every link
+
+
+class PriorityMiddleware(Component):
+    """Sets `Request.priority` from the score that the strategy has for the link now.
+
+    The frontier has put the requests in the order of these scores, which are floats and change
+    while links wait; what comes after it (other middlewares, retries, the downloader, logs)
+    has the score as Scrapy's own number.
+    """
+
+    def process_request(self, request: Request) -> None:
+        """Set the priority of a request that only the frontier has asked for."""
+        if OWN in request.meta:
+            return
+        score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
+        if score is not None:
+            request.priority = SEED if score == math.inf else round(SCALE * score)
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Mark a request that got no answer: none of the middlewares wants it made again."""
+        request.meta[UNANSWERED] = True
 
 
 class FocusMiddleware(Component):

@@ -18,15 +18,13 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from focuscrawl.crawl.parts.discovery import MOST_FILES
-from focuscrawl.engine.component import Component
-from focuscrawl.engine.download_errors import PrivateAddressError, UnusableError, cause
-from focuscrawl.engine.meta import ROBOTS
-from focuscrawl.engine.visits import moved_to
+from focuscrawl.crawl.discovery import MOST_FILES
+from focuscrawl.engine.component import ROBOTS, Component
+from focuscrawl.engine.visits import PrivateAddressError, UnusableError, cause, moved_to
 from focuscrawl.errors import GivenUpError
 from focuscrawl.foundation.urls import host
-from focuscrawl.frontier.host_backoff import read_retry_after
-from focuscrawl.page.site_maps import named_in_robots
+from focuscrawl.frontier.hosts import read_retry_after
+from focuscrawl.page.documents import named_in_robots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

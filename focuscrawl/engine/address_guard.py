@@ -15,7 +15,7 @@ from typing import Any
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from focuscrawl.engine.download_errors import PrivateAddressError
+from focuscrawl.engine.visits import PrivateAddressError
 from focuscrawl.foundation.networks import Networks, literal
 
 EVERYWHERE = Networks.of(["0.0.0.0/0", "::/0"])

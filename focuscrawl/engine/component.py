@@ -1,12 +1,13 @@
-"""What middlewares, pipelines, extensions and handlers of a crawl have in common."""
+"""What middlewares, pipelines and extensions share, and their keys in ``request.meta``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from scrapy import signals
+from scrapy.exceptions import NotConfigured
 
-from focuscrawl.engine.binding import crawl_of
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -15,6 +16,53 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import Crawl
+
+
+#: number of the URL in the crawl; only requests that come out of the frontier have it
+URL_ID = "focuscrawl_url"
+#: the `Visit`, once the answer has been judged
+VISIT = "focuscrawl_visit"
+#: on requests for a page that asks not to be indexed, if that is obeyed
+NOINDEX = "focuscrawl_noindex"
+#: on requests for a page that was fetched before, for the links that are new on it
+AGAIN = "focuscrawl_again"
+#: bytes received so far; only requests for a robots.txt have it
+ROBOTS = "focuscrawl_robots"
+#: on requests that failed before an answer came
+UNANSWERED = "focuscrawl_unanswered"
+#: on requests that a project's own spider yielded: which redirects it wants to see itself
+OWN = "focuscrawl_own"
+NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: not pages that refresh
+#: on requests that stand for links of a page that its callback did not ask for
+FOLLOWED = "focuscrawl_followed"
+
+
+_crawls: WeakKeyDictionary[Crawler, Crawl] = WeakKeyDictionary()
+
+
+def bind_crawl(crawler: Crawler, crawl: Crawl) -> None:
+    """Let the components of `crawler` find `crawl`."""
+    _crawls[crawler] = crawl
+
+
+def has_crawl(crawler: Crawler) -> bool:
+    """Tell whether `crawler` has a crawl."""
+    return crawler in _crawls
+
+
+def crawl_of(crawler: Crawler) -> Crawl:
+    """Return the crawl of `crawler`.
+
+    Raises
+    ------
+    NotConfigured
+        It has none: ``scrapy shell`` and ``fetch`` crawl nothing, and need nothing of ours.
+    """
+    try:
+        return _crawls[crawler]
+    except KeyError:
+        raise NotConfigured from None
+
 
 _SIGNALS = {name: each for name, each in vars(signals).items() if type(each) is object}
 _SIGNALS["page_visited"] = page_visited

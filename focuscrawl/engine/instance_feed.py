@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scrapy import signals
 
-from focuscrawl.apprentice.link_context import window
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.apprentice.link_features import window
+from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.settings_table import INSTANCES
 from focuscrawl.errors import UserError
 
@@ -39,7 +39,7 @@ class Instance:
     ----------
     source, target : URLs of u and v
     anchor : text of the link
-    features : words around the link by DOM offset, ``word@offset``, each once (METHODS 4.2)
+    features : words around the link by DOM offset, ``word@offset``, each once (methods 4.2)
     score : of the link, when it was found; None: not followed
     relevance_source, relevance_target : R(u), and R(v), the label
     """

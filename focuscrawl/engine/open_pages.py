@@ -10,12 +10,12 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import signals
 
-from focuscrawl.crawl.link_filter import may_be_page, nofollow_urls
-from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.expansion import expand
+from focuscrawl.crawl.scope import may_be_page, nofollow_urls
+from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.instance_feed import InstanceFeed
+from focuscrawl.engine.page_parsing import expand
 from focuscrawl.engine.page_texts import texts_of
-from focuscrawl.engine.sitemap_dates import SitemapDates
+from focuscrawl.engine.spider_requests import SitemapDates
 from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.signals import page_visited

@@ -1,15 +1,23 @@
-"""Requests that do not come out of the frontier: those that a project's own spider yields."""
+"""Requests that a project's own spider yields: their callbacks, their file, their words."""
 
 from __future__ import annotations
 
 import heapq
+import json
 import logging
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from focuscrawl.crawl.link_filter import fits
-from focuscrawl.engine.meta import (
+from scrapy import FormRequest, Request
+from scrapy.http import JsonRequest
+from scrapy.spiders import SitemapSpider
+from scrapy.utils.request import request_from_dict
+
+from focuscrawl.apprentice.feature_extraction import WordReader
+from focuscrawl.crawl.scope import fits
+from focuscrawl.engine.component import (
     AGAIN,
     ALL_REDIRECTS,
     ANSWERS,
@@ -19,23 +27,320 @@ from focuscrawl.engine.meta import (
     URL_ID,
     VISIT,
 )
-from focuscrawl.engine.request_file import RequestFile
-from focuscrawl.engine.request_words import RequestWords
-from focuscrawl.errors import GivenUpError
+from focuscrawl.engine.private import has_default_callback
+from focuscrawl.engine.settings_table import CALLBACK, META
+from focuscrawl.errors import GivenUpError, UserError
+from focuscrawl.foundation.files import open_plain, write_whole
 from focuscrawl.foundation.urls import host, normalize, without_credentials
+from focuscrawl.page.documents import changed_at
+from focuscrawl.page.words import tokenize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+    from typing import Self
 
-    from scrapy import Request, Spider
+    from scrapy import Spider
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
     from twisted.python.failure import Failure
 
     from focuscrawl.crawl import Crawl, Fetch
-    from focuscrawl.engine.link_requests import LinkRequests
+    from focuscrawl.critic.protocol import Critic
+
+
+# What a file in a crawl's folder, which may be a stranger's, says in the meta of requests.
+#
+# A spider's own keys are nobody's business. But some decide by what way a request goes, how it is
+# made, or how much is taken in: a proxy of the stranger's would see and change all pages.
+
+#: of Scrapy
+_STEERING = (
+    *("proxy", "_auth_proxy", "bindaddress", "ftp_user", "ftp_password"),
+    *("dont_obey_robotstxt", "download_maxsize"),
+)
+#: of handlers and middlewares that take the place of Scrapy's; what each key does is up to them
+_HANDLERS = ("playwright", "splash", "zyte_api", "impersonate", "scrapfly", "crawlera")
+#: politeness and patience are those of the crawl; what is ours is put there when a link is due
+_SET_ANEW = ("download_slot", "download_timeout", "focuscrawl_")
+
+
+def kept_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of the meta of a request is kept for a resumed crawl.
+
+    Parameters
+    ----------
+    trusted : keys and values that the project itself sets
+
+    Raises
+    ------
+    ValueError
+        It says by what way the request goes, and the project does not say the same.
+    """
+    for key, value in meta.items():
+        steers = key in _STEERING or key.startswith(_HANDLERS)
+        if steers and not (key in trusted and trusted[key] == value):
+            msg = f"a file may not set {key}, unless FOCUSCRAWL_META says the same"
+            raise ValueError(msg)
+    return {key: value for key, value in meta.items() if not key.startswith(_SET_ANEW)}
+
+
+_MAXSIZE = 10 * 1024 * 1024  # bytes; no page is longer
+
+
+@dataclass(frozen=True)
+class LinkRequests:
+    """What a project has set for requests that its spider did not yield.
+
+    Attributes
+    ----------
+    callback : None for what Scrapy calls when a request names nothing
+    meta : beside what the crawl itself puts there
+    visits : True if the spider takes every fetch for an item, errors included
+    """
+
+    callback: Callable[[Response], Any] | None
+    meta: dict[str, Any]
+    visits: bool
+
+    @classmethod
+    def of(cls, spider: Spider, settings: BaseSettings) -> Self:
+        """Read ``FOCUSCRAWL_CALLBACK`` and ``FOCUSCRAWL_META``.
+
+        Raises
+        ------
+        UserError
+            The spider has no such method, or the meta is no dictionary.
+        """
+        meta = dict(META.of(settings))
+        if not settings.getpriority("DOWNLOAD_MAXSIZE"):  # Scrapy's own: a gigabyte
+            meta.setdefault("download_maxsize", _MAXSIZE)
+        visits = bool(getattr(spider, "yields_visits", False))
+        return cls(_callback(spider, CALLBACK.of(settings)), meta, visits)
+
+
+def _callback(spider: Spider, name: str) -> Callable[[Response], Any] | None:
+    if not name:
+        return _nobody
+    if name == CALLBACK.default:
+        return None if has_default_callback(spider) else _nobody
+    method: Callable[[Response], Any] | None = getattr(spider, name, None)
+    if not callable(method):
+        raise UserError(
+            f"FOCUSCRAWL_CALLBACK={name}: spider {spider.name} has no such method; "
+            "an empty value gives the pages to nobody"
+        )
+    return method
+
+
+def _nobody(_: Response) -> tuple[()]:
+    """Leave a page alone: it has been judged and recorded."""
+    return ()
+
 
 logger = logging.getLogger(__name__)
+
+_KINDS = {kind.__name__: kind for kind in (Request, FormRequest, JsonRequest)}
+#: what a file may say of a request: not its class, which would be imported; its method is GET,
+#: and a body it has not
+_SAID = (
+    "url", "callback", "errback", "headers", "cookies", "meta", "encoding", "priority",
+    "dont_filter", "flags", "cb_kwargs",
+)  # fmt: skip
+_HANDLED = "handle_httpstatus_list"
+
+
+class RequestFile:
+    """Lines of JSON in the crawl's folder: what is held for a URL, and what has been given.
+
+    Nothing is unpickled. A request whose callback is no method of the spider, or whose meta is
+    not plain, or says by what way it goes, is not kept: its page goes where pages go that nobody
+    asked for.
+
+    Parameters
+    ----------
+    folder : of the crawl
+    spider : whose requests they are
+    trusted : meta that its project sets by itself, see `kept_meta`
+
+    Attributes
+    ----------
+    given : URLs that were fetched for the spider
+    """
+
+    NAME = "requests.jsonl"
+
+    def __init__(
+        self, folder: Path, spider: Spider, trusted: Mapping[str, Any] | None = None
+    ) -> None:
+        self._path = folder / self.NAME
+        self._spider = spider
+        self._trusted = trusted or {}
+        self._kept: dict[str, dict[str, Any]] = {}
+        self.given: set[str] = set()
+        self._warned = False
+
+    def load(self, waits: Callable[[str], bool]) -> list[Request]:
+        """Read what an earlier run left; drop requests for pages that were given.
+
+        The last line may be half a line, if the run was killed.
+
+        Parameters
+        ----------
+        waits : whether a URL is yet to be fetched
+
+        Returns
+        -------
+        Requests for pages that were fetched, and not for the spider
+        """
+        if not self._path.exists():
+            return []
+        with open(self._path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+            lines = file.read().splitlines()
+        for line in lines:
+            try:
+                url, request = json.loads(line)
+            except (ValueError, TypeError, RecursionError):
+                continue
+            if isinstance(url, str) and request is None:
+                self.given.add(url)
+            elif isinstance(url, str) and isinstance(request, dict):
+                self._kept[url] = request
+        waiting = {url for url in self._kept if waits(url)}
+        self._kept = {
+            url: kept
+            for url, kept in self._kept.items()
+            if url in waiting or url not in self.given
+        }
+        lines = [json.dumps([url, None]) for url in sorted(self.given)]
+        lines += [json.dumps(each) for each in self._kept.items()]
+        write_whole(self._path, "".join(f"{line}\n" for line in lines))
+        late = [self.pop(url) for url in [*self._kept] if url not in waiting]
+        return [request for request in late if request is not None]
+
+    def hold(self, url: str, request: Request) -> None:
+        """Keep a request that waits for its URL's turn."""
+        try:
+            said = request.to_dict(spider=self._spider)
+            kind = type(request).__name__
+            if _KINDS.get(kind) is not type(request):
+                raise TypeError(kind)
+            headers = {
+                name.decode("latin-1"): [value.decode("latin-1") for value in values]
+                for name, values in request.headers.items()
+            }
+            kept = {name: said[name] for name in _SAID}
+            kept["meta"] = kept_meta(request.meta, self._trusted)
+            self._append([url, {**kept, "headers": headers, "kind": kind}])
+        except (TypeError, ValueError) as error:
+            if not self._warned:
+                self._warned = True
+                logger.warning("%s is not kept for a resumed crawl: %s", request, error)
+
+    def give(self, url: str) -> None:
+        """Note that a URL is being fetched for the spider."""
+        if url not in self.given:
+            self.given.add(url)
+            self._append([url, None])
+
+    def pop(self, url: str) -> Request | None:
+        """Return the request that an earlier run held for a URL; None if there was none."""
+        kept = self._kept.pop(url, None)
+        if kept is None:
+            return None
+        try:
+            kind = _KINDS.get(kept.get("kind", ""), Request)
+            said = {name: kept[name] for name in _SAID if name in kept}
+            said["meta"] = kept_meta(kept.get("meta", {}), self._trusted)
+            if normalize(said["url"]) != url:
+                raise ValueError(f"its line is about {said['url']}")
+            if not all(isinstance(each, int) for each in said["meta"].get(_HANDLED, ())):
+                raise ValueError(f"{_HANDLED} is no list of statuses")
+            said["headers"] = {
+                name.encode("latin-1"): [value.encode("latin-1") for value in values]
+                for name, values in kept.get("headers", {}).items()
+            }
+            plain = request_from_dict(said, spider=self._spider)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            logger.warning("cannot ask for %s as before: %s", url, error)
+            return None
+        return plain.replace(cls=kind)
+
+    def _append(self, line: list[Any]) -> None:
+        text = json.dumps(line)  # before the file is touched
+        with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
+            file.write(f"{text}\n")
+
+
+_UNREAD = 0.5  # of a critic that words mean nothing to
+
+
+class RequestWords:
+    """Scores start requests, those of a sitemap, and others that no link was seen for.
+
+    The score is the relevance of a page of these words alone: those of the URL, and the
+    ``link_text`` that Scrapy's rules leave in the meta.
+    """
+
+    def __init__(self, critic: Critic) -> None:
+        self.critic = critic
+        self._reads = bool(getattr(critic, "reads_words", False))
+        self._words = WordReader(critic, ask=self._reads)
+
+    def score(self, request: Request) -> float:
+        """Return a score from 0 to 1."""
+        if not self._reads:
+            return _UNREAD
+        from scipy.special import expit  # noqa: PLC0415 - slow to import, for a few requests
+
+        address = request.url.partition("://")[2]
+        words, owner = tokenize([f"{address} {request.meta.get('link_text', '')}"])
+        evidence = self._words.evidence(words, owner, 1)
+        return float(expit(self._words.log_odds(evidence)[0]))
+
+
+MOST = 50_000  #: dates that are kept; a site map has no more URLs
+
+
+class SitemapDates:
+    """Remembers the ``lastmod`` of what a `SitemapSpider` reads, which its requests do not have.
+
+    How new a page is says nothing of its relevance: it decides between equal scores only.
+
+    Parameters
+    ----------
+    spider : any; one that reads site maps is listened to at its ``sitemap_filter``, which may be
+        its own: what that leaves out is not remembered
+    """
+
+    def __init__(self, spider: Spider | None) -> None:
+        self._at: dict[str, float] = {}
+        if isinstance(spider, SitemapSpider):
+            filter_entries = spider.sitemap_filter
+
+            def listen(entries: Any) -> Iterator[dict[str, Any]]:
+                for entry in filter_entries(entries):
+                    self._note(entry.get("loc"), entry.get("lastmod"))
+                    yield entry
+
+            spider.sitemap_filter = listen  # type: ignore[method-assign]
+
+    def newest_first(self, requests: Iterable[Request]) -> list[Request]:
+        """Return requests, the latest date first; those without one last, as they came."""
+        return sorted(requests, key=lambda request: -self._take(request.url))
+
+    def _note(self, loc: Any, lastmod: Any) -> None:
+        url, at = normalize(str(loc)), changed_at(str(lastmod))
+        if url is None or at is None:
+            return
+        self._at[url] = at
+        if len(self._at) > MOST:  # the spider does not ask for all of them
+            del self._at[next(iter(self._at))]
+
+    def _take(self, url: str) -> float:
+        return self._at.pop(normalize(url) or url, -math.inf)
+
 
 _SLOT = "download_slot"
 

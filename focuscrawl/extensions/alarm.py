@@ -10,8 +10,8 @@ from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.diagnosis import ALARM, SpeedWatch
 from focuscrawl.engine.component import Component
 from focuscrawl.foundation.urls import host, normalize
-from focuscrawl.report.harvest_falls import is_page, watch_again
-from focuscrawl.report.start_pages import doubts_of, start_pages
+from focuscrawl.report.outlook import doubts_of, start_pages
+from focuscrawl.report.summary import is_page, watch_again
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

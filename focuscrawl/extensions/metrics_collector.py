@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 from focuscrawl import __version__
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.private import is_paused
 from focuscrawl.foundation.urls import without_credentials
 

@@ -1,30 +1,119 @@
-"""What a person sees of a running crawl: a progress bar, or lines where there is no terminal."""
+"""Progress of a running crawl: a bar, lines, or JSON."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import sys
 import time
 from collections import deque
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import call_later
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from focuscrawl.crawl.parts.completeness import Completeness
+from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.engine.component import Component
+from focuscrawl.engine.private import is_no_list_of_settings
+from focuscrawl.engine.process_setup import plain
 from focuscrawl.engine.settings_table import LOG_JSON, PROGRESS
 from focuscrawl.errors import UserError
-from focuscrawl.extensions.json_log import NOT_IN_LOG, STANDARD_ERROR
+from focuscrawl.foundation.files import open_plain
+from focuscrawl.report.outcomes import stop_reason
 from focuscrawl.report.plain_text import counted, one_line
-from focuscrawl.report.stop_reasons import stop_reason
 from focuscrawl.report.summary import Summary
 
 if TYPE_CHECKING:
+    from io import TextIOWrapper
+
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import PageVisit
+
+
+STANDARD_ERROR = "-"
+#: what people are shown otherwise than in the log; only the JSON log has it
+NOT_IN_LOG = logging.Logger("focuscrawl.shown")  # beside the tree of loggers
+
+
+class JsonLog(Component):
+    """Writes ``FOCUSCRAWL_LOG_JSON``: a file taken from the crawl's folder, or ``-``.
+
+    Scrapy's own log stays as it is; ``LOG_ENABLED = False`` leaves the JSON alone. True or 1
+    stands for ``log.jsonl``. The level is ``LOG_LEVEL``.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        name = LOG_JSON.of(crawler.settings)
+        if name is None:
+            raise NotConfigured
+        folder = self._crawl.folder.path
+        self._handler: logging.Handler
+        if name == STANDARD_ERROR:
+            self._handler = logging.StreamHandler(sys.stderr)
+        else:
+            try:
+                self._handler = _PlainFile(folder / Path(name), encoding="utf-8")
+            except OSError as error:
+                raise UserError(
+                    f"FOCUSCRAWL_LOG_JSON: {folder / Path(name)} cannot be written "
+                    f"({error.strerror}): name another file"
+                ) from None
+        self._handler.setLevel(crawler.settings.get("LOG_LEVEL"))
+        self._handler.setFormatter(JsonFormatter(str(folder)))
+        self._handler.addFilter(is_no_list_of_settings)
+        for logger in (logging.root, NOT_IN_LOG):
+            logger.addHandler(self._handler)
+
+    def engine_stopped(self) -> None:
+        """Write no more, once everybody has had their last word."""
+        for logger in (logging.root, NOT_IN_LOG):
+            call_later(0, logger.removeHandler, self._handler)
+
+
+class _PlainFile(logging.FileHandler):
+    """Writes a file, and follows no link there: the folder may be a stranger's."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(  # type: ignore[return-value]  # text, whatever the mode
+            self.baseFilename, self.mode, encoding=self.encoding, opener=open_plain
+        )
+
+
+class JsonFormatter(logging.Formatter):
+    """Makes a record one line of JSON: at (UTC), level, logger, message, crawl, exception.
+
+    What a record has in ``fields`` comes after these.
+
+    Parameters
+    ----------
+    crawl : the crawl's folder
+    """
+
+    def __init__(self, crawl: str) -> None:
+        super().__init__()
+        self._crawl = crawl
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {
+            "at": at,
+            "level": record.levelname,
+            "logger": record.name,
+            "message": plain(record.getMessage()),
+            "crawl": self._crawl,
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            line["exception"] = plain(self.formatException(record.exc_info))
+        return json.dumps(line | getattr(record, "fields", {}))
+
 
 logger = logging.getLogger(__name__)
 

@@ -5,12 +5,17 @@ person, applying a definition to a crawl. Not here: the definition and its criti
 (`focuscrawl.topics`).
 """
 
-from focuscrawl.feedback.application import Applied, apply_definition, check_applicable
-from focuscrawl.feedback.judgements import read_judgements, write_questions
-from focuscrawl.feedback.suggestions import DEFAULT_KIND, KINDS, Suggestion, suggest
+from focuscrawl.feedback.applying import Applied, apply_definition, check_applicable
+from focuscrawl.feedback.suggestions import (
+    DEFAULT_KIND,
+    KINDS,
+    Suggestion,
+    read_judgements,
+    suggest,
+    write_questions,
+)
 from focuscrawl.feedback.teacher import Teacher
-from focuscrawl.feedback.teacher_record import RECORD
-from focuscrawl.feedback.teaching import Lesson, Teaching
+from focuscrawl.feedback.teaching import RECORD, Lesson, Teaching
 
 __all__ = [
     "DEFAULT_KIND",

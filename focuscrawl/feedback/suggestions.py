@@ -1,27 +1,77 @@
-"""Choosing pages of a crawl to ask a person about: uncertain ones; or doubtful, missed, hubs."""
+"""Choosing pages to ask a person about, and answers in a CSV file."""
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from focuscrawl.crawl.scope import may_be_page
 from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.classifiers import as_matrix
 from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.critic_files import load_trained
+from focuscrawl.critic.focused_critic import FocusedCritic
+from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.errors import UserError
-from focuscrawl.feedback.doubt import by_doubt
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import host
+from focuscrawl.foundation.urls import host, no_url, normalize
+from focuscrawl.foundation.user_input import read_rows
 from focuscrawl.offline.link_graph import CrawlLinks
+from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.taxonomy import lies_under
+from focuscrawl.topics import train_definition
+from focuscrawl.webs import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.arrays import Floats, Ints
+    from focuscrawl.offline.link_graph import CrawlGraph
     from focuscrawl.store import CrawlStore
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.topics import TopicDefinition
+    from focuscrawl.webs.web_protocol import Web
+
+
+#: of doubt, added to every page's: a critic that is always sure is asked about unlike pages
+_SURE = 0.1
+
+
+def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> Iterator[int]:
+    """Yield the places of pages, each time that with the largest doubt times distance.
+
+    Doubt is the standard deviation of a verdict that is yes with probability R; distance is one
+    less the cosine (the mean of two, by words and by meaning) with the nearest page that was
+    judged or yielded: so many pages like one doubtful page are one question.
+
+    Parameters
+    ----------
+    relevance : (n,), R of the pages
+    pages : n bags of words
+    judged : those of pages whose verdict is known
+    """
+    if not len(pages):
+        return
+    vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
+    rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
+    asked = rows[: len(pages)]
+    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
+    parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
+    alike = np.asarray((asked @ rows.T).todense()) / parts
+    nearest = alike[:, len(pages) :].max(axis=1, initial=0.0)
+    left = np.ones(len(pages), np.bool_)
+    while left.any():
+        best = int(np.argmax(np.where(left, doubt * (1.0 - nearest), -1.0)))
+        left[best] = False
+        yield best
+        nearest = np.maximum(nearest, alike[:, best])
+
 
 DEFAULT_KIND = "uncertain"  # what is asked about unless told otherwise
 _BELIEF = 2.0  # neighbours that the crawl's own mean counts for
@@ -224,3 +274,168 @@ def _read(store: CrawlStore) -> _Pages:
         around=(sums + _BELIEF * mean) / (neighbours + _BELIEF),
         neighbours=neighbours,
     )
+
+
+_GOOD = frozenset({"good", "yes", "y", "1", "+", "on", "true"})
+_BAD = frozenset({"bad", "no", "n", "0", "-", "off", "false"})
+_OPEN = frozenset({"", "?", "skip"})
+
+
+def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None:
+    """Write pages to judge, one a row; their column ``verdict`` is empty, to be filled in.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be written, or is there already.
+    """
+    try:
+        with Path(path).open("x", encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["url", "verdict", "kind", "relevance", "title"])
+            for page in suggestions:
+                title = cell(one_line(page.title))
+                rows.writerow([page.url, "", page.kind, f"{page.relevance:.3f}", title])
+    except FileExistsError:
+        raise UserError(f"{path} is there already: name another file") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_verdict(text: str) -> bool | None:
+    """Return what a verdict says: True for good, False for bad, None for neither; ValueError."""
+    word = text.strip().lower()
+    if word in _OPEN:
+        return None
+    if word in _GOOD or word in _BAD:
+        return word in _GOOD
+    raise ValueError(text)
+
+
+def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
+    """Read the answers in a CSV file with the columns ``url`` and ``verdict``.
+
+    Returns
+    -------
+    URLs judged good, and URLs judged bad; rows without a verdict are left out
+
+    Raises
+    ------
+    UserError
+        If it cannot be read, lacks a column, or has a verdict or URL that is none.
+    """
+    judged = {True: list[str](), False: list[str]()}
+    for number, row in read_rows(path, ["url", "verdict"]):
+        where = f"{path}, row {number}"
+        verdict = _verdict(where, row["verdict"])
+        url = normalize(row["url"])
+        if url is None:
+            raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
+        if verdict is not None:
+            judged[verdict].append(url)
+    both = sorted(set(judged[True]) & set(judged[False]))
+    if both:
+        raise UserError(f"{path}: {both[0]} is both good and bad; take one row out")
+    return judged[True], judged[False]
+
+
+def _verdict(where: str, text: str) -> bool | None:
+    try:
+        return read_verdict(text)
+    except ValueError:
+        raise UserError(f"{where}: verdict {text!r} is neither good nor bad") from None
+
+
+KIND = "neighbour"
+_READ_NEIGHBOURS = 1000  # neighbours that are read at most, those of the most examples first
+
+
+def examples_of(definition: TopicDefinition) -> list[str]:
+    """Return the pages whose neighbours are looked at: the good ones and the seeds.
+
+    Raises
+    ------
+    UserError
+        There are none.
+    """
+    examples = list(dict.fromkeys([*definition.good, *definition.seeds]))
+    if not examples:
+        raise UserError("neighbours of which pages? Add some: focuscrawl topic add --good URL")
+    return examples
+
+
+def neighbours(
+    definition: TopicDefinition,
+    webs: Sequence[Web],
+    n: int = 20,
+    *,
+    crawls: Sequence[CrawlGraph] = (),
+) -> list[Suggestion]:
+    """Choose pages that examples link to, or that link to them: the most relevant.
+
+    They are judged by the critic of the definition, or one that is learned from what it says. Of
+    equals come first those next to the most examples.
+
+    Parameters
+    ----------
+    webs : where pages are read, in the order to look for one
+    n : how many, at most
+    crawls : that know which pages link to the examples
+
+    Raises
+    ------
+    UserError
+        There is no example, or none that can be read; or no neighbour of one.
+    """
+    examples = examples_of(definition)
+    cited, citing = _around(examples, webs, crawls)
+    around = cited + citing
+    for url in definition.judged | set(examples):
+        del around[url]
+    wanted = [url for url, _ in sorted(around.items(), key=lambda item: (-item[1], item[0]))]
+    known = read_known(webs, wanted[:_READ_NEIGHBOURS])
+    first = {page.url: url for url, page in reversed(known.items())}  # of several to one page
+    read = {url: page for url, page in known.items() if first[page.url] == url}
+    if not read:
+        raise UserError(f"no neighbour of {counted(len(examples), 'example')} can be read")
+    judged = _critic(definition, webs).judge_bags([page.bag for page in read.values()])
+    relevance = dict(zip(read, judged.relevance.tolist(), strict=True))
+    order = sorted(read, key=lambda url: (-round(relevance[url], 6), -around[url], url))
+    found = []
+    for url in order[:n]:
+        page = next(filter(None, (read_page(web, read[url].url) for web in webs)), None)
+        said = [
+            *([f"{counted(cited[url], 'example')} link to it"] if cited[url] else []),
+            *([f"it links to {counted(citing[url], 'example')}"] if citing[url] else []),
+        ]
+        reason = f"R {relevance[url]:.2f}, {', '.join(said)}"
+        title = "" if page is None else page.title
+        found.append(Suggestion(url, title, relevance[url], KIND, reason))
+    return found
+
+
+def _around(
+    examples: Sequence[str], webs: Sequence[Web], crawls: Sequence[CrawlGraph]
+) -> tuple[Counter[str], Counter[str]]:
+    """Return how many examples link to each page, and to how many it links."""
+    cited, citing = Counter[str](), Counter[str]()
+    for url, page in read_known(webs, examples).items():
+        view = next(filter(None, (read_page(web, page.url) for web in webs)), None)
+        links = [] if view is None else view.links.urls
+        around = {to for to in links if may_be_page(to)}
+        cited.update(around - {url, page.url})
+    for crawl in crawls:
+        for source, targets in crawl.targets.items():
+            reached = len(set(examples) & set(targets) - {source})
+            if reached:
+                citing[source] = max(citing[source], reached)
+    return cited, citing
+
+
+def _critic(definition: TopicDefinition, webs: Sequence[Web]) -> FocusedCritic:
+    if definition.critic is not None:
+        return load_trained(definition.critic, ",".join(definition.topics))
+    trained, topics = train_definition(definition, webs)
+    classes = trained.model.classes
+    marked = np.array([lies_under(path, topics) for path in classes])
+    return FocusedCritic(trained.model, marked, (), "", trained.calibration)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import check_plain, open_plain
+from focuscrawl.foundation.files import check_plain, open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.locks import changing
-from focuscrawl.foundation.plain_files import read_regular
+from focuscrawl.foundation.files import changing, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -2,11 +2,10 @@
 
 Here: the numbering of URLs and hosts, priorities in memory, which host may be asked when. Not
 here: how scores come about (`focuscrawl.strategies`), what is deferred and why
-(`focuscrawl.crawl.parts.traps`), what is kept on disk (`focuscrawl.store`).
+(`focuscrawl.crawl.traps`), what is kept on disk (`focuscrawl.store`).
 """
 
-from focuscrawl.frontier.arrangement import Arrangement
-from focuscrawl.frontier.frontier import Frontier
-from focuscrawl.frontier.names import NameTable
+from focuscrawl.frontier.frontier import Arrangement, Frontier
+from focuscrawl.frontier.hosts import NameTable
 
 __all__ = ["Arrangement", "Frontier", "NameTable"]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.frontier.frontier import Frontier
 
+
 _LOOK = 8  # hosts without room that are looked at, those with the best links
 _PAGES = 50  # the latest, that say what a page brings
 _EVERY = 1.0  # seconds between two looks at all that waits

@@ -7,21 +7,30 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge.change_rates import FORGIVEN
-from focuscrawl.knowledge.crawl_record import UpdateCounts
-from focuscrawl.knowledge.file import KIND, SCHEMA_VERSION, draft_of, read_meta
-from focuscrawl.knowledge.keys import key_of
 from focuscrawl.knowledge.keywords import words_of
-from focuscrawl.knowledge.knowledge import PageRecord, keep_apprentice, page_of
-from focuscrawl.knowledge.prediction import MOST as EXEMPLARS
-from focuscrawl.knowledge.prediction import LinkDescriber
+from focuscrawl.knowledge.knowledge import (
+    FORGIVEN,
+    LinkDescriber,
+    PageRecord,
+    keep_apprentice,
+    page_of,
+)
+from focuscrawl.knowledge.knowledge import MOST as EXEMPLARS
+from focuscrawl.knowledge.knowledge_file import (
+    KIND,
+    SCHEMA_VERSION,
+    UpdateCounts,
+    draft_of,
+    key_of,
+    read_meta,
+)
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from focuscrawl.knowledge.crawl_record import CrawlRecord, FetchRecord
+    from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord
 
 RELEVANT = 0.5  # a page counts as relevant above
 WAITING = 20_000  # URLs never fetched that are kept, the best

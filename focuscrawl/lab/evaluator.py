@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl import __version__
+from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
 from focuscrawl.critic.corpus import read_bags, resolve
-from focuscrawl.critic.discriminative import LogisticModel
-from focuscrawl.critic.files import read_critic
-from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.critic_files import read_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 from focuscrawl.lab.planning import keep_critic
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
@@ -30,10 +29,9 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.focused_critic import TopicModel
     from focuscrawl.foundation.arrays import Floats
-    from focuscrawl.lab.runs import Run
-    from focuscrawl.lab.study import StudyWeb
+    from focuscrawl.lab.study import Run, StudyWeb
     from focuscrawl.taxonomy import Label
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
 
 _MOST = 400  # examples of a class that the judge learns from
 

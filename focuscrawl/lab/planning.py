@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from focuscrawl import __version__
-from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.classifiers import NaiveBayes
+from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.cache import cache_dir
-from focuscrawl.lab.runs import Run
+from focuscrawl.foundation.files import cache_dir
+from focuscrawl.lab.study import Run
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import StrategyContext, find_strategy, make_strategy
 from focuscrawl.taxonomy import read_labels
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.lab.study import Contender, Study, StudyWeb
     from focuscrawl.lab.whole_web import WholeWeb
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
 
 T = TypeVar("T")
 

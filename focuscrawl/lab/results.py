@@ -1,12 +1,9 @@
-"""What a study leaves behind: one table of all fetches, one of all runs.
-
-Both are the same whenever the same study is run, but for what the runs have cost: `COST` of the
-second.
-"""
+"""What a study leaves behind: tables of fetches and of runs, which may be damaged."""
 
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +15,7 @@ from pandas.api.types import is_numeric_dtype
 
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import check_plain
-from focuscrawl.lab.damage import damage_is_told
+from focuscrawl.foundation.files import check_plain
 from focuscrawl.lab.evaluator import Opinion
 
 if TYPE_CHECKING:
@@ -28,8 +24,42 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.lab.evaluator import Evaluator
-    from focuscrawl.lab.runs import Run
-    from focuscrawl.lab.study import Study
+    from focuscrawl.lab.study import Run, Study
+
+
+#: of JSON, pandas and PyArrow, whose own errors are of these kinds, too
+_DAMAGE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    NotImplementedError,
+    RecursionError,
+)
+
+
+@contextmanager
+def damage_is_told(path: Path, way_out: str) -> Iterator[None]:
+    """Raise `UserError` for what goes wrong while a file of a study is read.
+
+    Parameters
+    ----------
+    way_out : what makes the file anew
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"{path} is not there: {way_out}") from None
+    except PermissionError:
+        raise UserError(f"{path} may not be read: {way_out}") from None
+    except (OSError, *_DAMAGE):  # PyArrow has the first for damage, too
+        raise UserError(f"{path} is damaged: {way_out}") from None
+
+
+# What a study leaves behind: one table of all fetches, one of all runs.
+#
+# Both are the same whenever the same study is run, but for what the runs have cost: `COST` of the
+# second.
 
 FETCHES = "fetches.parquet"
 RUNS = "runs.parquet"

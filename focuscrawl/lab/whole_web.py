@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tqdm import tqdm
 
-from focuscrawl.crawl.link_filter import may_be_page
-from focuscrawl.critic.files import pack_model
+from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.critic.critic_files import pack_model
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 from focuscrawl.foundation.urls import host, resolve
-from focuscrawl.webs.pages import HtmlAnswer
+from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class WholeWeb:
         return reached
 
     def oracle_loss(self, seeds: list[int], relevance: NDArray[np.float64], budget: int) -> float:
-        """Loss rate of greedy best-first on the true R of the targets (METHODS 1).
+        """Loss rate of greedy best-first on the true R of the targets (methods 1).
 
         What it does not fetch for want of links counts as lost.
         """

@@ -7,25 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.apprentice import Apprentice, read_apprentice
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.files import read_apprentice
+from focuscrawl.apprentice.learners import options_in
+from focuscrawl.apprentice.link_table import PageFacts
 from focuscrawl.apprentice.options import CLASS_GROUPS, Options
-from focuscrawl.apprentice.page_facts import PageFacts
-from focuscrawl.apprentice.serialization import options_in
 from focuscrawl.crawl.page_source import PageSource
-from focuscrawl.crawl.parts.revisit_policy import KEPT
+from focuscrawl.crawl.revisit_policy import KEPT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import apprentice_in
+from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
-from focuscrawl.store.soundness import taking_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.store import CrawlStore
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
 
 LESSONS = 5  # over the same instances: each is a few steps of the minimiser
 _ALL = 1_000_000  # judged URLs learned from: offline there is time

@@ -1,34 +1,254 @@
-"""How far around a link to look: d_max by cross-validation [A02 section 3.4, METHODS 4].
-
-What is compared is how well the words at hand say what a link leads to: the hashed features of
-the groups that are on, without the numbers. Those are the same for every d_max, and rates and
-hubs are made of the outcomes of other fetches, also of those held out.
-"""
+"""How far around a link to look: d_max by cross-validation over links [A02 section 3.4]."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
 
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
+from focuscrawl.apprentice.hashing import SparseRows, beside, pointers, ranges
+from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
-from focuscrawl.apprentice.lesson_quality import auc
-from focuscrawl.apprentice.options import CLASS_GROUPS
-from focuscrawl.apprentice.sparse_rows import SparseRows
+from focuscrawl.apprentice.lessons import auc
+from focuscrawl.apprentice.link_features import MAX_TOKENS, by_offset, window
+from focuscrawl.apprentice.link_table import BITS, LinkTable
+from focuscrawl.apprentice.options import (
+    CLASS_GROUPS,
+    LINK_GROUPS,
+    PAGE_GROUPS,
+    URL_GROUPS,
+    input_names,
+)
+from focuscrawl.apprentice.scorer import new_learner
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
-from focuscrawl.offline.cross_validation import FOLDS, HIGH, Folds, Parts, predict
-from focuscrawl.offline.d_max_features import AROUND, WindowReader
+from focuscrawl.offline.apprentice_training import LESSONS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
+
+    from numpy.typing import NDArray
 
     from focuscrawl.apprentice.options import Options
+    from focuscrawl.crawl.page_source import ReadPage
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
+    from focuscrawl.page import PageView
     from focuscrawl.store import CrawlStore
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
+
+
+#: the group that looks as far as d_max
+AROUND = "context"
+
+
+class WindowReader:
+    """Takes hashed features from pages for d_max = 0 ... `farthest`, as `FeatureExtractor` would.
+
+    Parameters
+    ----------
+    critic : for the names of its classes
+    groups : kinds of features that are on
+    farthest : greatest d_max
+    counts, tokens : see `focuscrawl.apprentice.options.Options`
+
+    Attributes
+    ----------
+    known : by d_max, links and URLs with the features they have at that d_max
+    """
+
+    def __init__(
+        self,
+        critic: Critic,
+        groups: Collection[str],
+        farthest: int,
+        *,
+        counts: bool = False,
+        tokens: int = MAX_TOKENS,
+    ) -> None:
+        on = frozenset(groups)
+        self.known = [LinkTable() for _ in range(farthest + 1)]
+        self._farthest = farthest
+        self._counts = counts
+        self._tokens = tokens or None
+        hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS}
+        self._others = FeatureExtractor(
+            WordReader(critic, ask=False),
+            groups=(on & hashed) - {AROUND},
+            classes=critic.classes,
+        )
+
+    def add(self, url: int, page: ReadPage, relevance: float) -> None:
+        """Take in a page numbered `url` and the links that it was read with."""
+        targets = page.targets
+        largest = max(url, int(targets.max(initial=0)))
+        for known in self.known:
+            known.grow(largest + 1)
+        facts = self._others.read(
+            page.view,
+            page.links,
+            targets,
+            new=self.known[0].address.data[targets] < 0,
+            relevance=relevance,
+            probabilities=page.probabilities,
+        )
+        around, offset = self._around(page.view, page.links)
+        for d_max, known in enumerate(self.known):
+            links, _ = beside(_within(around, offset, d_max), facts.links)
+            known.add(url, replace(facts, links=links))
+
+    def urls(self) -> Ints:
+        """Return the numbers of all URLs with links, ascending."""
+        return np.flatnonzero(self.known[0].address.data >= 0)
+
+    def _around(self, view: PageView, links: Ints) -> tuple[SparseRows, NDArray[np.int32]]:
+        """Return the features of the words around links, and how far away each word is."""
+        near = window(
+            view.words.hashes,
+            view.token_leaf,
+            view.links.left[links],
+            view.links.right[links],
+            d_max=self._farthest,
+            max_tokens=self._tokens,
+            repeats=self._counts,
+        )
+        return by_offset(near, BITS), np.abs(near.offset)
+
+
+def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRows:
+    """Return the features of words at most `d_max` leaves away."""
+    kept = offset <= d_max
+    owner = np.repeat(np.arange(len(rows)), rows.lengths)
+    lengths = np.bincount(owner[kept], minlength=len(rows))
+    return SparseRows(rows.indices[kept], pointers(lengths))
+
+
+# Cross-validation over links: neither the page u nor the URL v of a held-out link was seen.
+#
+# Links of one page are alike, and so are links to one URL: a learner that has seen either of them
+# recognises the other instead of understanding it. So pages and URLs are each shared out among the
+# folds, and a fold holds out the links from its pages to its URLs. What is learned from are the
+# links from pages of other folds to URLs of other folds; the rest is left out.
+
+FOLDS = 5
+HIGH = 0.5  # relevance above which a URL is of the high kind (methods 5)
+
+
+class Folds:
+    """Pages and the URLs they link to, shared out; both numbered 0 ... n - 1, in the same way.
+
+    Parameters
+    ----------
+    relevance : float64 (n,)
+    linked : int64 (m,), distinct, the URLs that are linked to; at least `FOLDS` of either kind
+
+    Attributes
+    ----------
+    of_pages : int64 (n,), the fold of each page, at random
+    of_urls : int64 (n,), the fold of each URL, at random, as many of either kind in each; -1
+        where nothing links to it
+    """
+
+    def __init__(self, relevance: Floats, linked: Ints) -> None:
+        n = len(relevance)
+        self.of_pages = np.random.default_rng(0).permutation(n) % FOLDS
+        self.of_urls = np.full(n, -1)
+        sharing = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+        for fold, (_, held_out) in enumerate(sharing.split(linked, relevance[linked] > HIGH)):
+            self.of_urls[linked[held_out]] = fold
+
+    def parts(self, source: int, targets: Ints) -> Ints:
+        """Return numbers for the links of a page: of v, as the pages of one fold show it."""
+        numbers: Ints = targets * FOLDS + self.of_pages[source]
+        return numbers
+
+
+class Parts(NamedTuple):
+    """n instances, each a URL v as the pages of one fold show it.
+
+    Attributes
+    ----------
+    number : int64 (n,), see `Folds.parts`
+    y : float64 (n,), R(v)
+    shown : int64 (n,), the fold of the pages
+    fold : int64 (n,), the fold of v
+    """
+
+    number: Ints
+    y: Floats
+    shown: Ints
+    fold: Ints
+
+    @classmethod
+    def of(cls, number: Ints, folds: Folds, relevance: Floats) -> Parts:
+        """Take the numbers apart."""
+        v = number // FOLDS
+        return cls(number, relevance[v], number % FOLDS, folds.of_urls[v])
+
+    @property
+    def tested(self) -> Bools:
+        """Tell which are held out by their fold, bool (n,): of each v at most one."""
+        tested: Bools = self.shown == self.fold
+        return tested
+
+
+def predict(
+    known: LinkTable, parts: Parts, options: Options, on_fit: Callable[[], object]
+) -> Floats:
+    """Predict the relevance of what is held out, by hashed features alone.
+
+    Parameters
+    ----------
+    known : links to the `parts`, by their numbers
+    options : which learner, and whether it sees all links or the first of each part
+    on_fit : called after each of the `FOLDS` fits
+
+    Returns
+    -------
+    float64 (n,), NaN for parts that are not tested
+    """
+    k = len(input_names(options))
+    unit_length = new_learner(options).unit_length
+    instances, _ = make_instances(
+        known,
+        len(known),
+        parts.number,
+        np.zeros((len(parts.number), k)),
+        unit_length=unit_length,
+        only_first=options.evidence == "first",
+        # all parts that are seen together show what a crawl sees
+        most=max(1, options.most_links_into // (FOLDS - 1)),
+    )
+    predicted = np.full(len(instances), np.nan)
+    for i in range(FOLDS):
+        learner = new_learner(options)
+        seen = np.flatnonzero((parts.shown != i) & (parts.fold != i))
+        v = parts.number[seen] // FOLDS
+        weight = 1.0 / np.bincount(v)[v]  # each URL counts once, as in a crawl
+        of_seen = _take(instances, seen)
+        for _ in range(1 if learner.remembers else LESSONS):
+            learner.partial_fit(of_seen, parts.y[seen], weight)
+        held_out = np.flatnonzero(parts.tested & (parts.fold == i))
+        predicted[held_out] = learner.predict(_take(instances, held_out))
+        on_fit()
+    return predicted
+
+
+def _take(instances: Instances, chosen: Ints) -> Instances:
+    rows = instances.rows
+    values = instances.values[ranges(rows.indptr[chosen], rows.lengths[chosen])]
+    return Instances(rows.take(chosen), values, instances.dense[chosen])
+
+
+# How far around a link to look: d_max by cross-validation [A02 section 3.4, methods 4].
+#
+# What is compared is how well the words at hand say what a link leads to: the hashed features of
+# the groups that are on, without the numbers. Those are the same for every d_max, and rates and
+# hubs are made of the outcomes of other fetches, also of those held out.
 
 FARTHEST = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
 FITS = FOLDS * (FARTHEST + 1)
@@ -81,7 +301,7 @@ def try_windows(
 ) -> list[Trial]:
     """Cross-validate d_max = 0 ... `FARTHEST` on the fetches of a crawl that is over.
 
-    What is held out: see `focuscrawl.offline.cross_validation`. The same crawl has the same
+    What is held out: see `focuscrawl.offline.d_max_selection`. The same crawl has the same
     trials.
 
     Parameters

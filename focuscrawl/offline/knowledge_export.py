@@ -107,7 +107,7 @@ def _distinct(links: Iterator[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _prestige(store: CrawlStore) -> tuple[Floats, Floats]:
-    """Return hub and authority scores by URL, over the greatest (METHODS 7)."""
+    """Return hub and authority scores by URL, over the greatest (methods 7)."""
     links = CrawlLinks.of(store)
     scores = Distiller(links.graph(links.sites())).distill()
     return _over_greatest(scores.hubs), _over_greatest(scores.authorities)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl.redirects import has_moved
+from focuscrawl.crawl.state import has_moved
 from focuscrawl.distiller import LinkGraph, Sites, stand_ins
 from focuscrawl.store.history import History
 

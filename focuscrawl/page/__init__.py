@@ -3,10 +3,9 @@
 Here: encodings, the parse, tokens, DOM leaves, out-links. Not here: fetching, judging, scoring.
 """
 
-from focuscrawl.page.apart import ParserApart, shared_parser
-from focuscrawl.page.effort import Effort
-from focuscrawl.page.media import is_html, read_content_type
-from focuscrawl.page.parse import TooMuchWorkError, parse_page
+from focuscrawl.page.metadata import is_html, read_content_type
+from focuscrawl.page.parse import Effort, TooMuchWorkError, parse_page
+from focuscrawl.page.parser_process import ParserApart, shared_parser
 from focuscrawl.page.view import Links, PageView
 
 __all__ = [

@@ -1,24 +1,39 @@
-"""What is no HTML and can be read all the same: site maps, feeds, PDF; each as a `PageView`.
-
-Their readers are made for files that people mean well with, and take a stranger's for minutes or
-gigabytes: they run where they can be ended (`focuscrawl.page.apart`).
-"""
+"""Documents other than HTML, each read as a `PageView`: site maps, feeds, PDF."""
 
 from __future__ import annotations
 
+import calendar
+import io
+import math
 import re
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
+from lxml import etree
 
 from focuscrawl.foundation import urls
-from focuscrawl.page.parse import MAX_LINKS, MAX_TOGETHER, MAX_TOKENS
-from focuscrawl.page.tokens import tokenize
+from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.urls import MAX_URL, host, resolve
+from focuscrawl.page.metadata import MAX_TAG, MAX_TRANSLATIONS
+from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOGETHER, MAX_TOKENS
 from focuscrawl.page.view import Links, PageView
+from focuscrawl.page.walk import fold
+from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import date
+
+
+# What is no HTML and can be read all the same: site maps, feeds, PDF; each as a `PageView`.
+#
+# Their readers are made for files that people mean well with, and take a stranger's for minutes or
+# gigabytes: they run where they can be ended (`focuscrawl.page.parser_process`).
 
 #: what a `PageView` may be, beside a page
 PDF, SITE_MAP, SITE_MAP_INDEX, FEED = "PDF", "site map", "site map index", "feed"
@@ -82,14 +97,9 @@ def parse_document(body: bytes, url: str, kind: str) -> PageView:
     """
     # each of them imports what only it needs
     if kind == PDF:
-        from focuscrawl.page.pdf import read_pdf  # noqa: PLC0415
-
         return read_pdf(body, url)
     if kind == FEED:
-        from focuscrawl.page.feeds import read_feed  # noqa: PLC0415
-
         return read_feed(unpack(body), url)
-    from focuscrawl.page.site_maps import read_site_map  # noqa: PLC0415
 
     return read_site_map(unpack(body), url)
 
@@ -148,3 +158,245 @@ def _fitting(entries: Sequence[Entry]) -> Sequence[Entry]:
         if length > MAX_TOGETHER:
             return entries[:at]
     return entries
+
+
+with needs("feeds", "reading feeds"):
+    import feedparser
+
+MOST_FEED_ENTRIES = 1000  # entries
+_TEXT = 1000  # characters of a title
+
+
+def read_feed(xml: bytes, url: str) -> PageView:
+    """Read a feed: the pages it names with their titles, the latest first.
+
+    Raises
+    ------
+    UnreadableError
+        It names no page.
+    """
+    # as a file: a text could be taken for the name of one, or for a URL to fetch
+    read = feedparser.parse(io.BytesIO(xml), sanitize_html=False, resolve_relative_uris=False)
+    found: dict[str, tuple[float, str]] = {}
+    for each in read.entries[:MOST_FEED_ENTRIES]:
+        link = str(each.get("link", ""))
+        target = resolve(url, [link])[0] if link and len(link) <= MAX_URL else None
+        if target is not None and len(target) <= MAX_URL and target not in found:
+            found[target] = (_written_at(each), fold(str(each.get("title", ""))[:_TEXT]))
+    if not found:
+        raise UnreadableError("it names no page")
+    targets = sorted(found, key=lambda each: -found[each][0])
+    texts = [found[target][1] for target in targets]
+    entries = [Entry(target, found[target][1], at) for at, target in enumerate(targets)]
+    title = fold(str(read.feed.get("title", ""))[:_TEXT]) or f"{FEED} of {host(url)}"
+    return document_view(url, FEED, title, texts, entries)
+
+
+def _written_at(entry: dict[str, Any]) -> float:
+    # as a dictionary: its own `get` warns of what it does not find
+    when = dict.get(entry, "updated_parsed") or dict.get(entry, "published_parsed")
+    return -math.inf if when is None else float(calendar.timegm(when))
+
+
+with needs("pdf", "reading PDF"):
+    from pypdf import DocumentInformation, PdfReader
+
+MOST_PAGES = 200  # of a document; what comes after is not read
+_FIELD = 1000  # characters of what it says of itself
+
+
+class PdfText(NamedTuple):
+    """What a PDF says, and says of itself; empty, None: it does not.
+
+    Attributes
+    ----------
+    pages : text of each
+    links : where they lead; `Entry.leaf` is the page
+    date : it was changed, or made
+    """
+
+    pages: list[str]
+    links: list[Entry]
+    title: str
+    author: str
+    date: date | None
+
+
+def read_pdf(body: bytes, url: str) -> PageView:
+    """Read the first pages of a PDF as a page; see `pdf_text`."""
+    found = pdf_text(body, url)
+    return document_view(url, PDF, found.title, found.pages, found.links)
+
+
+def pdf_text(body: bytes, url: str) -> PdfText:
+    """Return what the first pages of a PDF say, 2 MiB of text at most.
+
+    Raises
+    ------
+    UnreadableError
+        It is damaged, or locked with a password.
+    """
+    try:
+        return _read(PdfReader(io.BytesIO(body), strict=False), url)
+    except Exception as error:  # whatever is wrong with it: its readers raise all sorts
+        raise UnreadableError(type(error).__name__) from error
+
+
+def _read(reader: PdfReader, url: str) -> PdfText:
+    texts: list[str] = []
+    entries: list[Entry] = []
+    length = 0
+    for number, page in enumerate(_first_pages(reader)):
+        texts.append(page.extract_text()[: MAX_SIZE - length])
+        length += len(texts[-1])
+        entries += [Entry(target, "", number) for target in _targets(page, url)]
+        if length >= MAX_SIZE:
+            break
+    said = reader.metadata
+    title, author = ("", "") if said is None else (said.title or "", said.author or "")
+    return PdfText(
+        *(texts, entries[:MAX_LINKS], fold(str(title)[:_FIELD]), fold(str(author)[:_FIELD])),
+        None if said is None else _date(said),
+    )
+
+
+def _date(said: DocumentInformation) -> date | None:
+    for name in ("modification_date", "creation_date"):
+        with suppress(ValueError, TypeError, OverflowError):  # what is no date
+            at = getattr(said, name)
+            if at is not None:
+                return at.date()  # type: ignore[no-any-return]
+    return None
+
+
+def _first_pages(reader: PdfReader) -> Iterator[Any]:
+    for number in range(min(len(reader.pages), MOST_PAGES)):
+        yield reader.pages[number]
+
+
+def _targets(page: Any, url: str) -> Iterator[str]:
+    """Iterate over the URLs that the links of a page of a document lead to."""
+    for annotation in (page.annotations or [])[:MAX_LINKS]:
+        action = annotation.get_object().get("/A")
+        action = None if action is None else action.get_object()
+        written = None if action is None else action.get("/URI")
+        if written is None or len(str(written)) > MAX_URL:
+            continue
+        target = resolve(url, [str(written)])[0]
+        if target is not None and len(target) <= MAX_URL:
+            yield target
+
+
+def changed_at(written: str) -> float | None:
+    """Return the seconds since 1970 of a W3C date, such as 2024, 2024-05-01T10:00+02:00.
+
+    Without a time zone it is UTC; None if it is no such date.
+    """
+    missing = {4: "-01-01", 7: "-01"}.get(len(written), "")
+    try:
+        at = datetime.fromisoformat(written + missing)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+MOST_SITE_MAP_ENTRIES = 50_000  # entries; sitemaps.org: no site map has more
+_NO_WORD = re.compile(r"[\W_]+")
+_LONGEST = 3000  # characters of what is looked at of a URL or a date
+
+
+def read_site_map(xml: bytes, url: str) -> PageView:
+    """Read a site map: the pages it names, the latest changed first, in words of their URLs.
+
+    What has no date comes last, equals as they are listed. Pages that it names as the same in
+    another language, with elements of XHTML, are translations, not links. Entities are left
+    alone, those that XML itself has aside, and nothing is loaded.
+
+    Raises
+    ------
+    UnreadableError
+        It names no page and no site map.
+    """
+    found: dict[str, float] = {}
+    translations: dict[str, str] = {}
+    index = False
+    events = etree.iterparse(
+        io.BytesIO(xml),
+        events=("end",),
+        tag=("{*}url", "{*}sitemap"),
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        recover=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        for _, element in events:
+            index |= etree.QName(element).localname == "sitemap"
+            location, changed = _text(element, "loc"), _text(element, "lastmod")
+            target = resolve(url, [location])[0] if location else None
+            if target is not None and len(target) <= MAX_URL and target not in found:
+                at = changed_at(changed)
+                found[target] = -math.inf if at is None else at
+            for language, other in _translations(element, url):
+                if len(translations) < MAX_LINKS:
+                    translations.setdefault(other, language)
+            _forget(element)
+            if len(found) >= MOST_SITE_MAP_ENTRIES:
+                break
+    except etree.XMLSyntaxError as error:
+        if not found:
+            raise UnreadableError(str(error)) from None
+    if not found:
+        raise UnreadableError("it names no page")
+    targets = sorted(found, key=lambda each: -found[each])
+    texts = [words_of(target) for target in targets]
+    entries = [
+        Entry(target, text, at)
+        for at, (target, text) in enumerate(zip(targets, texts, strict=True))
+    ]
+    kind = SITE_MAP_INDEX if index else SITE_MAP
+    others = {other: said for other, said in translations.items() if other not in found}
+    title = f"{kind} of {host(url)}"
+    return document_view(url, kind, title, texts, entries, translations=others)
+
+
+def named_in_robots(text: str, url: str) -> Iterator[str]:
+    """Iterate over the site maps that a robots.txt names, wherever among its rules."""
+    for line in text.splitlines():
+        field, _, value = line.partition(":")
+        location = value.strip()[:_LONGEST]
+        if field.strip().lower() == "sitemap" and location:
+            target = resolve(url, [location])[0]
+            if target is not None:
+                yield target
+
+
+def words_of(url: str) -> str:
+    """Return the words that the path and the query of a URL are made of."""
+    return _NO_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
+
+
+def _translations(element: etree._Element, url: str) -> Iterator[tuple[str, str]]:
+    """Iterate over where a page is in other languages, and in which, as it names them."""
+    for link in islice(element.iterchildren("{*}link"), MAX_TRANSLATIONS):
+        language, location = link.get("hreflang", "").strip(), link.get("href", "").strip()
+        if not language or len(location) > MAX_URL or link.get("rel", "").lower() != "alternate":
+            continue
+        target = resolve(url, [location])[0]
+        if target is not None and len(target) <= MAX_URL:
+            yield language[:MAX_TAG], target
+
+
+def _text(element: etree._Element, name: str) -> str:
+    child = next(element.iterchildren(f"{{*}}{name}"), None)
+    return "" if child is None else (child.text or "").strip()[:_LONGEST]
+
+
+def _forget(element: etree._Element) -> None:
+    """Let go of what was read: of a site map with 50,000 pages one is held at a time."""
+    element.clear()
+    parent = element.getparent()
+    while parent is not None and element.getprevious() is not None:
+        del parent[0]

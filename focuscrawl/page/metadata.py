@@ -1,15 +1,82 @@
-"""What a page says about itself: base, canonical URL, refresh, what robots may do with it."""
+"""What a page's header and elements say of it: type, base, canonical URL, robots, language."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from email.message import Message
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.urls import MAX_URL, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from lxml import etree
+
+    from focuscrawl.page.view import PageView
+
+
+_HTML = ("text/html", "application/xhtml+xml")
+_MARKS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
+
+# How files begin that servers call HTML for want of a better name: documents, pictures, archives.
+_SIGNATURES = (
+    *(b"%PDF-", b"%!PS-", b"\xd0\xcf\x11\xe0", b"{\\rtf"),
+    *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"RIFF", b"OggS", b"ID3"),
+    *(b"PK\x03\x04", b"\x1f\x8b", b"Rar!\x1a", b"7z\xbc\xaf", b"\x7fELF"),
+)
+# What no text has in it, whatever its encoding; ESC shifts between the sets of ISO-2022, and
+# every other byte of UTF-16 may be a NUL.
+_NO_TEXT = bytes(set(range(1, 32)) - set(b"\t\n\v\f\r\x1b"))
+_NO_TEXT_SHARE = 0.02
+_START = 1024  # bytes that are looked at
+_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
+@lru_cache(maxsize=64)  # the servers of the Web write a handful
+def read_content_type(header: str | None) -> tuple[str | None, str | None]:
+    """Return the media type, lower-case and without parameters, and the charset of a header.
+
+    Either is None where the header names none.
+    """
+    if header is None or not header.strip():
+        return None, None
+    message = Message()
+    message["Content-Type"] = header.replace("\r", " ").replace("\n", " ")
+    media_type = header.partition(";")[0].strip().lower() or None
+    try:
+        return media_type, message.get_content_charset()
+    except (LookupError, TypeError, ValueError):  # a charset that is itself encoded, wrongly
+        return media_type, None
+
+
+def is_html(media_type: str | None, body: bytes = b"") -> bool:
+    """Tell whether an answer is an HTML page.
+
+    Parameters
+    ----------
+    media_type : as `read_content_type` returns it; where there is none the beginning of `body`
+        decides
+    body : if its beginning is known: what is not even text is no HTML, whatever it is called
+    """
+    if media_type is not None:
+        return media_type in _HTML and not _is_binary(body[:_START])
+    start = body[:_START].lower()
+    return any(mark in start for mark in _MARKS)
+
+
+def _is_binary(start: bytes) -> bool:
+    if start.startswith(_SIGNATURES):
+        return True
+    if start.startswith(_BOMS) or b"<\0" in start or b"\0<" in start:
+        return False  # of UTF-16, any byte may be half a letter
+    strange = len(start) - len(start.translate(None, _NO_TEXT))
+    return strange > _NO_TEXT_SHARE * len(start)
+
 
 # "5; url=next.html" and its looser forms, as the WHATWG standard reads them. Digits are not given
 # back: a million of them would be tried in half a trillion ways.
@@ -119,3 +186,126 @@ def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
     delay, *targets = match.groups()
     found.refresh = next(filter(None, targets), "").strip() or None
     found.refresh_delay = float(delay or 0)
+
+
+_LONGEST = 20_000  # characters of a field that are looked at
+_LINK = re.compile(r"<([^<>]*)>((?:\"[^\"]*\"|[^\"<,])*)")
+_PARAMETER = re.compile(r";\s*([\w!#$&+.^`|~-]+)\*?\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]*))")
+
+
+def translations_of(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
+    """Return where a page is in other languages, by ``rel=alternate`` with ``hreflang``.
+
+    Parameters
+    ----------
+    fields : values of its Link header fields
+    url : of the page
+
+    Returns
+    -------
+    Languages as written, and URLs
+    """
+    found = []
+    for reference, language in _alternates(fields):
+        target = resolve(url, [reference])[0] if len(reference) <= MAX_URL else None
+        if target is not None and len(target) <= MAX_URL:
+            found.append((language[:MAX_TAG], target))
+        if len(found) >= MAX_TRANSLATIONS:
+            break
+    return found
+
+
+def _alternates(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for each in fields:
+        for reference, written in _LINK.findall(each[:_LONGEST]):
+            said: dict[str, str] = {}
+            for name, quoted, plain in _PARAMETER.findall(written):
+                said.setdefault(name.lower(), (quoted or plain).strip())  # the first counts
+            if "alternate" in said.get("rel", "").lower().split() and said.get("hreflang"):
+                yield reference.strip(), said["hreflang"]
+
+
+_FEW = 20  # words, which tell little
+_MOST = 500  # words that are looked at; a millisecond
+_SURE = 0.5  # of what the words tell; less than that is names and numbers
+_NO_LANGUAGE = "zxx"
+_SHORT = 2  # letters of the codes of ISO 639-1; names and lists look like one of the others
+#: what one cannot tell by looking, or what is written the same
+_SAME = {"nb": "no", "nn": "no", "yue": "zh", "wuu": "zh", "cmn": "zh", "iw": "he", "in": "id"}
+
+
+class Languages:
+    """Some languages, and which pages are in another one.
+
+    Parameters
+    ----------
+    codes : of ISO 639-1; none: all languages
+
+    Raises
+    ------
+    UserError
+        A code is that of no language that can be told, or what tells them is not installed.
+    """
+
+    def __init__(self, codes: Iterable[str] = ()) -> None:
+        self._codes = frozenset(_SAME.get(code, code) for code in codes)
+        self._detector = _detector() if self._codes else None
+        known = set() if self._detector is None else set(self._detector.labels)
+        for code in sorted(self._codes - known):
+            raise UserError(
+                f"languages: {code} is none that can be told; codes are those of ISO 639-1, "
+                "as in en, de, fr, ja"
+            )
+
+    def other(self, view: PageView) -> str | None:
+        """Return the language of a page that is in none of these; None: it is, or nobody knows.
+
+        Its words tell where there are enough of them; templates say of pages in all languages
+        that they are in English.
+        """
+        if self._detector is None:
+            return None
+        found = self._by_words(view) or primary(view.language)
+        return None if not found or found in self._codes else found
+
+    def _by_words(self, view: PageView) -> str | None:
+        words = view.tokens[:_MOST]
+        if self._detector is None or len(words) < _FEW:
+            return None
+        language, sure = self._detector.classify(" ".join(words))
+        return None if sure < _SURE or language == _NO_LANGUAGE else primary(language)
+
+
+def tell(text: str, said: str = "") -> tuple[str, float]:
+    """Return the language of a text, and how probable that is by its words.
+
+    Parameters
+    ----------
+    said : tag of the language that its page names, which is taken where words tell too little
+
+    Returns
+    -------
+    Code of ISO 639-1 and a probability; an empty code: nobody knows; 0: the page says so
+    """
+    words = text.split(None, _MOST)[:_MOST]
+    if len(words) >= _FEW:
+        language, sure = _detector().classify(" ".join(words))
+        if sure >= _SURE and language != _NO_LANGUAGE:
+            return primary(language), float(sure)
+    return primary(said), 0.0
+
+
+def primary(tag: str) -> str:
+    """Return the language that a tag such as en-GB begins with (RFC 5646); empty: none."""
+    code = tag.strip().lower().replace("_", "-").partition("-")[0]
+    return _SAME.get(code, code) if 2 <= len(code) <= 3 and code.isalpha() else ""
+
+
+@cache
+def _detector() -> Any:
+    with needs("languages", "telling the language of pages"):
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415
+    detector = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    short = [code for code in detector.labels if len(code) == _SHORT]
+    detector.set_languages([*short, _NO_LANGUAGE])
+    return detector

@@ -1,23 +1,146 @@
-"""`parse_page`: the stages from bytes to `PageView`, in their order."""
+"""From bytes to a `PageView`: what parsing costs, its stages, and the text people read."""
 
 from __future__ import annotations
 
+import re
+import string
+from enum import IntEnum
 from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.foundation import urls
-from focuscrawl.page.effort import Effort, effort
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import Metadata, read_metadata
-from focuscrawl.page.tokens import tokenize
-from focuscrawl.page.tree import parse_tree
 from focuscrawl.page.view import Links, PageView
-from focuscrawl.page.walk import Outline, anchor_texts, outline
+from focuscrawl.page.walk import Outline, anchor_texts, outline, parse_tree
+from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+# How much work a page is, told from its bytes in a fraction of the time that the work takes.
+#
+# The parse takes time in proportion to tags and bytes, with one exception: libxml2 looks through
+# all attributes of an element for each that is added, so that a tag of 100,000 takes as long as
+# ten million tags.
+
+#: bytes; no longer page takes 20 ms or less, whatever they are
+SMALL_SIZE = 80_000
+_SMALL_TAGS = 8_000
+# What takes a second or so; more tags than that are too many, and attributes are counted.
+_LARGE_SIZE = 300_000
+_LARGE_TAGS = 100_000
+
+# Attributes of a tag, squared and added up, that take 20 ms; and a second, which a page that is
+# not large may take.
+_MANY = 20_000_000
+_MANY_ALONE = 500_000_000
+# Bytes between ends of tags, squared and added up, that can hold as many: an attribute has 3 or
+# more. A stretch shorter than the least holds too few to count.
+_STRETCHED = 200_000_000
+_LEAST = 1000
+# A tag and its attributes (WHATWG HTML, "tokenization"). No repetition gives anything back, so
+# that each byte is looked at once.
+_VALUE = rb"""[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >]*+)"""
+_ATTRIBUTE = rb"[^\t\n\f\r />][^\t\n\f\r />=]*+(?:" + _VALUE + rb")?+"
+_TAG = re.compile(
+    rb"<[a-z][^\t\n\f\r />]*+((?:[\t\n\f\r /]++|" + _ATTRIBUTE + rb")*+)", re.IGNORECASE
+)
+_ATTRIBUTES = re.compile(_ATTRIBUTE)
+_BEFORE_VALUE = b"=" + string.whitespace.encode()
+
+
+class Effort(IntEnum):
+    """How long a parse may take.
+
+    SMALL: no longer than an event loop may be held. LARGE: longer, but not for ever; beside other
+    work. UNBOUNDED: nobody knows; where it can be ended.
+    """
+
+    SMALL = 1
+    LARGE = 2
+    UNBOUNDED = 3
+
+
+def effort(utf8: bytes, least: Effort = Effort.SMALL) -> Effort:
+    """Tell how much work it is to parse a page.
+
+    Parameters
+    ----------
+    utf8 : markup as `focuscrawl.page.encoding.to_utf8` returns it
+    least : what is returned at least; less is not looked for, which takes time as well
+    """
+    if least <= Effort.SMALL and _is_small(utf8):
+        return Effort.SMALL
+    return max(least, Effort.LARGE if _is_bounded(utf8) else Effort.UNBOUNDED)
+
+
+def _is_small(utf8: bytes) -> bool:
+    size = len(utf8)
+    if size <= _SMALL_TAGS:
+        return True
+    return size <= SMALL_SIZE and _tags(utf8) <= _SMALL_TAGS and not _is_stretched(utf8)
+
+
+def _is_bounded(utf8: bytes) -> bool:
+    if len(utf8) <= _LARGE_SIZE:
+        return not _is_crowded(utf8, _MANY_ALONE)
+    return _tags(utf8) <= _LARGE_TAGS and not _is_crowded(utf8, _MANY)
+
+
+def _tags(utf8: bytes) -> int:
+    return int(np.count_nonzero(np.frombuffer(utf8, np.uint8) == ord("<")))
+
+
+def _is_stretched(utf8: bytes) -> bool:
+    """Tell whether there is room for tags with very many attributes.
+
+    The last ``>`` of every 1,000 bytes is looked for, so that few bytes are looked at. A stretch
+    goes on over those that may be in the value of an attribute, where they end no tag.
+    """
+    at, start, squares, size = 0, 0, 0, len(utf8)
+    while at < size - _LEAST:
+        end = utf8.rfind(b">", at + 1, at + _LEAST)
+        if end < 0:
+            end = utf8.find(b">", at + _LEAST)
+        at = size if end < 0 else end
+        square = (at - start) ** 2 if at - start >= _LEAST else 0
+        if squares + square > _STRETCHED:
+            return True
+        if not _is_quoted(utf8, start, at):
+            start, squares = at, squares + square
+    return False
+
+
+def _is_quoted(utf8: bytes, start: int, at: int) -> bool:
+    """Tell whether a value may have begun after `start` that has not ended before `at`."""
+    for quote in (b'"', b"'"):
+        opening = utf8.rfind(quote, start, at)
+        if opening <= start or utf8[opening - 1] not in _BEFORE_VALUE:
+            continue
+        if utf8[start:opening].rstrip().endswith(b"="):
+            return True
+    return False
+
+
+def _is_crowded(utf8: bytes, most: int) -> bool:
+    """Tell whether tags have more attributes, squared and added up, than `most`.
+
+    They are counted only where there is room for many.
+    """
+    if not _is_stretched(utf8):
+        return False
+    squares = 0
+    for tag in _TAG.finditer(utf8):
+        if tag.end() - tag.start() >= _LEAST:
+            squares += len(_ATTRIBUTES.findall(tag[1])) ** 2
+            if squares > most:
+                return True
+    return False
+
 
 #: bytes of UTF-8; what comes after is not read. A page is dozens of times as large in memory
 MAX_SIZE = 2 * 1024 * 1024
@@ -69,7 +192,7 @@ def parse_page(
 
     Notes
     -----
-    Raises nothing else on any bytes. Leaves and offsets are those of METHODS 4 [A02 section
+    Raises nothing else on any bytes. Leaves and offsets are those of methods 4 [A02 section
     2.2.1]. Of more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or
     `MAX_TOKENS` tokens, the first are kept. URLs longer than `focuscrawl.foundation.urls.MAX_URL`
     lead nowhere, and are no base of others: with 10,000 links, each character of it counts.
@@ -163,3 +286,48 @@ def to_links(seen: Outline, targets: list[str | None]) -> Links:
         anchors = list(compress(anchors, keep))
         left, right, nofollow = left[keep], right[keep], nofollow[keep]
     return Links(urls=web, anchors=anchors, left=left, right=right, nofollow=nofollow)
+
+
+_PARAGRAPH = 160  # characters, at least: shorter texts are joined
+_LONG = 2 * _PARAGRAPH  # as long as this it ends wherever a leaf does, not only with a sentence
+_SENTENCE = (".", "!", "?", ":", "。")
+_OPENING, _CLOSING = ("(", "[", "“"), (",", ".", ";", ":", "!", "?", ")", "]", "”")
+_LARGEST = 2 << 20  # bytes of a page that are looked at
+
+
+def shown_text(body: bytes, encoding: str | None, longest: int) -> tuple[list[str], bool]:
+    """Return what a page shows, in paragraphs, and whether that is not all.
+
+    Parameters
+    ----------
+    body, encoding : of an HTML page, as for `focuscrawl.page.parse_page`
+    longest : characters of text
+    """
+    utf8 = to_utf8(body, encoding, _LARGEST)[0]
+    if effort(utf8, Effort.LARGE) > Effort.LARGE:
+        return [], True  # nobody knows how long it would take
+    root = parse_tree(utf8)
+    leaves = [] if root is None else outline(root).leaves
+    paragraphs, left = [""], longest
+    for leaf in leaves:
+        text = " ".join(leaf.split())
+        if text and not text.startswith(_CLOSING) and _is_whole(paragraphs[-1]):
+            paragraphs.append("")
+        paragraphs[-1] = _joined(paragraphs[-1], text[:left])
+        left -= len(text)
+        if left < 0:
+            break
+    return [each for each in paragraphs if each], left < 0 or len(body) > _LARGEST
+
+
+def _is_whole(paragraph: str) -> bool:
+    if len(paragraph) < _PARAGRAPH:
+        return False
+    return len(paragraph) >= _LONG or paragraph.endswith(_SENTENCE)
+
+
+def _joined(before: str, text: str) -> str:
+    """Join the texts of two leaves, of which one may be a word in the midst of a sentence."""
+    if not before or not text or text.startswith(_CLOSING) or before.endswith(_OPENING):
+        return before + text
+    return f"{before} {text}"

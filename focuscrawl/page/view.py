@@ -1,15 +1,18 @@
-"""`PageView`: a page as the critic and the link features see it."""
+"""`PageView`: a page as critic and link features see it; packed to pass between processes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from focuscrawl.page.words import PageWords
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from numpy.typing import NDArray
 
 
@@ -27,7 +30,7 @@ class Links:
     anchors : n texts inside the link elements, white space folded, at most 1,000 characters;
         where there is none the ``alt`` of the area or image, or the ``title``; may be empty
     left, right : int32 (n,), first and last DOM leaf that the link element covers
-        (METHODS 4, [A02 section 2.2.1]); ``left <= right``
+        (methods 4, [A02 section 2.2.1]); ``left <= right``
     nofollow : bool (n,), the link carries ``rel=nofollow``, or one of the kinds that it was
         divided into, ``sponsored`` and ``ugc``
     """
@@ -118,3 +121,43 @@ class PageView:
         first = self.token_leaf.searchsorted(self.links.left[links])
         last = self.token_leaf.searchsorted(self.links.right[links], side="right")
         return np.maximum(first - most, 0), np.minimum(last + most, len(self.tokens))
+
+
+# A `PageView` as lines of JSON, and back: what passes between two processes.
+#
+# A line a column, so that no single call has much to do: others want the interpreter meanwhile.
+
+#: the columns, and what those are that are arrays
+_OF_LINKS = dict.fromkeys(field.name for field in fields(Links)) | {
+    "left": np.int32,
+    "right": np.int32,
+    "nofollow": np.bool_,
+}
+_OF_PAGE = dict.fromkeys(
+    field.name for field in fields(PageView) if field.init and field.name != "links"
+) | {
+    "token_leaf": np.int32,
+    "heading_leaf": np.int32,
+}
+
+
+def pack_view(view: PageView) -> Iterator[bytes]:
+    """Iterate over the lines that stand for a page."""
+    for owner, columns in ((view.links, _OF_LINKS), (view, _OF_PAGE)):
+        for name, kind in columns.items():
+            value = getattr(owner, name)
+            yield json.dumps(value if kind is None else value.tolist()).encode() + b"\n"
+
+
+def unpack_view(lines: BinaryIO) -> PageView:
+    """Read what `pack_view` has packed; ValueError if it ends before."""
+    links = Links(**_columns(lines, _OF_LINKS))
+    return PageView(links=links, **_columns(lines, _OF_PAGE))
+
+
+def _columns(lines: BinaryIO, columns: Mapping[str, Any]) -> dict[str, Any]:
+    read = {name: json.loads(lines.readline()) for name in columns}
+    return {
+        name: value if columns[name] is None else np.array(value, columns[name])
+        for name, value in read.items()
+    }

@@ -1,10 +1,11 @@
-"""The words of a page, numbered once for all who count, hash or weigh them."""
+"""Words of a page: tokens of all leaves at once, numbered once for everybody who counts them."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from typing import TYPE_CHECKING
+from unicodedata import category
 from zlib import crc32
 
 import numpy as np
@@ -13,6 +14,126 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
+
+
+# Longer runs are base64, hashes and glued listings: no two pages share them.
+MAX_TOKEN_LENGTH = 40
+
+# A text of which more than half of the letters are of these scripts is read their way: Hebrew,
+# Arabic, those of India and South East Asia, Chinese, Japanese, Korean.
+_FIRST, _LATIN_AGAIN, _FAR = 0x0590, 0x1E00, 0x2E80
+_NO_LETTER = 0xFFFFFFFF
+
+_LAST_IDEOGRAPH = 0x323AF
+_SPACE = ord(" ")
+
+
+def _fold_table() -> NDArray[np.uint32]:
+    """Map code points to lower case, what is neither letter nor digit to a space.
+
+    Code points of plane 2 and above (rare ideographs) clip to the last entry, a space.
+    """
+    points = np.arange(0x20000, dtype=np.uint32)
+    characters = points.view("<U1")
+    lower = np.strings.lower(characters).astype("<U1").view(np.uint32)
+    return np.where(np.strings.isalnum(characters), lower, np.uint32(_SPACE))
+
+
+@lru_cache(maxsize=1)
+def _fold_table_of_marks() -> NDArray[np.uint32]:
+    """Map code points as `_fold_table` does, but for marks and rare ideographs, which stay.
+
+    Vowel signs are parts of words. Arabic and Hebrew points, which few writers set, go without a
+    trace, as do joiners and the stroke that makes words longer.
+    """
+    folded = np.append(_FOLD, np.arange(len(_FOLD), _LAST_IDEOGRAPH + 2, dtype=np.uint32))
+    folded[-1] = _SPACE
+    for point in range(0x0300, len(_FOLD)):
+        if category(chr(point)).startswith("M"):
+            folded[point] = _NO_LETTER if _FIRST <= point < 0x0900 else point
+    folded[[0x0640, 0x200C, 0x200D, *range(0xFE00, 0xFE10)]] = _NO_LETTER
+    return folded
+
+
+_FOLD = _fold_table()
+_FOLD_ASCII = _FOLD[:256].astype(np.uint8).tobytes()
+
+
+def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
+    r"""Split the texts of a page into tokens.
+
+    A token is a run of letters and digits (``[^\W_]``), in lower case, of at most
+    `MAX_TOKEN_LENGTH` characters; longer runs are left out. It never crosses a leaf. Where more
+    than half of the letters are of scripts that are written with marks or without spaces, a run
+    has the marks, too, and one in Chinese or Japanese is divided if it is longer.
+
+    Leaves are told apart by their lengths: no character marks their ends, as any character may
+    occur in them.
+
+    Parameters
+    ----------
+    leaves : one text a leaf, "" for a leaf without text
+
+    Returns
+    -------
+    tokens : in order
+    token_leaf : int32 (n_tokens,), index of the leaf that each token lies in, ascending
+    """
+    text = " ".join(["", *leaves, ""])
+    codes: NDArray[np.uint8] | NDArray[np.uint32]
+    far, kept = False, None
+    if text.isascii():
+        folded = text.encode("ascii").translate(_FOLD_ASCII)
+        codes = np.frombuffer(folded, np.uint8)
+        tokens = folded.decode("ascii").split()
+    else:
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        codes = _FOLD.take(points, mode="clip")
+        far = _is_far(codes)
+        if far:
+            codes = _fold_table_of_marks().take(points, mode="clip")
+            kept = (codes != _NO_LETTER).nonzero()[0]
+            codes = codes[kept]
+        tokens = codes.tobytes().decode("utf-32-le").split()
+    if not tokens:
+        return [], np.empty(0, np.int32)
+    in_token = codes > _SPACE
+    edges = (in_token[1:] != in_token[:-1]).nonzero()[0]  # one before each start, each last
+    starts = edges[::2]
+    lengths = edges[1::2] - starts
+    if lengths.max() > MAX_TOKEN_LENGTH and far:
+        tokens, starts = _without_long(tokens, starts)
+    elif lengths.max() > MAX_TOKEN_LENGTH:
+        keep = lengths <= MAX_TOKEN_LENGTH
+        starts = starts[keep]
+        tokens = [token for token in tokens if len(token) <= MAX_TOKEN_LENGTH]
+    ends = np.fromiter(map(len, leaves), np.int64, len(leaves)).cumsum()
+    ends += np.arange(1, len(leaves) + 1)  # a space before each leaf
+    at = starts + 1 if kept is None else kept[starts + 1]
+    return tokens, ends.searchsorted(at).astype(np.int32)
+
+
+def _is_far(codes: NDArray[np.uint32]) -> bool:
+    """Tell whether more than half of the letters are of scripts with marks or without spaces."""
+    beyond = np.count_nonzero(codes >= _FIRST)
+    if 2 * beyond <= np.count_nonzero(codes > _SPACE):
+        return False
+    latin = np.count_nonzero((codes >= _LATIN_AGAIN) & (codes < _FAR))
+    return bool(2 * (beyond - latin) > np.count_nonzero(codes > _SPACE))
+
+
+def _without_long(
+    tokens: list[str], starts: NDArray[np.intp]
+) -> tuple[list[str], NDArray[np.intp]]:
+    """Divide long runs of scripts without spaces, and leave out other long ones."""
+    found: list[tuple[str, int]] = []
+    for token, start in zip(tokens, starts.tolist(), strict=True):
+        if len(token) <= MAX_TOKEN_LENGTH:
+            found.append((token, start))
+        elif ord(token[0]) >= _FAR:
+            cuts = range(0, len(token), MAX_TOKEN_LENGTH)
+            found.extend((token[i : i + MAX_TOKEN_LENGTH], start + i) for i in cuts)
+    return [token for token, _ in found], np.array([start for _, start in found], np.intp)
 
 
 class PageWords:

@@ -1,28 +1,255 @@
-"""The curves of one crawl, or of several in one figure.
-
-Every function takes pages as `focuscrawl.report.measures.load_pages` returns them and gives a
-matplotlib figure that belongs to nobody: save it, or show it in a notebook.
-"""
+"""Figures: one style, the curves of crawls, completeness, learning from crawl to crawl."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import matplotlib as mpl
+import numpy as np
 from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
 
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.report import measures
-from focuscrawl.report.figure_style import Line, axes, evenly_spread, legend
+from focuscrawl.report.plain_text import middle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike, NDArray
 
-    from focuscrawl.report.milestones import Milestone
+    from focuscrawl.completeness import Estimate
+    from focuscrawl.report.outcomes import Milestone
 
-_POINTS = 2000  # of a curve; more than a figure has pixels
+
+_DPI = 150
+_LETTERS = 8  # of a legend in an inch of a figure
+_STYLE: dict[str, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e3e3e3",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.handlelength": 3.2,
+    "figure.constrained_layout.use": True,
+}
+# Colours that differ in lightness, too, and to colour-blind eyes (after Okabe and Ito).
+_COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_DASHES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)))
+
+
+class Line(NamedTuple):
+    """How the n-th crawl of a figure is drawn."""
+
+    colour: str
+    dashes: Any
+
+    @classmethod
+    def of(cls, number: int) -> Line:
+        """Return the look of crawl `number`, from 0; 35 differ."""
+        return cls(_COLOURS[number % len(_COLOURS)], _DASHES[number % len(_DASHES)])
+
+    def draw(self, plot: Axes, x: ArrayLike, y: ArrayLike, label: str, **look: Any) -> None:
+        """Draw a curve and name it in the legend; `look` is what else matplotlib is to know."""
+        style = {"color": self.colour, "ls": self.dashes, "lw": 1.8, **look}
+        plot.plot(x, y, label=plain(label), **style)
+
+
+def evenly_spread(n: int, most: int) -> NDArray[np.int64]:
+    """Choose at most `most` of n points of a curve, the first and the last among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+
+
+@contextmanager
+def axes(width: float = 7.0, height: float = 4.2) -> Iterator[tuple[Figure, Axes]]:
+    """Give a figure of one plot in the house style, in inches; no global state is kept."""
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a `matplotlibrc` of the current folder may be a stranger's
+        mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]  # wants a Literal a key
+        figure = Figure(figsize=(width, height), dpi=_DPI)
+        yield figure, figure.add_subplot()
+
+
+def legend(
+    figure: Figure,
+    named: Mapping[str, Artist] | None = None,
+    *,
+    columns: int = 4,
+    **look: Any,
+) -> None:
+    """Name what is drawn, beside the plots: in so many columns as are whole.
+
+    Parameters
+    ----------
+    named : what to name, by its label; None: all that has one
+    columns : at most
+    look : what else matplotlib is to know; it goes below the plots by default
+    """
+    look = {"loc": "outside lower left", **look}
+    if named is None:
+        named = {}
+        for plot in figure.axes:
+            handles, labels = plot.get_legend_handles_labels()
+            named.update(zip(labels, handles, strict=True))
+    longest = int(_LETTERS * figure.get_figwidth())
+    labels = [middle(label, longest) for label in named]
+    for count in range(min(columns, len(labels)), 0, -1):
+        drawn = figure.legend([*named.values()], labels, ncols=count, **look)
+        with _any_script():
+            if count == 1 or drawn.get_window_extent().width <= figure.bbox.width:
+                return
+        drawn.remove()
+
+
+@contextmanager
+def _any_script() -> Iterator[None]:
+    """Draw a topic's name in a script that the font lacks, too: boxes will do."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        yield
+
+
+def png(figure: Figure, dpi: float = _DPI) -> bytes:
+    """Draw a figure with so many points an inch; the same data give the same bytes."""
+    with _any_script(), BytesIO() as file:
+        figure.savefig(file, format="png", dpi=dpi, metadata={"Software": None})
+        return file.getvalue()
+
+
+def plain(text: str) -> str:
+    """Keep a label from being read as mathematics, or as hidden (a leading underscore)."""
+    text = text.replace("$", r"\$")
+    return f"\u200b{text}" if text.startswith("_") else text
+
+
+def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figure:
+    """Draw the estimated recall with its interval against fetches.
+
+    Parameters
+    ----------
+    number : of the crawl among those of the report, from 0; it has the colour of its curve
+    """
+    fetched = [each.fetched for each in estimates]
+    low, high = zip(*(each.interval for each in estimates), strict=True)
+    line = Line.of(number)
+    with axes(height=3.2) as (figure, plot):
+        plot.fill_between(fetched, low, high, color=line.colour, alpha=0.15, lw=0)
+        line.draw(plot, fetched, [each.recall for each in estimates], "estimate")
+        plot.set(
+            xlabel="fetches",
+            ylabel="recall, with 90 % interval",
+            xlim=(0, fetched[-1]),
+            ylim=(-0.01, 1.01),
+        )
+    return figure
+
+
+# Learning curves of consecutive crawls: what a crawl gains by those before it (methods 8).
+#
+# The paper draws the share of relevant pages collected against the share of pages collected, one
+# curve a crawl; a curve above the one before is positive learning. How many relevant pages there
+# are
+# nobody knows on the live Web, so those count that any of the crawls compared has found
+# (*pooling*, as in the evaluation of retrieval).
+
+_POINTS = 200  # of a curve
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The learning curve of one crawl.
+
+    Attributes
+    ----------
+    label : of the crawl
+    share : float64 (n,), of the pooled relevant pages, collected by the first 1, 2, ... fetches
+    area : mean of `share` over the fetches, those that a crawl did not make counted as in vain
+    """
+
+    label: str
+    share: NDArray[np.float64]
+    area: float
+
+
+def learning_curves(crawls: Mapping[str, pd.DataFrame], budget: int | None = None) -> list[Curve]:
+    """Return the learning curves of crawls, in their order.
+
+    Parameters
+    ----------
+    crawls : by label, with columns ``url`` and ``relevance``, a row a fetch
+    budget : fetches that are looked at; None: as many as the longest crawl has
+    """
+    most = budget or max(map(len, crawls.values()), default=0)
+    found = {
+        label: pages["url"].where(pages["relevance"] > RELEVANT)[:most]
+        for label, pages in crawls.items()
+    }
+    pool = len({url for urls in found.values() for url in urls.dropna()})
+    curves = []
+    for label, urls in found.items():
+        share = np.zeros(most)
+        share[: len(urls)] = urls.notna().cumsum() / max(pool, 1)
+        share[len(urls) :] = share[len(urls) - 1] if len(urls) else 0.0
+        curves.append(Curve(label, share, float(share.mean()) if most else 0.0))
+    return curves
+
+
+def learned(curves: Sequence[Curve]) -> list[str]:
+    """Say for each crawl how it did, and by how much its area is above that of the one before."""
+    lines = []
+    for i, curve in enumerate(curves):
+        found = float(curve.share[-1]) if len(curve.share) else 0.0
+        line = f"{curve.label}: area {curve.area:.3f}, {found:.0%} of the relevant pages"
+        if i:
+            gain = curve.area - curves[i - 1].area
+            kind = "positive" if gain > 0 else "negative" if gain < 0 else "no"
+            line += f"; {gain:+.3f}, {kind} learning"
+        lines.append(line)
+    return lines
+
+
+def learning_figure(curves: Sequence[Curve]) -> Figure:
+    """Draw learning curves."""
+    with axes() as (figure, plot):
+        for number, curve in enumerate(curves):
+            Line.of(number).draw(plot, *points(curve), curve.label)
+        plot.set(
+            xlabel="% of the fetches",
+            ylabel="% of the relevant pages found by any",
+            xlim=(0, 100),
+            ylim=(-1, 101),
+        )
+        if curves:
+            legend(figure, columns=2)
+    return figure
+
+
+def points(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a curve in percent, thinned, from (0, 0) on."""
+    n = len(curve.share)
+    chosen = evenly_spread(n, _POINTS)
+    at = np.concatenate([[0.0], 100.0 * (chosen + 1) / max(n, 1)])
+    return at, np.concatenate([[0.0], 100.0 * curve.share[chosen]])
+
+
+# The curves of one crawl, or of several in one figure.
+#
+# Every function takes pages as `focuscrawl.report.measures.load_pages` returns them and gives a
+# matplotlib figure that belongs to nobody: save it, or show it in a notebook.
+
+_CURVE_POINTS = 2000  # of a curve; more than a figure has pixels
 #: looks of milestones; two of them after one fetch can both be seen
 _MARKS: dict[str, dict[str, Any]] = {
     "restart": {"marker": "|", "ms": 18, "mew": 1.5},
@@ -34,7 +261,7 @@ _MARKS: dict[str, dict[str, Any]] = {
 def loss_figure(
     crawls: Mapping[str, pd.DataFrame], milestones: Mapping[str, Sequence[Milestone]] | None = None
 ) -> Figure:
-    """Draw the loss rate against fetches (METHODS 1; A02, figure 10).
+    """Draw the loss rate against fetches (methods 1; A02, figure 10).
 
     Parameters
     ----------
@@ -46,7 +273,7 @@ def loss_figure(
         for number, (label, pages) in enumerate(crawls.items()):
             line, window = Line.of(number), measures.default_window(len(pages))
             rate = measures.loss_rate(pages)
-            shown = evenly_spread(len(pages), _POINTS)
+            shown = evenly_spread(len(pages), _CURVE_POINTS)
             if len(pages) > window:
                 windows.add(window)
                 moving = 1.0 - measures.moving_harvest_rate(pages, window)

@@ -7,11 +7,11 @@ import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.files import write_whole
 from focuscrawl.report.plain_text import cell, one_line
+from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
-from focuscrawl.store.soundness import taking_in
-from focuscrawl.strategies.paths import PathMemo
+from focuscrawl.strategies.path_strategy import PathMemo
 
 if TYPE_CHECKING:
     from pathlib import Path

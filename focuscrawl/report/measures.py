@@ -1,4 +1,4 @@
-"""Figures of merit over the fetches of a crawl (METHODS 1), for reports and notebooks.
+"""Figures of merit over the fetches of a crawl (methods 1), for reports and notebooks.
 
 Time is counted in fetches, never in seconds. All fetches count: a redirect, an error, an exact
 duplicate and what is no HTML are in the store with relevance 0, so every mean here is over rows
@@ -15,8 +15,8 @@ import pandas as pd
 import sqlalchemy as sa
 
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.outcome import PAGE, outcome
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.outcomes import PAGE, outcome
+from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
     Returns
     -------
     One row a fetch, indexed by ``seq`` from 1, with the columns of the store's view ``pages``
-    and ``host`` and ``outcome`` (see `focuscrawl.report.outcome`). ``fetched_at`` is UTC;
+    and ``host`` and ``outcome`` (see `focuscrawl.report.outcomes`). ``fetched_at`` is UTC;
     missing numbers are NaN, missing texts None.
 
     Raises
@@ -71,13 +71,13 @@ def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
 
 
 def harvest_rate(pages: pd.DataFrame) -> pd.Series[float]:
-    """Return the mean relevance of the first n fetches, for every n (METHODS 1)."""
+    """Return the mean relevance of the first n fetches, for every n (methods 1)."""
     relevance = pages["relevance"]
     return (relevance.cumsum() / np.arange(1, len(relevance) + 1)).rename("harvest_rate")
 
 
 def loss_rate(pages: pd.DataFrame) -> pd.Series[float]:
-    """Return 1 - harvest rate of the first n fetches, for every n (METHODS 1; A02 1.1)."""
+    """Return 1 - harvest rate of the first n fetches, for every n (methods 1; A02 1.1)."""
     return (1.0 - harvest_rate(pages)).rename("loss_rate")
 
 

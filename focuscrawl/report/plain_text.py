@@ -1,9 +1,14 @@
-"""Text of fetched pages, made fit for a line: titles and anchors come from strangers."""
+"""Text of strangers made fit for a line or a table."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 #: what a formula begins with, in full width and as a minus sign, too
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212")
@@ -97,3 +102,10 @@ def table(rows: list[list[str]], left: set[int]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose texts are no formulas, see `focuscrawl.report.plain_text.cell`."""
+    texts = [str(name) for name in table if table[name].dtype == object]
+    safe = table[texts].map(lambda value: cell(value) if isinstance(value, str) else value)
+    return table.assign(**{name: safe[name] for name in texts})

@@ -1,22 +1,26 @@
-"""How a crawl is doing at this moment, by its store alone."""
+"""How crawls are doing, by their stores; pause, resume, budget, stop."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.crawl_folder import Command, Doing, FileControl
+from focuscrawl.report.outcomes import BREAK, PAUSED, run_state
 from focuscrawl.report.plain_text import counted, one_line
-from focuscrawl.report.stop_reasons import BREAK, PAUSED, run_state
 from focuscrawl.report.summary import RECENT, estimates_of, newest_lesson
-from focuscrawl.store import schema
+from focuscrawl.store import CrawlStore, schema
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
-    from focuscrawl.store import CrawlStore
 
 _MINUTE = timedelta(minutes=1)
 #: of the last fetches, at most, that a rate is taken from; more only make the minute shorter
@@ -67,7 +71,7 @@ class Status:
     ----------
     about : topic, strategy and web in a line
     running : a process has the crawl's folder
-    state : of the crawl, see `focuscrawl.report.stop_reasons.RunState`
+    state : of the crawl, see `focuscrawl.report.outcomes.RunState`
     fetched, harvest_rate : of the whole crawl
     waiting, hosts : URLs that wait, and on how many hosts
     model : lessons learned; 0 where the strategy learns nothing
@@ -187,3 +191,112 @@ def in_brief(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return str(timedelta(seconds=round(seconds)))
+
+
+def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
+    """Open the store of the crawl kept in `crawl_dir`, which may be running.
+
+    Parameters
+    ----------
+    crawl_dir : the folder
+
+    Raises
+    ------
+    UserError
+        There is no crawl, or none this version can read.
+    """
+    return CrawlStore.open(CrawlFolder(Path(crawl_dir)).store_path, read_only=True)
+
+
+def status_of(crawl_dir: str | os.PathLike[str]) -> Status:
+    """Return how a crawl is doing; takes and raises what `open_store` does."""
+    with closing(open_store(crawl_dir)) as store:
+        return Status.of(store)
+
+
+@dataclass(frozen=True)
+class CurrentState:
+    """A crawl, without any sum over all of its pages or URLs.
+
+    Attributes
+    ----------
+    running : somebody crawls
+    about : topic, strategy and web in a line
+    state : see `focuscrawl.report.outcomes.RunState`
+    fetched : fetches
+    last_fetch : when, in UTC; None before the first
+    recent : how fast it fetches, and how well, of late
+    """
+
+    running: bool
+    about: str
+    state: str
+    fetched: int
+    last_fetch: datetime | None
+    recent: Recent
+
+    @classmethod
+    def of(cls, store: CrawlStore, *, now: datetime) -> CurrentState:
+        """Read one kept in a folder; parameters are those of `report.status.Status.of`."""
+        running, state = run_state(store)
+        (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
+        fetched = last or 0
+        pages = last_pages(store, fetched)
+        return cls(
+            running=running,
+            about=of_whom(store),
+            state=state,
+            fetched=fetched,
+            last_fetch=pages[0][0] if pages else None,
+            recent=Recent.of(pages, now),
+        )
+
+
+def controlled(crawl: str) -> ControlledCrawl:
+    """Return the crawl called so; UserError if there is none."""
+    open_store(crawl).close()
+    return ControlledCrawl(crawl)
+
+
+class ControlledCrawl:
+    """A crawl in a folder, running or not, and what is asked of it.
+
+    Attributes
+    ----------
+    name : to show
+    """
+
+    def __init__(self, crawl: str) -> None:
+        self._crawl = self.name = crawl
+
+    @property
+    def wanted(self) -> Command:
+        """What is asked at the moment."""
+        return FileControl(Path(self._crawl)).wanted
+
+    @property
+    def in_use(self) -> bool:
+        """True while somebody crawls."""
+        return CrawlFolder(Path(self._crawl)).in_use
+
+    @property
+    def starting(self) -> bool:
+        """True while a process begins to crawl: what it is asked now it takes for earlier."""
+        return CrawlFolder(Path(self._crawl)).doing is Doing.STARTING
+
+    def ask(self, wanted: Command) -> None:
+        """Ask for something."""
+        FileControl(Path(self._crawl)).ask(wanted)
+
+    def extend(self, budget: int) -> None:
+        """Give it another budget, 0 for none."""
+        FileControl(Path(self._crawl)).extend(budget)
+
+    @property
+    def extending(self) -> bool:
+        """True while it has not taken another budget in."""
+        return FileControl(Path(self._crawl)).budget is not None
+
+    def status(self) -> Status:
+        """Return how it is doing."""
+        return status_of(self._crawl)

@@ -1,40 +1,188 @@
-"""Summary of a crawl in twenty lines: why it stopped, harvest, outcomes, frontier, best hosts."""
+"""Summary of a crawl in twenty lines."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
 from focuscrawl.completeness import FILE, read_estimates
-from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
-from focuscrawl.crawl.parts.priority_fidelity import NEARLY, OVERTAKEN
-from focuscrawl.crawl.visit import PAGE_FAILED, RELEVANT, RENDERED
+from focuscrawl.crawl.rejudging import REDEFINED
+from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quota, Quotas
+from focuscrawl.crawl.url_table import pattern
+from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RELEVANT, RENDERED
+from focuscrawl.crawl.waiting import NEARLY, OVERTAKEN
+from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch
+from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import LISTS
-from focuscrawl.report.harvest_falls import last_alarm
-from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
-from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
-from focuscrawl.report.revisits import Again
-from focuscrawl.report.stop_reasons import (
+from focuscrawl.report.outcomes import (
+    DUPLICATE,
+    NO_HTML,
+    PAGE,
+    REDIRECT,
+    UNCHANGED,
     hosts_left,
+    is_error,
+    outcome,
     run_state,
     time_crawling,
 )
-from focuscrawl.report.trap_events import limits_in_words, trap_events
+from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import timedelta
 
     from focuscrawl.completeness import Estimate
+    from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
 
+
+class Again(NamedTuple):
+    """Second and later fetches of pages, which are in no count of pages.
+
+    Attributes
+    ----------
+    fetches : those made
+    unchanged : of these, answered "not modified"
+    links : that the pages did not have before
+    """
+
+    fetches: int = 0
+    unchanged: int = 0
+    links: int = 0
+
+    @classmethod
+    def of(cls, store: CrawlStore) -> Self:
+        """Count them."""
+        r = schema.revisit.c
+        counts = sa.select(
+            sa.func.count(r.status),
+            sa.func.count(sa.case((r.status == NOT_MODIFIED, 1))),
+            sa.func.coalesce(sa.func.sum(r.links), 0),
+        )
+        return cls(*store.row(counts.where(r.seq.is_not(None))))
+
+    def in_words(self) -> str:
+        """Say it in a few words; nothing if there were none."""
+        if not self.fetches:
+            return ""
+        words = f"{counted(self.fetches, 'hub')} again: {counted(self.links, 'new link')}"
+        return words + (f", {self.unchanged:,} not modified" if self.unchanged else "")
+
+
+_HOSTS, _PATTERNS = "hosts", "patterns"
+
+
+def trap_events(store: CrawlStore) -> dict[str, int]:
+    """Return how many ``hosts`` and ``patterns`` were limited, and other events by their kind."""
+    counts: Counter[str] = Counter()
+    for event in History(store).events(LIMITED, RAISED, NEAR_DUPLICATE):
+        name = event.detail.partition(": ")[0]
+        of_limit = _PATTERNS if "/" in name else _HOSTS
+        counts[of_limit if event.kind == LIMITED else event.kind] += 1
+    return dict(counts)
+
+
+def limits_in_words(events: Mapping[str, int]) -> str | None:
+    """Return what `trap_events` tells of limits; None if none was reached."""
+    held = [counted(events[name], name[:-1]) for name in (_HOSTS, _PATTERNS) if events.get(name)]
+    if not held:
+        return None
+    words = f"{' and '.join(held)} held back"
+    if events.get(RAISED):
+        words += f", limits raised {counted(events[RAISED], 'time')}"
+    return words
+
+
+def near_duplicate(store: CrawlStore, seq: int, url: str) -> str | None:
+    """Return what the page fetched as number `seq` is much alike, in words; None if nothing."""
+    told = History(store).events(NEAR_DUPLICATE)
+    return next((event.detail[len(url) + 2 :] for event in told if event.seq == seq), None)
+
+
+def held_back(store: CrawlStore, url: str) -> str | None:
+    """Return which limit holds back a URL that waits, in words; None if none does.
+
+    The accounts of the crawl are kept again from its pages, as a resumed crawl does.
+    """
+    history, names = History(store), {host(url), pattern(url)}
+    if not any(event.detail.partition(": ")[0] in names for event in history.events(LIMITED)):
+        return None
+    account = _accounts(history).barred(url)
+    return None if account is None else _in_words(account)
+
+
+def _accounts(history: History) -> Quotas:
+    nothing_new = {event.seq for event in history.events(NEAR_DUPLICATE)}
+    raised_at = Counter(event.seq for event in history.events(RAISED))
+    name = {url.id: url.url for url in history.urls()}
+    quotas = Quotas()
+    for fetch in history.first_fetches():
+        repeats = fetch.seq in nothing_new or fetch.duplicate_of is not None
+        earns = fetch.relevance > RELEVANT and not repeats
+        referrer = None if fetch.referrer is None else name[fetch.referrer]
+        for _ in quotas.count(fetch.name, referrer, earns=earns, repeats=repeats):
+            pass
+        for _ in range(raised_at[fetch.seq]):
+            quotas.raise_all()
+    return quotas
+
+
+def _in_words(account: Quota) -> str:
+    return f"held back: of {account.kind} {account.name}, {account.in_words}"
+
+
+_START = "start"  # kind of the event that a run begins
+
+
+def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
+    """Watch a crawl again as it is judged now; return the watch, and every alarm it gave.
+
+    An alarm of the store's events may be missing here: the crawl has followed another
+    definition of its topic since.
+    """
+    topics = store.identity().get("topic", "")
+    watch = HarvestWatch([topic for topic in topics.split(",") if topic])
+    alarms = []
+    history = History(store)
+    overtakes = {event.seq: event.detail for event in history.events(OVERTAKEN)}
+    for fetch in history.first_fetches():
+        told = watch.visited(
+            fetch.url,
+            fetch.referrer,
+            relevance=fetch.relevance,
+            topic=fetch.topic,
+            judged=is_page(fetch.status, fetch.error, fetch.duplicate_of),
+            overtakes=overtakes.get(fetch.seq),
+        )
+        if told == ALARM and watch.alarm is not None:
+            alarms.append(watch.alarm)
+    return watch, alarms
+
+
+def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
+    """Tell whether a fetch brought a page, and a new one."""
+    return outcome(status, error, duplicate_of is not None) == PAGE
+
+
+def last_alarm(store: CrawlStore) -> str | None:
+    """Return what the last alarm of a crawl told, if it is not over; else of its speed."""
+    history = History(store)
+    for told, over in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (SPEEDY, _START))):
+        for event in history.events(told, *over, last=1):
+            if event.kind == told:
+                return event.detail
+    return None
+
+
 RECENT = 100  # fetches of the harvest rate at the end
-_HOSTS = 5
+_BEST_HOSTS = 5
 _CAUSES = 5
 _LEFT = 3
 _HOST_WIDTH = 48
@@ -43,7 +191,7 @@ _WAYS_OUT = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by
 
 @dataclass(frozen=True)
 class Summary:
-    """What a crawl achieved, in numbers (METHODS 1).
+    """What a crawl achieved, in numbers (methods 1).
 
     Attributes
     ----------
@@ -54,16 +202,16 @@ class Summary:
     harvest_rate, recent_harvest_rate : mean relevance of all fetches, and of the last `RECENT`;
         0 before the first
     relevant : pages of a relevance above ½
-    outcomes : fetches by what came of them, see `focuscrawl.report.outcome`
+    outcomes : fetches by what came of them, see `focuscrawl.report.outcomes`
     links, dropped : links on the pages fetched; of these, left out before the frontier
-    traps : what limits held back, and near-duplicates, see `focuscrawl.report.trap_events`
+    traps : what limits held back, and near-duplicates, see `focuscrawl.report.summary`
     states : URLs by state, see `focuscrawl.store.schema.STATES`
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at; 0 for none
     best_hosts : those with the largest sums of relevance: ``host``, ``fetches``, ``relevance``
     left : hosts that the last run left alone, and why
     overtaken : by host, fetches during which the best link waited there, and was much better
-        (`focuscrawl.crawl.parts.priority_fidelity`)
+        (`focuscrawl.crawl.waiting`)
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
     failed_on : pages that the critic or the strategy failed on, and how it did on the last
@@ -340,7 +488,7 @@ def _best_hosts(store: CrawlStore, fetched: int) -> list[sa.Row[Any]]:
         .group_by(h.id, h.name)
         .having(relevance > 0)
         .order_by(relevance.desc(), h.name)
-        .limit(_HOSTS)
+        .limit(_BEST_HOSTS)
     )
     return list(store.rows(statement))
 

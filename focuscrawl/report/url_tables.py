@@ -1,22 +1,125 @@
-"""Pages and waiting URLs of a crawl as tables: filtered, sorted, searched, some rows at a time."""
+"""Pages and queued URLs of a crawl as tables: filtered, sorted, searched; its hosts."""
 
 from __future__ import annotations
 
 import math
 import time
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.report.sorted_urls import KINDS
+from focuscrawl.store import schema
 from focuscrawl.store.schema import FETCHED, STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sqlalchemy import Connection
+
+    from focuscrawl.store import CrawlStore
+
+
+# The URLs of a crawl in the orders that its store has no index for, in a file of their own.
+#
+# Re-scoring changes the score of every URL that waits: an index of the store itself would slow the
+# crawl down. So numbers, hosts and scores are copied, sorted, and joined with the store when rows
+# are read; texts stay where they are. A copy says how the crawl was when it was made.
+
+#: what `sorted.page.kind` says came of a fetch
+KINDS = ("page", "duplicate", "redirect", "nothing")
+_FIRST = "9e999"  # of what has no score: a seed comes before every link
+
+_TABLES = f"""
+CREATE TABLE sorted.host (place INTEGER PRIMARY KEY, id INTEGER NOT NULL, name TEXT NOT NULL);
+INSERT INTO sorted.host (id, name) SELECT id, name FROM main.host ORDER BY name;
+CREATE INDEX sorted.host_id ON host (id, place);
+CREATE TABLE sorted.page (seq INTEGER PRIMARY KEY, host INTEGER, relevance REAL, score REAL,
+                          status INTEGER, kind INTEGER);
+INSERT INTO sorted.page
+    SELECT p.seq, (SELECT place FROM sorted.host WHERE id = u.host), p.relevance,
+           coalesce(p.score, {_FIRST}), p.status,
+           CASE WHEN p.duplicate_of IS NOT NULL THEN 1 WHEN p.digest IS NOT NULL THEN 0
+                WHEN p.status BETWEEN 300 AND 399 OR p.error LIKE 'meta refresh%' THEN 2
+                ELSE 3 END
+    FROM main.page p JOIN main.url u ON u.id = p.url ORDER BY p.seq;
+CREATE INDEX sorted.page_relevance ON page (relevance, seq, host, status, kind);
+CREATE INDEX sorted.page_score ON page (score, seq, host, status, kind, relevance);
+CREATE INDEX sorted.page_host ON page (host, seq, status, kind, relevance);
+CREATE TABLE sorted.repeat (original INTEGER, seq INTEGER, PRIMARY KEY (original, seq))
+    WITHOUT ROWID;
+INSERT INTO sorted.repeat SELECT duplicate_of, seq FROM main.page WHERE duplicate_of IS NOT NULL;
+CREATE TABLE sorted.waiting (id INTEGER PRIMARY KEY, host INTEGER, score REAL, state INTEGER);
+INSERT INTO sorted.waiting
+    SELECT u.id, h.place, coalesce(u.score, {_FIRST}), u.state
+    FROM main.url u JOIN sorted.host h ON h.id = u.host WHERE u.state <> {FETCHED} ORDER BY u.id;
+CREATE INDEX sorted.waiting_score ON waiting (score, id, host, state);
+CREATE INDEX sorted.waiting_host ON waiting (host, id, state, score);
+CREATE TABLE sorted.total AS
+    SELECT (SELECT count(*) FROM sorted.page) AS pages,
+           (SELECT count(*) FROM sorted.waiting) AS waiting;
+"""
+
+
+def sort_urls(store: CrawlStore, path: Path) -> None:
+    """Write the sorted copy of a crawl to `path`, where nothing is yet.
+
+    It takes some seconds for a million URLs, and none of the interpreter's time; memory does
+    not grow with the crawl.
+
+    Parameters
+    ----------
+    store : of a crawl in a folder, which may be running
+    """
+    with closing(store.reopened()) as reading, reading.engine.connect() as connection:
+        # not kept if the machine stops: nothing is lost with it
+        _attach(connection, path)
+        for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+            connection.exec_driver_sql(f"PRAGMA sorted.{pragma}")
+        for statement in _TABLES.split(";\n"):
+            if statement.strip():
+                connection.exec_driver_sql(statement)
+        connection.commit()
+
+
+@contextmanager
+def reading_sorted(store: CrawlStore, path: Path) -> Iterator[Connection]:
+    """Open a store, as ``main``, with a copy that `sort_urls` made, as ``sorted``."""
+    with closing(store.reopened()) as reading, reading.engine.connect() as connection:
+        _attach(connection, path)
+        yield connection
+
+
+def _attach(connection: Connection, path: Path) -> None:
+    connection.execute(sa.text("ATTACH :path AS sorted"), {"path": str(path)})
+
+
+class WaitingUrl(NamedTuple):
+    """A URL that waits, and its score; None: a start URL, which comes before every link."""
+
+    url: str
+    score: float | None
+
+
+def frontier_top(store: CrawlStore, most: int = 20) -> list[WaitingUrl]:
+    """Return the waiting URLs with the best scores, the best first; of equals the first found.
+
+    It looks at every URL of the crawl: a second for a million. What is given out next also
+    depends on which hosts have room.
+    """
+    u = schema.url.c
+    query = (
+        sa.select(u.url, u.score)
+        .where(u.state == schema.QUEUED)
+        .order_by(u.score.is_not(None), u.score.desc(), u.id)
+        .limit(most)
+    )
+    return [WaitingUrl(row.url, row.score) for row in store.rows(query)]
+
 
 ROWS = 100  #: of a part of a table
 _BATCH = 5000  # rows that are searched at once
@@ -89,7 +192,7 @@ class Wanted:
     ----------
     least, most : of pages, relevance; of waiting URLs, score. None: any
     host : part of its name; "": any
-    kind : of pages one of `focuscrawl.report.sorted_urls.KINDS`, of the others one of
+    kind : of pages one of `focuscrawl.report.url_tables.KINDS`, of the others one of
         `WAITING_STATES`; "": any
     status : HTTP status of pages; None: any
     search : words that are all in URL or title; "": any
@@ -134,7 +237,7 @@ def pages_part(
 
     Parameters
     ----------
-    connection : see `focuscrawl.report.sorted_urls.reading_sorted`
+    connection : see `focuscrawl.report.url_tables.reading_sorted`
     after, before : of the `Part` that these rows follow, or that follows them
 
     Returns
@@ -353,3 +456,71 @@ def _read_place(text: str) -> tuple[float, int]:
     if math.isnan(found[0]) or abs(found[1]) >= 1 << 63:
         raise UserError(f"no place {text!r:.40} in this table: begin it anew")
     return found
+
+
+HOSTS = 50
+
+
+class MappedHost(NamedTuple):
+    """A host: its fetches, how many were relevant, and links from and to others of the map."""
+
+    name: str
+    fetches: int
+    relevant: int
+    out: int
+    into: int
+
+
+class HostMap(NamedTuple):
+    """Hosts, those with the most relevant pages first, and links between them.
+
+    Attributes
+    ----------
+    hosts : of equally many relevant pages, the host with fewer fetches comes first
+    links : (place of one host, place of the other, number of links), the most links first
+    """
+
+    hosts: list[MappedHost]
+    links: list[tuple[int, int, int]]
+
+
+def host_map(store: CrawlStore, most: int = HOSTS) -> HostMap:
+    """Map the `most` hosts that matter; it reads all fetches and links, once."""
+    u, p, h = schema.url.c, schema.page.c, schema.host.c
+    relevant = sa.func.sum(sa.case((p.relevance > RELEVANT, 1), else_=0))
+    fetches = sa.func.count()
+    counted = (
+        sa.select(u.host, h.name, fetches.label("fetches"), relevant.label("relevant"))
+        .select_from(schema.page)
+        .join(schema.url, u.id == p.url)
+        .join(schema.host, h.id == u.host)
+        .group_by(u.host, h.name)
+        .order_by(relevant.desc(), fetches, h.name)
+        .limit(most)
+    )
+    found = [*store.rows(counted)]
+    place = {row.host: i for i, row in enumerate(found)}
+    source, target = schema.url.alias(), schema.url.alias()
+    link, n = schema.link.c, sa.func.count()
+    between = (
+        sa.select(source.c.host, target.c.host, n)
+        .select_from(schema.link)
+        .join(source, source.c.id == link.source)
+        .join(target, target.c.id == link.target)
+        .where(source.c.host != target.c.host)
+        .where(source.c.host.in_(place), target.c.host.in_(place))
+        .group_by(source.c.host, target.c.host)
+        .order_by(n.desc(), source.c.host, target.c.host)
+    )
+    links = [(place[a], place[b], int(count)) for a, b, count in map(tuple, store.rows(between))]
+    hosts = [
+        MappedHost(
+            row.name,
+            int(row.fetches),
+            int(row.relevant),
+            sum(count for a, _, count in links if a == i),
+            sum(count for _, b, count in links if b == i),
+        )
+        for i, row in enumerate(found)
+    ]
+    return HostMap(hosts, links)

@@ -1,25 +1,221 @@
-"""Why a URL was fetched, waits, or was left out: what the store knows about one URL."""
+"""Why a URL was fetched, waits, or was left out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.feature_extraction import name_features
+from focuscrawl.apprentice.link_table import PageFacts, unpack_words
+from focuscrawl.apprentice.options import Options
+from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.busy_hosts import busy_hosts
-from focuscrawl.report.link_reasons import Reasons, reasons
-from focuscrawl.report.outcome import PAGE, outcome
+from focuscrawl.offline.apprentice_training import begun_with
+from focuscrawl.report.outcomes import PAGE, hosts_left, outcome
 from focuscrawl.report.plain_text import counted, one_line, printable, table
-from focuscrawl.report.stop_reasons import hosts_left
-from focuscrawl.report.trap_events import held_back, near_duplicate
+from focuscrawl.report.summary import held_back, near_duplicate
 from focuscrawl.report.url_lookup import find_url
 from focuscrawl.store import schema
+from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from focuscrawl.store import CrawlStore
+
+
+_SHOWN = 3  # hosts
+
+
+def busy_hosts(store: CrawlStore, row: sa.Row[Any], page: sa.Row[Any]) -> str | None:
+    """Say which URLs of other hosts scored better than a page when it came; None if none did.
+
+    Those are meant that were found before and came later, or wait still, by the scores they left
+    the frontier with, or wait with now.
+
+    Parameters
+    ----------
+    row, page : of the URL and of its fetch
+    """
+    if page.score is None or store.identity().get("web", LIVE) != LIVE:
+        return None
+    u, p, found = schema.url.c, schema.page.c, schema.page.alias()
+    score = sa.func.coalesce(p.score, u.score)
+    better = (
+        sa.select(schema.host.c.name, sa.func.count().label("urls"))
+        .select_from(schema.url)
+        .join(schema.host, schema.host.c.id == u.host)
+        .join(found, found.c.url == u.referrer)
+        .join(schema.page, p.url == u.id, isouter=True)
+        .where(found.c.seq < page.seq, score > page.score, u.host != row.host)
+        .where(sa.or_(p.seq > page.seq, u.state == QUEUED))
+        .group_by(schema.host.c.name)
+        .order_by(sa.func.max(score).desc(), schema.host.c.name)
+    )
+    hosts = list(store.rows(better))
+    if not hosts:
+        return None
+    names = [one_line(host.name) for host in hosts[:_SHOWN]]
+    if len(hosts) > _SHOWN:
+        names.append(f"{len(hosts) - _SHOWN:,} more")
+    number = sum(host.urls for host in hosts)
+    learned = [*store.rows(sa.select(sa.literal(1)).select_from(schema.models).limit(1))]
+    since = "; or were scored higher later" if learned else ""
+    urls = counted(number, "URL")
+    return f"{urls} of busy hosts had better scores ({', '.join(names)}){since}"
+
+
+#: the parts of a score in words, which ``docs/apprentice.md`` explains
+NAMES = {
+    "mean_relevance": "pages that link to it",
+    "best_relevance": "best page that links to it",
+    "links": "number of links",
+    "reading": "critic on the link",
+    "around": "critic on what is around the link",
+    "prefix": "its directory",
+    "pattern": "URLs that look alike",
+    "alias": "page known by another URL",
+    "alias_query": "page known with another query",
+    "links (words)": "words around the links",
+    "address (words)": "words of the URL",
+}
+_SHOWN_REASONS = 5  # of each side
+_NEGLIGIBLE = 0.02  # of the sum
+_PAGES = 100  # whose words are looked through
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What speaks for (above 0) and against a URL.
+
+    Attributes
+    ----------
+    parts : add up to the linear sum of its score; see `Apprentice.explain`
+    words : what of it are single words and places, by their names, the strongest first
+    score : what that sum means, in [0, 1]
+    """
+
+    parts: dict[str, float]
+    words: dict[str, float]
+    score: float
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the strongest parts on either side as (side, parts), for people."""
+        named = {_in_words(n): part for n, part in self.parts.items() if n != "intercept"}
+        lines = []
+        for kind, found in (("", named), ("words ", self.words)):
+            ranked = sorted(found.items(), key=lambda item: -abs(item[1]))
+            for side, sign in (("for", 1.0), ("against", -1.0)):
+                most = [(n, part) for n, part in ranked if part * sign > _NEGLIGIBLE][
+                    :_SHOWN_REASONS
+                ]
+                if most:
+                    text = ", ".join(f"{name} {part:+.2f}" for name, part in most)
+                    lines.append((f"{kind}{side}", text))
+        total = sum(self.parts.values())
+        lines.append(("together", f"{total:+.2f}, a score of {self.score:.3f}"))
+        return lines
+
+
+def _in_words(name: str) -> str:
+    """Name a part for people; ``(HIGH,-2)`` is a link two places before."""
+    if name in NAMES:
+        return NAMES[name]
+    level, offset = name.strip("()").split(",")
+    where = "before" if int(offset) < 0 else "after"
+    kind = "relevant" if level == "HIGH" else "irrelevant"
+    return f"{kind} link {abs(int(offset))} {where}"
+
+
+def reasons(store: CrawlStore, url: int) -> Reasons | None:
+    """Return what speaks for and against the URL numbered `url`, by the last model of the crawl.
+
+    A URL that was fetched is looked at as if it had not been. The apprentice is built up again
+    from what the store has kept of every page.
+
+    Returns
+    -------
+    None if another strategy crawled, or no link leads to the URL
+    """
+    identity = store.identity()
+    if identity.get("strategy") != "apprentice":
+        return None
+    begun = begun_with(store)
+    with taking_in(store.where):
+        given = json.loads(identity.get("options", "{}"))
+        apprentice = Apprentice.warm_started(Options.of(given), begun)
+        words = _replay(store, apprentice, url)
+    scorer = apprentice.scorer
+    if not scorer.evidence.has_links(url):
+        return None
+    parts = scorer.explain(url)
+    score = scorer.learner.response(np.array([sum(parts.values())]))
+    named = _words(store, apprentice, url, words)
+    return Reasons(parts, named, float(score[0]))
+
+
+def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
+    """Let the apprentice see all pages again; return the words of those that link to `url`."""
+    history, words = History(store), _Words(url)
+    model = history.last_model()
+    if model is not None:
+        apprentice.load(model[1])
+    n_urls = history.n_urls()
+    for fetch in history.fetches(links=False):
+        if not fetch.again:
+            # what the fetch itself has shown must not count as a reason for it
+            number = n_urls if fetch.url == url else fetch.url
+            apprentice.observe(number, fetch.relevance)
+        if fetch.memo is not None:
+            facts = PageFacts.from_bytes(fetch.memo, n_urls)
+            apprentice.expand(fetch.url, facts)
+            words.look_at(facts)
+    return [*words.found]
+
+
+@dataclass
+class _Words:
+    """Collects the words of the first `_PAGES` pages that link to a URL."""
+
+    url: int
+    found: dict[str, None] = field(default_factory=dict)
+    left: int = _PAGES
+
+    def look_at(self, facts: PageFacts) -> None:
+        if self.left and self.url in facts.targets:
+            self.found.update(dict.fromkeys(unpack_words(facts.vocabulary)))
+            self.left -= 1
+
+
+def _words(
+    store: CrawlStore, apprentice: Apprentice, url: int, words: Sequence[str]
+) -> dict[str, float]:
+    features, weights = apprentice.scorer.features(url)
+    said = np.abs(weights) > 0.0
+    p, u = schema.page.c, schema.url.c
+    classes = sa.select(p.topic).where(p.topic.is_not(None)).distinct().order_by(p.topic)
+    row = store.row(sa.select(u.url).where(u.id == url))
+    names = name_features(
+        features[said],
+        url=row.url,
+        words=words,
+        classes=[page.topic for page in store.rows(classes)],
+        options=apprentice.options,
+    )
+    found = [
+        (one_line(names[feature]), weight)
+        for feature, weight in zip(features[said].tolist(), weights[said].tolist(), strict=True)
+        if feature in names
+    ]
+    return dict(sorted(found, key=lambda item: -abs(item[1])))
+
 
 _LINKS = 10
 _ANCHOR = 40  # characters
@@ -46,7 +242,7 @@ class Explanation:
     links_before : how many of them were known when it was fetched; None if it was not
     path : from the seed to the URL, each page the one on which the next was first found: ``url``,
         ``seq`` and ``relevance``; None before it is fetched
-    reasons : what the apprentice counts for and against it, see `focuscrawl.report.link_reasons`;
+    reasons : what the apprentice counts for and against it, see `focuscrawl.report.why`;
         None where there is none to ask
     """
 

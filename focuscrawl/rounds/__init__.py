@@ -6,7 +6,6 @@ files and can be done anywhere, and again if it was lost. Here: the tables, the 
 a round. Not here: what a page, a link and a model are, which is `focuscrawl.crawl` and below.
 """
 
-from focuscrawl.rounds.driver import crawl_in_rounds
-from focuscrawl.rounds.plan import RoundsPlan, read_plan
+from focuscrawl.rounds.driver import RoundsPlan, crawl_in_rounds, read_plan
 
 __all__ = ["RoundsPlan", "crawl_in_rounds", "read_plan"]

@@ -1,38 +1,246 @@
-"""A round's fetches in one bucket: a crawl of what was chosen, and of what that leads to.
-
-As many are fetched as were chosen of the bucket. A URL that no round knew before, of a host of the
-bucket, may take the place of one that was chosen: it comes when its score is the best. So a round
-of many fetches goes on from what it finds, with the model of the round before.
-"""
+"""A round's fetches in one bucket, and what is recorded of them."""
 
 from __future__ import annotations
 
+import math
 import tempfile
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sqlalchemy as sa
 
 from focuscrawl.crawl import Crawl, CrawlFolder
-from focuscrawl.crawl.parts.stopping import StopRules
-from focuscrawl.crawl.replay import replay
-from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.loop import replay
+from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.state import restore
+from focuscrawl.crawl.stopping import StopRules
+from focuscrawl.crawl.traps import NearDuplicates, Traps
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import identity
 from focuscrawl.frontier import Frontier
-from focuscrawl.rounds.bucket_urls import BucketUrls
-from focuscrawl.rounds.evidence import LinksInto, recall
-from focuscrawl.rounds.known_pages import EarlierPages, KnownPages
-from focuscrawl.rounds.laps import Laps
-from focuscrawl.rounds.live import fetch_live
-from focuscrawl.rounds.near_pages import NearPages
-from focuscrawl.rounds.output import Output
-from focuscrawl.rounds.round_time import RoundEnd
-from focuscrawl.rounds.round_urls import RoundLimits, RoundUrls
+from focuscrawl.rounds.buckets import (
+    BucketUrls,
+    LinksInto,
+    RoundLimits,
+    RoundUrls,
+    bucket_of,
+    recall,
+)
+from focuscrawl.rounds.context import (
+    EarlierPages,
+    KnownPages,
+    Laps,
+    NearPages,
+    RoundEnd,
+    content_id,
+    keeper_of,
+)
+from focuscrawl.rounds.live_rounds import fetch_live, keep_recordings
+from focuscrawl.rounds.tables import CONTENT, EVIDENCE, NAME, PAGE, QUOTA
+from focuscrawl.store import schema
+from focuscrawl.store.history import History
+from focuscrawl.store.schema import EXCLUDED
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
     from focuscrawl.crawl import CrawlPlan
-    from focuscrawl.crawl.quotas import Quotas
+    from focuscrawl.crawl.assembly import Checked
+    from focuscrawl.crawl.traps import Quotas
+    from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.rounds.context import RoundsContext
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.store.history import StoredFetch
+
+
+_FOUND = 40  # bits: URLs found in a round are numbered from its number times two to this on
+_BY = 28  # and those of a bucket from its number times two to this on
+_BROKEN = ("error", "store_error")  # reasons to stop that a round does not end for
+
+
+class Output(Part):
+    """Writes the tables of a round and a bucket when the crawl of it has come to its end.
+
+    A crawl that somebody has ended, or that has failed, writes nothing: it can be gone on with.
+    """
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        context: RoundsContext,
+        where: tuple[int, int],
+        urls: RoundUrls,
+        limits: RoundLimits,
+    ) -> None:
+        self._crawl = crawl
+        self._context = context
+        self._where = where
+        self._urls = urls
+        self._limits = limits
+
+    def release(self) -> None:
+        """Write everything; the pages last, as where they are all else is."""
+        stop = self._crawl.stop_reason
+        if stop is None or stop in _BROKEN:
+            return
+        crawl, urls, context = self._crawl, self._urls, self._context
+        frontier, strategy, quotas = crawl.frontier, crawl.strategy, self._limits.quotas
+        waiting = frontier.queued().tolist()
+        urls.first |= {number for number in waiting if frontier.score(number) == math.inf}
+        fetches = History(crawl.store).fetches()
+        write_links(crawl, context, self._where, fetches, first=urls.first, others=urls.decided())
+        judged = strategy.judged() if strategy.learns else None
+        keep_recordings(context.tables, crawl.folder.path, *self._where)
+        write_bucket(
+            context,
+            self._where,
+            [*pages_of(crawl)],
+            limits=quotas.rows(),
+            generosity=quotas.generosity,
+            excluded=excluded(urls),
+            judged=judged or b"",
+            outcomes=strategy.outcomes() or b"",
+        )
+
+
+def write_bucket(
+    context: RoundsContext,
+    where: tuple[int, int],
+    pages: Sequence[Mapping[str, Any]],
+    *,
+    limits: Iterable[Mapping[str, Any]],
+    generosity: int,
+    excluded: Iterable[str],
+    judged: bytes,
+    outcomes: bytes,
+) -> None:
+    """Write what a bucket has of a round; the pages last, as where they are all else is."""
+    (bucket, round_), tables = where, context.tables
+    name = f"{bucket:03}/{round_:05}"
+    contents: dict[int, list[Mapping[str, Any]]] = {}
+    for page in pages:
+        if page.get("content") is not None:
+            to = keeper_of(page["content"], context.buckets)
+            contents.setdefault(to, []).append(page)
+    for to, rows in contents.items():
+        tables.write(f"digests/{round_:05}/{bucket:03}-{to:03}", CONTENT, rows)
+    tables.write(f"quotas/{name}", QUOTA, [*limits])
+    ended = {"excluded": sorted(map(identity, excluded)), "generosity": generosity}
+    tables.write_json(f"ended/{name}.json", ended)
+    tables.write_bytes(f"judged/{name}", judged)
+    tables.write_bytes(f"outcomes/{name}", outcomes)
+    tables.write(f"pages/{name}", PAGE, pages)
+
+
+def write_links(
+    crawl: Crawl,
+    context: RoundsContext,
+    where: tuple[int, int],
+    fetches: Iterable[StoredFetch],
+    *,
+    first: Collection[int],
+    others: Iterable[int],
+) -> None:
+    """Write the links of some of a crawl's fetches, and the URLs they lead to.
+
+    Parameters
+    ----------
+    where : bucket and round
+    first, others : numbers of URLs to write, too; `first` come before every link
+    """
+    (bucket, round_), urls, buckets = where, crawl.urls, context.buckets
+    names: dict[int, dict[int, dict[str, Any]]] = {}
+    links: dict[int, list[dict[str, Any]]] = {}
+
+    def name(number: int) -> None:
+        url = urls[number]
+        of_bucket = names.setdefault(bucket_of(url, buckets), {})
+        if number not in of_bucket:
+            of_bucket[number] = {
+                "id": identity(url),
+                "url": url,
+                "depth": urls.depth(number),
+                "referrer": urls.referrer(number),
+                "found": (round_ << _FOUND) + (bucket << _BY) + number,
+                "first": number in first,
+            }
+
+    for number in sorted({*first, *others}):
+        name(number)
+    for page in fetches:
+        for to, row in _evidence(crawl, page, buckets):
+            links.setdefault(to, []).append(row)
+        for link in page.links:
+            name(link.target)
+    for to, rows in names.items():
+        context.tables.write(f"names/{round_:05}/{bucket:03}-{to:03}", NAME, [*rows.values()])
+    for to, found in links.items():
+        context.tables.write(f"links/{round_:05}/{bucket:03}-{to:03}", EVIDENCE, found)
+
+
+def _evidence(
+    crawl: Crawl, page: StoredFetch, buckets: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield what the links of a page say, a row a bucket."""
+    if not page.links:
+        return
+    urls = crawl.urls
+    to = np.array([bucket_of(urls[link.target], buckets) for link in page.links])
+    order = np.argsort(to, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(to[order])) + 1)
+    memos = crawl.strategy.parts(page.memo, groups) if len(groups) > 1 else [page.memo]
+    for kept, memo in zip(groups, memos, strict=True):
+        found = [page.links[at] for at in kept.tolist()]
+        row = {
+            "source": page.name,
+            "relevance": page.relevance,
+            "targets": [identity(urls[link.target]) for link in found],
+            "scores": [-math.inf if link.score is None else link.score for link in found],
+            "memo": memo,
+        }
+        yield int(to[kept[0]]), row
+
+
+def excluded(urls: UrlTable) -> list[str]:
+    """Return the URLs that may not be fetched."""
+    return [urls[number] for number in range(len(urls)) if urls.state(number) == EXCLUDED]
+
+
+def pages_of(crawl: Crawl) -> Iterator[dict[str, Any]]:
+    """Yield the pages of a crawl, see `PAGE`."""
+    urls = crawl.urls
+    for page in crawl.store.rows(sa.select(schema.page).order_by(schema.page.c.seq)):
+        row = page._asdict()
+        url, twin = urls[row["url"]], row["duplicate_of"]
+        yield {name: row.get(name) for name in PAGE.names} | {
+            "id": identity(url),
+            "url": url,
+            "depth": urls.depth(row["url"]),
+            "referrer": urls.referrer(row["url"]),
+            "duplicate_of": None if twin is None else urls[twin],
+            **_known_by(row, url),
+        }
+
+
+def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:
+    """Return by what others are known to be duplicates of a page."""
+    if row["digest"] is None or row["duplicate_of"] is not None:
+        return {}
+    names = Duplicates.names(url, row["canonical"])
+    return {"content": content_id(row["digest"]), "names": [identity(name) for name in names]}
+
+
+# A round's fetches in one bucket: a crawl of what was chosen, and of what that leads to.
+#
+# As many are fetched as were chosen of the bucket. A URL that no round knew before, of a host of
+# the
+# bucket, may take the place of one that was chosen: it comes when its score is the best. So a
+# round
+# of many fetches goes on from what it finds, with the model of the round before.
 
 
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
@@ -116,3 +324,116 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
         assert number is not None
         crawl.queue(number, row["score"])
     return crawl
+
+
+TAKEN_OVER = 1  #: the round that does it
+
+
+def take_over(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
+    """Write the tables of a round as if it had fetched what a folder holds, which stays as it is.
+
+    Parameters
+    ----------
+    bucket : what is not of one bucket belongs to this one
+
+    Returns
+    -------
+    What came of it, see `focuscrawl.rounds.fetching.fetch`
+
+    Raises
+    ------
+    UserError
+        There is no crawl, it is another, somebody crawls there, or it is damaged.
+    """
+    assert context.folder is not None
+    with _restored(context, Path(context.folder)) as (crawl, quotas):
+        _write(context, (bucket, round_), crawl, quotas)
+        done = {"bucket": bucket, "fetched": crawl.fetched, "relevance": crawl.relevance_sum}
+        return done | {"excluded": len(excluded(crawl.urls))}
+
+
+@contextmanager
+def opened(checked: Checked, path: Path) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
+    """Open the crawl in a folder; `UserError` if it is no such crawl."""
+    folder = CrawlFolder(path)
+    if not folder.exists:
+        raise UserError(f"there is no crawl in {path}")
+    store = folder.open_store(checked.identity, checked.about)
+    try:
+        yield folder, store
+    finally:
+        store.close()
+        folder.release()
+
+
+def _write(context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas: Quotas) -> None:
+    urls, strategy, buckets = crawl.urls, crawl.strategy, context.buckets
+    pages: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
+    gone: list[list[str]] = [[] for _ in range(buckets)]
+    limits: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
+    for page in pages_of(crawl):
+        pages[bucket_of(page["url"], buckets)].append(page)
+    for url in excluded(urls):
+        gone[bucket_of(url, buckets)].append(url)
+    for row in quotas.rows():
+        limits[identity(row["name"].partition("/")[0]) % buckets].append(row)
+    judged = strategy.judged() if strategy.learns else None
+    waiting = crawl.frontier.queued().tolist()
+    first = [number for number in waiting if crawl.frontier.score(number) == np.inf]
+    for bucket in range(buckets):
+        own, place = bucket == where[0], (bucket, where[1])
+        write_links(
+            crawl,
+            context,
+            place,
+            _fetches(crawl, bucket, buckets),
+            first=first if own else (),
+            others=range(len(urls)) if own else (),
+        )
+        write_bucket(
+            context,
+            place,
+            pages[bucket],
+            limits=limits[bucket],
+            generosity=quotas.generosity,
+            excluded=gone[bucket],
+            judged=(judged or b"") if own else b"",
+            outcomes=strategy.outcomes() or b"",
+        )
+
+
+def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
+    """Return the fetches of a bucket, page by page, with memos that are to be read alone."""
+    urls = crawl.urls
+    found: dict[int, list[StoredFetch]] = {}
+    for fetch in History(crawl.store).fetches():
+        if fetch.links and bucket_of(fetch.name, buckets) == bucket:
+            memo = crawl.strategy.contained(
+                fetch.memo, [urls[link.target] for link in fetch.links]
+            )
+            found.setdefault(fetch.url, []).append(fetch._replace(memo=memo))
+    return [fetch for fetches in found.values() for fetch in fetches]
+
+
+@contextmanager
+def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quotas]]:
+    """Restore a crawl, to look at it."""
+    checked = context.checked
+    with opened(checked, path) as (folder, store):
+        crawl = Crawl(
+            critic=checked.critic,
+            strategy=context.strategy(),
+            frontier=Frontier(checked.plan.per_host, checked.plan.delay),
+            store=store,
+            folder=folder,
+            web=checked.web,
+            plan=checked.plan,
+            within=checked.within,
+        )
+        traps = Traps(crawl)
+        crawl.parts = [NearDuplicates(crawl), traps]
+        try:
+            restore(crawl)
+            yield crawl, traps.quotas
+        finally:
+            crawl.writer.close()

@@ -9,19 +9,20 @@ import scrapy
 from scrapy.utils.misc import load_object
 
 from focuscrawl.crawl import open_crawl
-from focuscrawl.engine.binding import bind_crawl, crawl_of
 from focuscrawl.engine.browser import use_browser
+from focuscrawl.engine.component import bind_crawl, crawl_of
 from focuscrawl.engine.instance_feed import feed_of
-from focuscrawl.engine.lean_settings import use_lean_settings
-from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.page_texts import prepare_texts
-from focuscrawl.engine.plan_from_settings import plan_from, use_demo_web
+from focuscrawl.engine.process_setup import use_lean_settings
 from focuscrawl.engine.settings_table import (
     BROWSER,
     TEXTS,
     check_settings,
+    plan_from,
     read_arguments,
+    use_demo_web,
 )
+from focuscrawl.engine.spider_requests import LinkRequests
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import check_feeds, keep_feeds
@@ -50,7 +51,7 @@ class FocusedSpider(scrapy.Spider):
 
     name = "focused"
     yields_visits = True  # every fetch is an item, whatever came of it
-    owns_process = True  # which is set up for the crawl: see `focuscrawl.engine.own_process`
+    owns_process = True  # which is set up for the crawl: see `focuscrawl.engine.process_setup`
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -110,7 +111,7 @@ def place_pipelines(settings: BaseSettings) -> None:
         names = ", ".join(pipeline.__name__ for pipeline in ours)
         raise UserError(f"ITEM_PIPELINES: a crawl needs {names}, in this order")
     if TEXTS.of(settings):
-        from focuscrawl.pipelines.text import TextPipeline  # noqa: PLC0415 - few want it
+        from focuscrawl.pipelines import TextPipeline  # noqa: PLC0415 - few want it
 
         settings.setdefault_in_component_priority_dict(
             "ITEM_PIPELINES", TextPipeline, _AFTER_RECORD

@@ -11,14 +11,14 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.store import schema
-from focuscrawl.store.records import NewUrl
+from focuscrawl.store.schema import NewUrl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from focuscrawl.store.store import CrawlStore
+    from focuscrawl.store.crawl_store import CrawlStore
 
 DIGEST = 16  # bytes of the digest of a body; the page's MinHash may follow it in the store
 

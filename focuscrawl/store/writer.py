@@ -1,22 +1,177 @@
-"""Writes to the crawl store, off the event loop."""
+"""Writes to the crawl store, off the event loop; records that the database refuses."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import queue
+import sqlite3
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import bindparam, delete, insert, update
+
 from focuscrawl.store import schema
-from focuscrawl.store.refusals import first_line, refused, without_contents
+from focuscrawl.store.schema import PageRow, VisitRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from sqlalchemy import Connection, Engine, Table
 
-    from focuscrawl.store.records import VisitRecord
+    from focuscrawl.store.schema import ModelRow, RevisitRow
+
+
+# Records that the database refuses for what is in them, and what is written of them all the same.
+#
+# A number that is too large, half of a character, a text with a NUL in it: what came of one page
+# must not end the crawl of all others. A database that is full or damaged is another matter:
+# that is no fault of a record, and nothing is written any more.
+
+#: what the error of such a page begins with
+NOT_STORED = "not stored"
+
+#: raised for values that cannot be handed over
+_UNFIT = (
+    *(OverflowError, UnicodeError),
+    *(sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.InterfaceError),
+)
+
+
+def refused(error: Exception) -> bool:
+    """Tell whether SQLite, or its driver, refuses values that are to be written.
+
+    Other violations of the schema than a missing value (a NaN is none) are not for what somebody
+    said: store and crawl disagree about what is there already.
+    """
+    if isinstance(error, sqlite3.IntegrityError):
+        return str(error).startswith("NOT NULL")
+    return isinstance(error, _UNFIT)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what the driver says."""
+    lines = str(getattr(error, "orig", error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def without_contents(record: VisitRecord, why: str) -> VisitRecord:
+    """Return what is to be kept of a record that was refused.
+
+    Its fetches were made: they keep their places, with `why` in place of what came. URLs and
+    hosts keep the numbers that later records name them by, and events are told.
+    """
+    error = f"{NOT_STORED}: {_plain(why)}"
+    return VisitRecord(
+        page=None if record.page is None else _page(record.page, error),
+        hosts=record.hosts,
+        urls=record.urls,
+        changes=record.changes,
+        revisits=[_revisit(row, error) for row in record.revisits],
+        events=[(seq, kind, _plain(detail)) for seq, kind, detail in record.events],
+    )
+
+
+def _page(page: PageRow, error: str) -> PageRow:
+    return PageRow(
+        seq=page.seq,
+        url=page.url,
+        status=0,
+        relevance=0.0,
+        topic=None,
+        score=page.score,
+        fetched_at=page.fetched_at,
+        content_type=None,
+        size=0,
+        error=error,
+    )
+
+
+def _revisit(row: RevisitRow, error: str) -> RevisitRow:
+    bare = replace(row, etag=None, last_modified=None, size=0, links=0, first_link=None, memo=None)
+    if row.seq is None:  # it waits
+        return bare
+    return replace(bare, status=0, relevance=None, error=error)
+
+
+def _plain(text: str) -> str:
+    """Return a text that SQLite takes as it is."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
+
+
+_PAGE = (
+    update(schema.page)
+    .where(schema.page.c.seq == bindparam("_seq"))
+    .values(relevance=bindparam("_relevance"), topic=bindparam("_topic"))
+)
+_LINK = (
+    update(schema.link)
+    .where(schema.link.c.id == bindparam("_id"))
+    .values(score=bindparam("_score"), model_version=bindparam("_version"))
+)
+_URL = (
+    update(schema.url)
+    .where(schema.url.c.id == bindparam("_id"))
+    .values(score=bindparam("_score"), state=bindparam("_state"))
+)
+
+
+def rewrite(
+    engine: Engine,
+    *,
+    pages: Iterable[tuple[int, float, str | None]],
+    links: Iterable[tuple[int, float | None, int]],
+    memos: Iterable[tuple[int, bytes | None]],
+    urls: Iterable[tuple[int, float | None, int]],
+    models: list[ModelRow],
+    identity: Mapping[str, str],
+    event: tuple[int, str, str],
+) -> None:
+    """Write what another critic makes of a crawl; all of it or nothing.
+
+    Parameters
+    ----------
+    pages, links, memos, urls : rows to change, see `focuscrawl.crawl.rejudging.Rejudged`
+    models : they take the place of those that there are
+    identity : what to change of what the crawl was begun with, or to add to it
+    event : (seq, kind, detail)
+    """
+    memos = list(memos)
+    batches = (
+        (_PAGE, [dict(zip(("_seq", "_relevance", "_topic"), row, strict=True)) for row in pages]),
+        (_LINK, [dict(zip(("_id", "_score", "_version"), row, strict=True)) for row in links]),
+        (_URL, [dict(zip(("_id", "_score", "_state"), row, strict=True)) for row in urls]),
+        (
+            delete(schema.memo).where(schema.memo.c.seq == bindparam("_seq")),
+            [{"_seq": seq} for seq, _ in memos],
+        ),
+        (
+            insert(schema.memo),
+            [{"seq": seq, "data": data} for seq, data in memos if data is not None],
+        ),
+    )
+    kept = [dataclasses.asdict(model) for model in models]
+    for model in kept[:-1]:
+        model["state"] = None
+    seq, kind, detail = event
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    with engine.begin() as connection:
+        for statement, rows in batches:
+            if rows:
+                connection.execute(statement, rows)
+        connection.execute(delete(schema.models))
+        if kept:
+            connection.execute(insert(schema.models), kept)
+        connection.execute(delete(schema.meta).where(schema.meta.c.key.in_(list(identity))))
+        if identity:
+            meta = [{"key": key, "value": value} for key, value in identity.items()]
+            connection.execute(insert(schema.meta), meta)
+        event_row = {"at": at, "seq": seq, "kind": kind, "detail": detail}
+        connection.execute(insert(schema.events), [event_row])
 
 
 logger = logging.getLogger(__name__)
@@ -40,7 +195,7 @@ _INSERT = {
         schema.models,
     )
 }
-_PAGE = attrgetter(*schema.page.c.keys())
+_PAGE_COLUMNS = attrgetter(*schema.page.c.keys())
 _ANSWER = attrgetter(*schema.answer.c.keys()[1:])
 _REVISIT = attrgetter(*schema.revisit.c.keys())
 _MODEL = attrgetter(*schema.models.c.keys())
@@ -52,7 +207,7 @@ class StoreWriter:
     A record is committed whole or not at all, 50 ms after it was put or little later. Records put
     while a transaction is being written go into the next one (group commit), so a slow disk
     makes transactions larger instead of holding up the event loop. One that the database refuses
-    for what is in it is written without that; see `focuscrawl.store.refusals`.
+    for what is in it is written without that; see `focuscrawl.store.writer`.
 
     Parameters
     ----------
@@ -169,7 +324,7 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
     tables: tuple[tuple[Table, list[Any]], ...] = (
         (schema.host, [row for record in batch for row in record.hosts]),
         (schema.url, [row for record in batch for row in record.urls]),
-        (schema.page, [_PAGE(page) for page, _ in visits]),
+        (schema.page, [_PAGE_COLUMNS(page) for page, _ in visits]),
         (schema.link, [row for record in batch for row in record.links]),
         (schema.memo, memos),
         (schema.answer, answers),

@@ -6,17 +6,16 @@ frontier or the store. A package of your own adds a strategy by an entry
 point in the group ``focuscrawl.strategies``; `focuscrawl.testing` checks it.
 """
 
-from focuscrawl.strategies.base import Strategy
-from focuscrawl.strategies.evidence import Evidence, First, Maximum
-from focuscrawl.strategies.link_strategy import LinkStrategy
-from focuscrawl.strategies.messages import (
+from focuscrawl.strategies.base import (
     Expansion,
     JudgedPage,
     Lesson,
     RecalledPage,
     Scores,
+    Strategy,
     StrategyContext,
 )
+from focuscrawl.strategies.baselines import Evidence, First, LinkStrategy, Maximum
 from focuscrawl.strategies.registry import find_strategy, make_strategy, strategy_names
 
 __all__ = [

@@ -1,24 +1,169 @@
-"""The base of all strategies: what a crawl may ask of one, and what it gets if it says nothing."""
+"""The base of all strategies, the messages between crawl and strategy, checks of options."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from focuscrawl.errors import UserError
 
-    from focuscrawl.foundation.arrays import Ints
-    from focuscrawl.strategies.messages import (
-        Expansion,
-        JudgedPage,
-        Lesson,
-        RecalledPage,
-        Scores,
-        StrategyContext,
-    )
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats, Ints
+    from focuscrawl.knowledge import Knowledge
+    from focuscrawl.page import PageView
+    from focuscrawl.webs.web_protocol import Web
+
+
+#: distinct URLs, by number, and their scores: int64 (m,), float64 (m,)
+Scores = tuple["Ints", "Floats"]
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyContext:
+    """What a strategy may ask at its start.
+
+    Attributes
+    ----------
+    critic : with the user's focus; its `marked` leaves and class names
+    random_state : seed of everything random
+    web : the recorded web of a replay, None in a live crawl
+    topics : paths of the user's focus
+    knowledge : what earlier crawls have learned of the topic, None in a first one
+    """
+
+    critic: Critic
+    random_state: int
+    web: Web | None
+    topics: tuple[str, ...] = ()
+    knowledge: Knowledge | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPage:
+    """A fetched page u with the critic's verdict, and where its links lead.
+
+    Attributes
+    ----------
+    view : the page
+    url : its number
+    seq : its place in the crawl, from 1
+    depth : clicks from a seed
+    relevance : R(u) in [0, 1]
+    probabilities : float64 (n_classes,), posteriors of the critic's classes, or None
+    links : int64 (n,), which of `view.links` lead to followable URLs, ascending
+    targets : int64 (n,), the numbers of the URLs v they lead to
+    referrer : number of the URL at which u was first found, a page or a redirect; None: nowhere
+    """
+
+    view: PageView
+    url: int
+    seq: int
+    depth: int
+    relevance: float
+    probabilities: Floats | None
+    links: Ints
+    targets: Ints
+    referrer: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What a strategy makes of a page's links.
+
+    Attributes
+    ----------
+    link_scores : float64 (n,), one for each of ``page.links``, higher is sooner; ``-inf``: this
+        link is not followed
+    urls, scores : int64 (m,) and float64 (m,), the distinct URLs whose score is new or changed
+        by these links, and their scores; ``-inf``: the URL is not to be fetched, for now
+    memo : what the strategy wants back of these links when the crawl is resumed
+    """
+
+    link_scores: Floats
+    urls: Ints
+    scores: Floats
+    memo: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledPage:
+    """A page of an earlier run, as the store has kept it.
+
+    Attributes
+    ----------
+    url, seq, relevance : as in `JudgedPage`
+    targets : int64 (n,), the numbers of the URLs its links lead to
+    link_scores : float64 (n,), as the strategy gave them
+    memo : as the strategy gave it
+    """
+
+    url: int
+    seq: int
+    relevance: float
+    targets: Ints
+    link_scores: Floats
+    memo: bytes | None
+
+
+@dataclass(slots=True)
+class Lesson:
+    """A new model, and the scores that it gives to all URLs that wait; see `Strategy.learn`.
+
+    Attributes
+    ----------
+    version : of the model, one more than before
+    trained_at_seq : fetches observed when learning began
+    instances : links (u,v) with both ends fetched, learned from so far
+    metrics : what is known of the model's quality; written to the store as JSON
+    state : what `Strategy.load` needs to go on from here; complete once it is adopted
+    urls, scores : int64 (m,) and float64 (m,), new scores of all URLs that waited
+    model : the strategy's own, for `Strategy.adopt`
+    """
+
+    version: int
+    trained_at_seq: int
+    instances: int
+    metrics: Mapping[str, float | list[int]]
+    state: bytes
+    urls: Ints
+    scores: Floats
+    model: Any
+
+
+_MOST = 1_000_000_000
+
+
+def check_number(option: str, value: object, least: float, most: float = math.inf) -> None:
+    """Raise `UserError` unless `value` is a number from `least` to `most`.
+
+    Parameters
+    ----------
+    option : how the message names it: ``pagerank: damping``
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most or math.isinf(value):  # type: ignore
+        limits = f"from {least} up" if most == math.inf else f"from {least} to {most}"
+        raise UserError(f"strategy {option} must be a number {limits}, not {value!r}")
+
+
+def check_count(option: str, value: object, least: int) -> None:
+    """Raise `UserError` unless `value` is a whole number from `least` to a thousand million."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
+        raise UserError(
+            f"strategy {option} must be a whole number, {least} or more, not {value!r}"
+        )
+
+
+def is_list_of_texts(value: object) -> bool:
+    """Tell whether an option is a list of texts."""
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
 
 
 class Strategy(ABC):
@@ -84,7 +229,7 @@ class Strategy(ABC):
         Parameters
         ----------
         url : what was fetched
-        relevance : 0 for redirects, errors, duplicates and what is no page (METHODS 1)
+        relevance : 0 for redirects, errors, duplicates and what is no page (methods 1)
         duplicate_of : the earlier page with the same content, None if there is none
         """
 
@@ -92,7 +237,7 @@ class Strategy(ABC):
         """Return what a page was worth, in [0, 1]; asked after `expand`, or `recall`.
 
         A host or a pattern of URLs earns further fetches by pages worth more than 1/2
-        (`focuscrawl.crawl.parts.traps`): the relevant ones, unless a strategy knows better.
+        (`focuscrawl.crawl.traps`): the relevant ones, unless a strategy knows better.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from focuscrawl.strategies.base import Strategy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from focuscrawl.strategies.messages import StrategyContext
+    from focuscrawl.strategies.base import StrategyContext
 
 GROUP = "focuscrawl.strategies"
 

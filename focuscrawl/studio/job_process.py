@@ -10,10 +10,14 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from focuscrawl.foundation.drafts import write_whole
-from focuscrawl.foundation.plain_files import open_plain
-from focuscrawl.foundation.python_processes import start_python
-from focuscrawl.studio.job_files import LOCK, LOG, OUTCOME, PROCESS
+from focuscrawl.foundation.files import open_plain, write_whole
+from focuscrawl.foundation.processes import start_python
+
+ORDER = "order.json"  #: ``kind``, ``subject``, ``arguments``, ``begun``
+PROCESS = "process.json"  #: ``pid`` of who runs it
+LOG = "output.log"  #: what the command writes to the terminal
+OUTCOME = "outcome.json"  #: ``exit_code``; there when it has ended
+LOCK = "lock"  #: held by the job's process, so that the kernel knows whether it lives
 
 
 def main() -> None:

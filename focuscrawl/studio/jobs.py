@@ -16,11 +16,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.drafts import write_whole
-from focuscrawl.foundation.locks import is_held
-from focuscrawl.foundation.plain_files import open_plain, plain_below
-from focuscrawl.foundation.python_processes import start_python
-from focuscrawl.studio.job_files import LOCK, LOG, ORDER, OUTCOME, PROCESS
+from focuscrawl.foundation.files import is_held, open_plain, plain_below, write_whole
+from focuscrawl.foundation.processes import start_python
+from focuscrawl.studio.job_process import LOCK, LOG, ORDER, OUTCOME, PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

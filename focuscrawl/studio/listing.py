@@ -1,22 +1,34 @@
-"""Topics, critics and crawls of a folder as plain values, for the API and the pages alike."""
+"""Topics, critics and crawls of a folder, for the pages and the JSON API."""
 
 from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from focuscrawl.crawl.remote_control import Command
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from focuscrawl import __version__
+from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
-from focuscrawl.foundation.plain_files import read_regular
-from focuscrawl.report.stores import open_store
-from focuscrawl.studio.crawls import NamedCrawl
+from focuscrawl.report.status import open_store, status_of
+from focuscrawl.studio.page_rendering import PREFIX, render
+from focuscrawl.studio.served_folder import NamedCrawl
 from focuscrawl.topics.definition import read_definition
 
 if TYPE_CHECKING:
-    from focuscrawl.studio.desk import Desk
-    from focuscrawl.studio.folder import StudioFolder
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.served_folder import StudioFolder
+
 
 _TOPIC = "topic.toml"  # a file of this name is meant for a topic, so it is said what is wrong
 
@@ -62,7 +74,7 @@ def critics(folder: StudioFolder) -> list[dict[str, Any]]:
     return found
 
 
-def crawls(desk: Desk) -> list[dict[str, Any]]:
+def listed_crawls(desk: Desk) -> list[dict[str, Any]]:
     """Return the crawls, those that run first, then by when they fetched last; see `crawl`.
 
     One that cannot be read has ``name`` and ``error``.
@@ -72,14 +84,14 @@ def crawls(desk: Desk) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for each in named:
         try:
-            found.append(crawl(each))
+            found.append(listed_crawl(each))
         except UserError as error:
             found.append({"name": each.name, "running": False, "error": str(error)})
     by_time = sorted(found, key=lambda each: each.get("last_fetch") or "", reverse=True)
     return sorted(by_time, key=lambda each: not each["running"])
 
 
-def crawl(named: NamedCrawl) -> dict[str, Any]:
+def listed_crawl(named: NamedCrawl) -> dict[str, Any]:
     """Return how a crawl is doing; what is read does not grow with the crawl.
 
     Returns
@@ -127,4 +139,92 @@ def ask(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
     if wanted is Command.STOP and not control.in_use:
         raise UserError(f"nobody crawls in {named.name}: nothing to stop")
     control.ask(wanted)
-    return crawl(named)
+    return listed_crawl(named)
+
+
+Endpoint: TypeAlias = "Callable[[Request], JSONResponse]"
+
+#: what pages listen to, to show crawls anew at once
+CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
+#: the same, of commands that were begun here
+JOBS_CHANGED = {"HX-Trigger": "jobs-changed"}
+_ASKED = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP}
+
+
+def api_routes(desk: Desk) -> list[Route]:
+    """Return the routes of the API; what is wrong is said in ``{"error": one sentence}``."""
+    folder = desk.folder
+
+    def about(_: Request) -> JSONResponse:
+        return JSONResponse(
+            {"api": 1, "focuscrawl": __version__, "folder": str(folder.root)}
+            | {"read_only": desk.read_only}
+        )
+
+    def listed(what: Callable[[StudioFolder], list[dict[str, Any]]]) -> Endpoint:
+        return lambda _: JSONResponse(what(folder))
+
+    def crawls(_: Request) -> JSONResponse:
+        return JSONResponse(listed_crawls(desk))
+
+    def crawl(request: Request) -> JSONResponse:
+        found = desk.crawl(request.path_params["name"])
+        return JSONResponse(listed_crawl(found) | {"status": status_of(found.place).plain()})
+
+    def asking(wanted: Command) -> Endpoint:
+        def endpoint(request: Request) -> JSONResponse:
+            asked = ask(desk.crawl(request.path_params["name"]), wanted)
+            return JSONResponse(asked, HTTPStatus.ACCEPTED, headers=CRAWLS_CHANGED)
+
+        return endpoint
+
+    def jobs(_: Request) -> JSONResponse:
+        return JSONResponse([job.plain() for job in desk.jobs.all()])
+
+    def job(request: Request) -> JSONResponse:
+        return JSONResponse(desk.jobs.job(request.path_params["id"]).plain())
+
+    def end_job(request: Request) -> JSONResponse:
+        job = desk.jobs.end(request.path_params["id"])
+        return JSONResponse(job.plain(), HTTPStatus.ACCEPTED, headers=JOBS_CHANGED)
+
+    return [
+        Route(PREFIX, about),
+        Route(f"{PREFIX}/jobs", jobs),
+        Route(f"{PREFIX}/jobs/{{id}}", job),
+        Route(f"{PREFIX}/jobs/{{id}}/end", end_job, methods=["POST"]),
+        Route(f"{PREFIX}/topics", listed(topics)),
+        Route(f"{PREFIX}/critics", listed(critics)),
+        Route(f"{PREFIX}/crawls", crawls),
+        *(
+            Route(f"{PREFIX}/crawls/{{name:path}}/{verb}", asking(wanted), methods=["POST"])
+            for verb, wanted in _ASKED.items()
+        ),
+        Route(f"{PREFIX}/crawls/{{name:path}}", crawl),
+    ]
+
+
+def page_routes(desk: Desk) -> list[Route]:
+    """Return the routes of these pages."""
+    folder = desk.folder
+
+    def overview(_: Request) -> Response:
+        listed = {
+            "topics": topics(folder),
+            "critics": critics(folder),
+            "crawls": listed_crawls(desk),
+            "jobs": desk.jobs.all()[:10],
+        }
+        return render(desk, "overview", listed)
+
+    def crawls(_: Request) -> Response:
+        return render(desk, "crawls", {"crawls": listed_crawls(desk)})
+
+    def jobs(_: Request) -> Response:
+        return render(desk, "jobs", {"jobs": desk.jobs.all()[:10]})
+
+    return [
+        Route("/", overview),
+        Route("/parts/crawls", crawls),
+        Route("/parts/jobs", jobs),
+    ]

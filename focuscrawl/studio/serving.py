@@ -1,4 +1,4 @@
-"""Serves a folder: a socket, a token, an address to open."""
+"""The studio as an ASGI application, and serving a folder."""
 
 from __future__ import annotations
 
@@ -7,23 +7,92 @@ import socket
 import sys
 from contextlib import suppress
 from errno import EACCES, EADDRINUSE
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio.access import Access
-from focuscrawl.studio.application import make_application
-from focuscrawl.studio.desk import Desk
+from focuscrawl.studio import (
+    crawl_routes,
+    explore_routes,
+    exports,
+    judging,
+    listing,
+    page_rendering,
+    topic_pages,
+)
+from focuscrawl.studio.access import Access, AccessMiddleware, token_of
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.token import token_of
+from focuscrawl.studio.page_rendering import NO_TEXT, PREFIX, Desk, message
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from threading import Event
     from types import FrameType
 
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from focuscrawl.studio.access import PublicUrl
-    from focuscrawl.studio.folder import StudioFolder
+    from focuscrawl.studio.served_folder import StudioFolder
+
+
+def make_application(desk: Desk, access: Access) -> Starlette:
+    """Return the application that serves what is on `desk` to whom `access` lets in."""
+
+    def refuse(request: Request, why: str, status: HTTPStatus) -> Response:
+        if request.url.path.startswith(PREFIX):
+            return JSONResponse({"error": why}, status)
+        return message(desk, status.phrase, why, status)
+
+    def user_error(request: Request, error: Exception) -> Response:
+        return refuse(request, str(error), HTTPStatus.BAD_REQUEST)
+
+    def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            why = "There is nothing here: go to the overview."
+            return refuse(request, why, HTTPStatus.NOT_FOUND)
+        return refuse(request, error.detail, HTTPStatus(error.status_code))
+
+    return Starlette(
+        routes=[
+            *topic_pages.routes(desk),
+            *judging.routes(desk),
+            *crawl_routes.routes(desk),
+            *explore_routes.routes(desk),
+            *exports.routes(desk),
+            *listing.api_routes(desk),
+            *page_rendering.routes(),
+            *listing.page_routes(desk),
+        ],
+        middleware=[
+            Middleware(AccessMiddleware, access=access),
+            Middleware(_AddressMiddleware, refuse=refuse),
+        ],
+        exception_handlers={UserError: user_error, HTTPException: http_error},
+    )
+
+
+class _AddressMiddleware:
+    """Refuses addresses with a NUL in them, which no file is called and no text has."""
+
+    def __init__(self, app: ASGIApp, refuse: Callable[..., Response]) -> None:
+        self._app, self._refuse = app, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer: ASGIApp = self._app
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            why = f"The address: {NO_TEXT}."
+            answer = self._refuse(Request(scope), why, HTTPStatus.BAD_REQUEST)
+        await answer(scope, receive, send)
+
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 

@@ -5,19 +5,21 @@ tree fit to learn from [A02 section 3.1]. Not here: pages, training, judging.
 """
 
 from focuscrawl.taxonomy.dmoz import read_dmoz
-from focuscrawl.taxonomy.labels import Label, iterate_labels, read_labels
 from focuscrawl.taxonomy.pruning import fitting_minimum, prune
-from focuscrawl.taxonomy.sampling import Sampling
-from focuscrawl.taxonomy.topic_path import (
+from focuscrawl.taxonomy.topic_tree import (
     OTHER,
     ROOT,
+    Label,
+    Sampling,
+    Taxonomy,
     ancestors,
+    iterate_labels,
     lies_under,
     normalise,
     parent,
+    read_labels,
     read_topics,
 )
-from focuscrawl.taxonomy.tree import Taxonomy
 
 __all__ = [
     "OTHER",

@@ -14,10 +14,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.input_files import open_source
-from focuscrawl.taxonomy.sampling import Sampling
-from focuscrawl.taxonomy.topic_path import normalise, too_deep
-from focuscrawl.taxonomy.tree import Taxonomy
+from focuscrawl.foundation.user_input import open_source
+from focuscrawl.taxonomy.topic_tree import Sampling, Taxonomy, normalise, too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

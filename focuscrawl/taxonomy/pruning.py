@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy.sampling import Sampling
-from focuscrawl.taxonomy.topic_path import OTHER, ROOT, child, parent
-from focuscrawl.taxonomy.tree import Taxonomy
+from focuscrawl.taxonomy.topic_tree import OTHER, ROOT, Sampling, Taxonomy, child, parent
 
 #: k of [A02]: pages that a class learns from, and what it is sampled down to
 ENOUGH = 300

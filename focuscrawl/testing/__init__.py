@@ -6,12 +6,10 @@ loop that a strategy sees, step by step. pytest is not needed: checks are plain 
 raise `AssertionError`.
 """
 
-from focuscrawl.testing.crawling import crawl, new_crawl, step
 from focuscrawl.testing.critic_checks import check_critic, critic_checks
-from focuscrawl.testing.keyword_critic import KeywordCritic
 from focuscrawl.testing.rehearsal import Rehearsal
 from focuscrawl.testing.strategy_checks import check_strategy, strategy_checks
-from focuscrawl.testing.tiny_web import TinyWeb
+from focuscrawl.testing.tiny_web import KeywordCritic, TinyWeb, crawl, new_crawl, step
 
 __all__ = [
     "KeywordCritic",

@@ -48,7 +48,7 @@ def critic_checks(
     Parameters
     ----------
     critic : with its focus. A plain callable is one after
-        ``focuscrawl.critic.callable_critic.load_custom("module:callable", ["/Topic"])``
+        ``focuscrawl.critic.protocol.load_custom("module:callable", ["/Topic"])``
     pages : judged besides those of a small web and some that are strange
     """
     web = example_web()

@@ -14,17 +14,16 @@ from focuscrawl.foundation.urls import host
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage
 from focuscrawl.strategies.base import latest
-from focuscrawl.testing.keyword_critic import KeywordCritic
-from focuscrawl.testing.tiny_web import SEED, example_web
-from focuscrawl.testing.trial import FETCHES, PRECISION, Trial, by_url, same_scores
+from focuscrawl.testing.rehearsal import FETCHES, PRECISION, Trial, by_url, same_scores
+from focuscrawl.testing.tiny_web import SEED, KeywordCritic, example_web
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.strategies import RecalledPage, Strategy
-    from focuscrawl.testing.trial import Factory
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.testing.rehearsal import Factory
+    from focuscrawl.webs.web_protocol import Web
 
 
 _STOPS = (1, 2, 13, 31, 59)  # where crawls are interrupted

@@ -1,22 +1,39 @@
-"""A web of a few pages in memory, for tests."""
+"""A web of a few pages in memory, a critic of one word, and the real loop over them."""
 
 from __future__ import annotations
 
 import hashlib
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
+from focuscrawl.crawl.assembly import parts_of
+from focuscrawl.crawl.loop import NOW, answer_of, visit
+from focuscrawl.crawl.state import restore
+from focuscrawl.critic.protocol import Judgement
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.frontier import Frontier
+from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.webs.warc_recorder import WarcRecorder
+from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import Any
+
+    from focuscrawl.crawl import Visit
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.page import PageView
+    from focuscrawl.strategies import Strategy
+    from focuscrawl.webs.web_protocol import Web
 
 
 class TinyWeb:
-    """Pages in memory that can be crawled like any recorded web (`focuscrawl.webs.protocol.Web`).
+    """Pages in memory that can be crawled like any recorded web (`webs.web_protocol.Web`).
 
     Parameters
     ----------
@@ -119,3 +136,108 @@ def example_web() -> TinyWeb:
     pages["http://cup.example/copy.html"] = pages[urls[1]]
     pages[urls[0]] += "<a href=http://cup.example/copy.html>a copy</a>"
     return TinyWeb(pages)
+
+
+class KeywordCritic:
+    """A `Critic` of two classes: a page with the word is on the topic, others are not.
+
+    Parameters
+    ----------
+    word : lower case
+    high, low : R(u) of pages with and without it
+    classes : names of the topic and of all else
+    reads_words : see `focuscrawl.critic.protocol.Critic`
+    """
+
+    marked = np.array([True, False])
+    examples: tuple[str, ...] = ()
+    fingerprint = "c417"
+
+    def __init__(
+        self,
+        word: str,
+        *,
+        high: float = 0.9,
+        low: float = 0.2,
+        classes: tuple[str, str] = ("/Topic", "/Other"),
+        reads_words: bool = False,
+    ) -> None:
+        self.classes: tuple[str, ...] = classes
+        self.reads_words = reads_words
+        self._word, self._high, self._low = word, high, low
+
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        """Judge `pages`."""
+        found = [self._high if self._word in page.tokens else self._low for page in pages]
+        relevance = np.array(found, np.float64)
+        return Judgement(relevance, np.stack([relevance, 1.0 - relevance], axis=1))
+
+
+def new_crawl(
+    folder: Path,
+    web: Web | None,
+    seeds: Sequence[str],
+    *,
+    critic: Critic,
+    strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
+    **plan: Any,
+) -> Crawl:
+    """Open a crawl of `web`, new or resumed, to be gone through with `step`.
+
+    Parameters
+    ----------
+    folder : where the crawl is kept
+    web : None: a live crawl, whose pages somebody else fetches
+    seeds : normalised URLs
+    strategy : name of an installed one, or what makes one
+    plan : further attributes of `focuscrawl.crawl.CrawlPlan`: ``budget=10``
+    """
+    name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", "own")
+    given = CrawlPlan(**{"topic": critic.classes[0], "closed": True, "strategy": name, **plan})
+    context = StrategyContext(critic, given.random_state, web, given.topics)
+    kept = CrawlFolder(folder)
+    crawl = Crawl(
+        critic=critic,
+        strategy=strategy(context)
+        if callable(strategy)
+        else make_strategy(strategy, context, given.options),
+        frontier=Frontier(given.per_host, given.delay),
+        store=kept.open_store({"strategy": name}, {}),
+        folder=kept,
+        web=web,
+        plan=given,
+    )
+    crawl.parts = parts_of(crawl)
+    restore(crawl)
+    crawl.start(list(seeds))
+    return crawl
+
+
+def step(crawl: Crawl) -> Visit | None:
+    """Fetch and judge the next page; None if nothing is left, or the budget is spent."""
+    while True:
+        fetch = crawl.next(NOW)
+        if fetch is not None:
+            return visit(crawl, fetch, answer_of(crawl, fetch))
+        if not crawl.pausing:
+            return None
+        time.sleep(crawl.pause)  # for a lesson, or the store
+
+
+def crawl(
+    folder: Path,
+    web: Web,
+    seeds: Sequence[str],
+    *,
+    critic: Critic,
+    strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
+    **plan: Any,
+) -> list[Visit]:
+    """Crawl `web` until nothing is left or the budget is spent; return what was fetched.
+
+    Parameters as for `new_crawl`. A second call with the same folder goes on with the crawl.
+    """
+    opened = new_crawl(folder, web, seeds, critic=critic, strategy=strategy, **plan)
+    visits = list(iter(lambda: step(opened), None))
+    opened.close(opened.stop_reason or "frontier_empty")
+    return visits

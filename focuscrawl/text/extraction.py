@@ -1,24 +1,34 @@
-"""The main text of one page, and its metadata, by a library that is kept for that."""
+"""The main text of a page and its metadata, extracted in a process that can be killed."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+import os
+import resource
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urljoin
 
+from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import needs
+from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.language import tell
+from focuscrawl.page.metadata import tell
+from focuscrawl.page.parser_process import Server, say_started
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
 
 EXTRACTORS = ("trafilatura", "resiliparse")
 VISIBLE = "visible text"  #: extractor of a text where these found nothing
 
-LONGEST = 1_000_000  #: characters of a text; what is longer is cut
+LONGEST_TEXT = 1_000_000  #: characters of a text; what is longer is cut
 _MOST = 4_000_000  # bytes, as UTF-8, of a page that are looked at
 _FIELD = 1_000  # characters of what a page says of itself
 _FEW = 10  # words: less is no text
@@ -114,7 +124,7 @@ def extract_text(
         visible = extract_plain_text(html, main_content=False, alt_texts=False)
         if len(visible.split()) > len(text.split()):
             text, markdown, used = visible, visible, VISIBLE
-    text, markdown = text[:LONGEST].strip(), markdown[:LONGEST].strip()
+    text, markdown = text[:LONGEST_TEXT].strip(), markdown[:LONGEST_TEXT].strip()
     tree = HTMLTree.parse(html)
     root = tree.document.query_selector("html") if tree.document is not None else None
     said = "" if root is None else root.getattr("lang") or ""
@@ -189,3 +199,214 @@ def _types(found: object) -> Iterator[str]:
             yield kind
         elif isinstance(found.get("@graph"), list):
             yield from _types(found["@graph"][:1])
+
+
+PYPDF = "pypdf"  #: extractor of these texts
+
+
+def extract_pdf(body: bytes, url: str) -> PageText:
+    """Take the text out of a PDF, its pages as paragraphs.
+
+    Raises
+    ------
+    UnreadableError
+        It is damaged, or locked with a password.
+    UserError
+        The library is not installed.
+    """
+    with needs("pdf", "taking the text of PDF home"):
+        from focuscrawl.page.documents import pdf_text  # noqa: PLC0415
+    found = pdf_text(body, url)
+    text = "\n\n".join(filter(None, map(str.strip, found.pages)))[:LONGEST_TEXT]
+    language, confidence = tell(text, "")
+    return PageText(
+        text=text,
+        markdown=text,
+        title=found.title,
+        description="",
+        author=found.author,
+        date=found.date,
+        language=language,
+        confidence=round(confidence, 4),
+        canonical="",
+        license="",
+        kind=PDF,
+        extractor=PYPDF,
+    )
+
+
+LONGEST_EXTRACTION = 20.0  #: seconds of processor time for a page
+MEMORY = 2 << 30  #: bytes that a process may have
+_MOST_PAGES = 500  # pages; after so many a new process begins, with little memory
+_AHEAD = 4  # pages under way or waiting, for each process
+
+_WARMING = b"<p>" + b"What a library loads first is no work of the first page. " * 5
+
+
+class RawPage(NamedTuple):
+    """A page as it came: HTML, with the encoding that its Content-Type has, or PDF."""
+
+    url: str
+    body: bytes
+    encoding: str | None
+    pdf: bool = False
+
+
+class ExtractorApart:
+    """Extracts texts of many pages at once; see `extract_text`.
+
+    Parameters
+    ----------
+    extractor : one of `EXTRACTORS`
+    processes : how many
+    longest : seconds of processor time for a page
+    memory : bytes that a process may have
+    niceness : how far the processes stand back behind others, see nice(1)
+    """
+
+    def __init__(
+        self,
+        extractor: str = EXTRACTORS[0],
+        processes: int = 1,
+        *,
+        longest: float = LONGEST_EXTRACTION,
+        memory: int = MEMORY,
+        niceness: int = 0,
+    ) -> None:
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        limits = f"longest={longest!r}, memory={memory!r}, niceness={niceness!r}"
+        self._workers = [_Worker(extractor, limits) for _ in range(processes)]
+        for worker in self._workers:
+            self._idle.put(worker)
+        self._threads = ThreadPoolExecutor(processes, "text")
+        self._ahead = _AHEAD * processes
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start a process, which is done with the first page otherwise; errors as `extract`."""
+        worker = self._idle.get()
+        try:
+            worker.start()
+        finally:
+            self._idle.put(worker)
+
+    def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
+        """Yield the texts of pages in their order; None: it took too long, or too much memory.
+
+        Raises
+        ------
+        UserError
+            What extracts texts is not installed.
+        WorkerError
+            A process cannot start, or lacks something that pages need.
+        """
+        waiting = []
+        for page in pages:
+            waiting.append(self._threads.submit(self.extract_page, page))
+            if len(waiting) >= self._ahead:
+                yield waiting.pop(0).result()
+        for each in waiting:
+            yield each.result()
+
+    def extract_page(self, page: RawPage) -> PageText | None:
+        """Return the text of a page, when a process has time for it; see `extract`.
+
+        Any thread may ask. None, too, if this is closed meanwhile.
+        """
+        worker = self._idle.get()
+        try:
+            return None if self._closed else worker.extract(page)
+        except WorkerError:
+            if self._closed:  # then it was killed
+                return None
+            raise
+        finally:
+            self._idle.put(worker)
+
+    def close(self) -> None:
+        """End the processes, with whatever they are at."""
+        self._closed = True
+        for worker in self._workers:
+            worker.kill()
+        idle = [self._idle.get() for _ in self._workers]  # no thread is at one any more
+        for worker in idle:
+            worker.end()
+            self._idle.put(worker)
+        self._threads.shutdown(cancel_futures=True)
+
+
+class _Worker(Server):
+    def __init__(self, extractor: str, limits: str) -> None:
+        super().__init__("focuscrawl.text.extraction", limits)
+        self._extractor = extractor
+        self._done = 0
+
+    def extract(self, page: RawPage) -> PageText | None:
+        questions, answers = self.start()
+        asked = {"url": page.url, "pdf": page.pdf}
+        if not page.pdf:
+            asked |= {"encoding": page.encoding, "extractor": self._extractor}
+        try:
+            head = json.dumps({"size": len(page.body), **asked}).encode()
+            questions.write(head + b"\n" + page.body)
+            questions.flush()
+            said = json.loads(answers.readline())
+        except (OSError, ValueError):  # it has ended
+            self.end()
+            return None
+        self._done += 1
+        if self._done % _MOST_PAGES == 0:
+            self.end()
+        if "refused" in said:
+            raise UserError(said["refused"])
+        if "lacking" in said:
+            raise WorkerError(f"no text can be taken: {said['lacking']}")
+        return None if said["text"] is None else _unpacked(said["text"])
+
+
+def serve(*, longest: float, memory: int, niceness: int) -> None:
+    """Extract texts of pages from standard input, until it ends or one takes too long.
+
+    Parameters
+    ----------
+    longest, memory, niceness : see `ExtractorApart`
+    """
+    os.nice(niceness)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)  # those who ask see to signals
+    resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    refused = ""
+    try:
+        extract_text(_WARMING, "http://a.example/")
+    except UserError as error:
+        refused = str(error)
+    say_started(refused)
+    asked, answers = sys.stdin.buffer, sys.stdout.buffer
+    while line := asked.readline():
+        page = json.loads(line)
+        body = asked.read(page.pop("size"))
+        signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process
+        said: dict[str, Any] = {"text": None}
+        try:
+            extract = extract_pdf if page.pop("pdf") else extract_text
+            said["text"] = asdict(extract(body, **page))
+        except UserError as error:
+            said = {"refused": str(error)}
+        except ImportError as error:  # no page's fault, whichever it came up with
+            said = {"lacking": f"{type(error).__name__}: {error}"}
+        except Exception:  # a page that no library can read is a page without text
+            said["text"] = None
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        answers.write(json.dumps(said, default=str).encode() + b"\n")
+        answers.flush()
+
+
+def _unpacked(said: dict[str, Any]) -> PageText:
+    published = said.pop("date")
+    return PageText(**said, date=None if published is None else date.fromisoformat(published))

@@ -2,20 +2,21 @@
 
 Here: the definition file, bookmarks as examples, training a critic from a definition, which
 classes of a taxonomy fit pages best. Not here: which pages to ask a person about
-(`focuscrawl.feedback`), how a crawl follows a definition (`focuscrawl.crawl.parts.topic_change`).
+(`focuscrawl.feedback`), how a crawl follows a definition (`focuscrawl.crawl.rejudging`).
 """
 
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks
-from focuscrawl.topics.class_fit import Fit, fit_classes
 from focuscrawl.topics.definition import (
     TopicDefinition,
     edit_definition,
     read_definition,
     write_definition,
 )
-from focuscrawl.topics.training import (
+from focuscrawl.topics.topic_training import (
+    Fit,
     check_examples,
     check_marked,
+    fit_classes,
     pages_learned_from,
     train_definition,
 )

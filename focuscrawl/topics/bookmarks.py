@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from lxml import etree
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.input_files import read_text
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.page.tree import parse_tree
+from focuscrawl.foundation.user_input import read_text
+from focuscrawl.page.walk import parse_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""The definition of a topic, a TOML file that people edit and ``focuscrawl topic`` adds to."""
+"""The definition of a topic: a TOML file that people edit; its classes, marked and split."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.drafts import write_whole
-from focuscrawl.foundation.locks import changing
-from focuscrawl.foundation.toml_text import read_toml, text_of
+from focuscrawl.foundation.files import changing, write_whole
 from focuscrawl.foundation.urls import no_url, normalize
-from focuscrawl.taxonomy import ROOT, normalise
+from focuscrawl.foundation.user_input import read_toml, text_of
+from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
+from focuscrawl.taxonomy.topic_tree import parent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from focuscrawl.critic.focused_critic import TrainedCritic
+
 
 _TEXTS = ("critic", "web", "name", "description")
 _LISTS = ("topics", "words", "seeds", "good", "bad")
@@ -272,3 +276,95 @@ def _url(where: str, text: str) -> str:
     if url is None:
         raise UserError(f"{where}: {text!r:.200} {no_url(text)}")
     return url
+
+
+def class_tree(trained: TrainedCritic) -> Taxonomy:
+    """Return the classes of a critic, with the pages that each was learned from."""
+    known: dict[str, list[str]] = {path: [] for path in trained.model.classes}
+    for url, path in trained.examples:
+        known.setdefault(path, []).append(url)
+    return Taxonomy(known)
+
+
+def pages_below(classes: Taxonomy) -> dict[str, int]:
+    """Return how many examples each class has, those below it included."""
+    counts: dict[str, int] = defaultdict(int)
+    for path in reversed(classes.topics):  # what is below comes first
+        counts[path] += len(classes.examples(path))
+        if path != ROOT:
+            counts[path.rpartition("/")[0] or ROOT] += counts[path]
+    return counts
+
+
+def marking(definition: TopicDefinition, path: str) -> TopicDefinition:
+    """Return the definition with one more class marked, and all below it with it."""
+    kept = [each for each in definition.topics if not lies_under(each, [path])]
+    return replace(definition, topics=(*kept, path))
+
+
+def unmarking(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
+    """Return the definition with a class and all below it marked no longer.
+
+    Where a class above is marked, the others below that are marked in its stead.
+
+    Raises
+    ------
+    UserError
+        Nothing would be marked any more.
+    """
+    topics: list[str] = []
+    for each in definition.topics:
+        if not lies_under(path, [each]):
+            topics += [] if lies_under(each, [path]) else [each]
+            continue
+        # what is beside the way from the marked class down to it stays marked
+        for above in [*ancestors(path), path]:
+            if above != each and lies_under(above, [each]):
+                beside = classes.children(parent(above))
+                topics += [other for other in beside if other != above]
+    if not topics:
+        raise UserError(f"{path} is all that is marked: mark another class first")
+    return replace(definition, topics=tuple(topics))
+
+
+def refined(
+    definition: TopicDefinition,
+    moved: Mapping[str, Sequence[str]],
+    mark: Sequence[str] | None = None,
+) -> TopicDefinition:
+    """Return the definition with pages moved into sub-classes.
+
+    Parameters
+    ----------
+    moved : URLs, normalised, by the path of a sub-class
+    mark : sub-classes that are marked instead of the class that is split; None: marked is what was
+
+    Raises
+    ------
+    UserError
+        The definition names no critic, or a path lies below none of its classes, or `mark` names
+        no sub-class.
+    """
+    if definition.critic is None:
+        raise UserError("the definition names no critic: there are no classes to split")
+    trained, _ = read_critic(find_model(definition.critic))
+    classes = (*trained.model.classes, *definition.classes)
+    for path in moved:
+        if not any(_below(path, broad) for broad in classes):
+            raise UserError(
+                f"{path} lies below no class of {definition.critic}: name its sub-classes like "
+                f"{classes[0]}/Name"
+            )
+    made = definition.splitting(moved)
+    if mark is None:
+        return made
+    unknown = [path for path in mark if path not in made.classes]
+    if unknown:
+        raise UserError(f"{unknown[0]} is to be marked: the definition has no such sub-class")
+    split = {path for path in trained.model.classes if any(_below(m, path) for m in moved)}
+    kept = [path for path in made.topics if path not in split]
+    return replace(made, topics=tuple(dict.fromkeys([*kept, *mark])))
+
+
+def _below(path: str, topic: str) -> bool:
+    return path.startswith(f"{topic}/")

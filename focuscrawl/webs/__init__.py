@@ -4,10 +4,9 @@ Here: the index over a recording, replay, recording, the synthetic web. Not here
 download handler that serves them, which is `focuscrawl.downloadhandlers`.
 """
 
-from focuscrawl.webs.by_name import open_web
-from focuscrawl.webs.pages import read_page
-from focuscrawl.webs.protocol import Answer, Web
+from focuscrawl.webs.opening import open_web
 from focuscrawl.webs.recorded_web import RecordedWeb
 from focuscrawl.webs.warc_recorder import WarcRecorder
+from focuscrawl.webs.web_protocol import Answer, Web, read_page
 
 __all__ = ["Answer", "RecordedWeb", "WarcRecorder", "Web", "open_web", "read_page"]

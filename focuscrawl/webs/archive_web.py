@@ -12,16 +12,14 @@ import pyarrow as pa
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.file_systems import file_system_of, first_line, refuse_odd
+from focuscrawl.foundation.files import file_system_of, first_line, refuse_odd
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.webs.captures import REVISIT, best_of
-from focuscrawl.webs.cdxj import CdxjIndex
+from focuscrawl.webs.captures import REVISIT, CdxjIndex, best_of, surt
 from focuscrawl.webs.columnar import ColumnarIndex
-from focuscrawl.webs.indexing import schemeless
-from focuscrawl.webs.protocol import Answer
-from focuscrawl.webs.recorded_answers import answer_of
-from focuscrawl.webs.surt import surt
-from focuscrawl.webs.warc import SEEN, Record, content_length, read_record
+from focuscrawl.webs.recorded_web import answer_of
+from focuscrawl.webs.warc_index import schemeless
+from focuscrawl.webs.warc_reading import SEEN, Record, content_length, read_record
+from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

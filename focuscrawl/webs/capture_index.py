@@ -13,23 +13,20 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.drafts import draft_of
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.plain_files import open_regular, refuse_links
+from focuscrawl.foundation.files import draft_of, open_regular, refuse_links
 from focuscrawl.foundation.urls import normalize, resolve
 from focuscrawl.page import read_content_type
-from focuscrawl.webs.captures import REVISIT, Capture
-from focuscrawl.webs.cdxj import LONGEST_LINE, line_of
+from focuscrawl.webs.captures import LONGEST_LINE, REVISIT, Capture, line_of, surt
 from focuscrawl.webs.http_response import header, parse_response
-from focuscrawl.webs.limits import LONGEST_URL
-from focuscrawl.webs.surt import surt
-from focuscrawl.webs.warc_scan import Scan, warn_of_damage
+from focuscrawl.webs.warc_reading import Scan, warn_of_damage
+from focuscrawl.webs.web_protocol import LONGEST_URL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from focuscrawl.webs.warc import Record
+    from focuscrawl.webs.warc_reading import Record
 
 ENDINGS = (".cdxj", ".parquet")  #: of indices
 _RUN = 250_000  # lines that are sorted in memory, about 100 MB

@@ -19,9 +19,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.file_systems import first_line, refuse_odd
-from focuscrawl.webs.captures import Capture, read_capture
-from focuscrawl.webs.cdxj import capture_in
+from focuscrawl.foundation.files import first_line, refuse_odd
+from focuscrawl.webs.captures import Capture, capture_in, read_capture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

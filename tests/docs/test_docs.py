@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.apprentice.options import GROUPS as FEATURES
-from focuscrawl.cli.collect import collect
+from focuscrawl.cli.collect_command import collect
 from focuscrawl.cli.main import COMMANDS
-from focuscrawl.collection.rows import COLUMNS
-from focuscrawl.engine import meta
-from focuscrawl.engine.settings_reference import with_tables
-from focuscrawl.engine.settings_table import ARGUMENTS
+from focuscrawl.collection.collection import COLUMNS
+from focuscrawl.engine import component
+from focuscrawl.engine.settings_table import ARGUMENTS, with_tables
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.registry import GROUP, find_strategy
 
@@ -94,7 +93,7 @@ def test_arguments_are_those_of_the_spider() -> None:
 
 
 def test_the_tables_of_settings_are_made_from_the_code() -> None:
-    again = "python -m focuscrawl.engine.settings_reference docs/settings.md"
+    again = "python -m focuscrawl.engine.settings_table docs/settings.md"
     assert with_tables(TEXTS[REFERENCE]) == TEXTS[REFERENCE], f"not as {again} writes them"
 
 
@@ -116,14 +115,14 @@ def test_statistics_are_those_of_the_code() -> None:
 
 def test_meta_keys_are_those_of_the_code() -> None:
     assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {
-        meta.AGAIN,
-        meta.FOLLOWED,
-        meta.NOINDEX,
-        meta.UNANSWERED,
-        meta.OWN,
-        meta.ROBOTS,
-        meta.URL_ID,
-        meta.VISIT,
+        component.AGAIN,
+        component.FOLLOWED,
+        component.NOINDEX,
+        component.UNANSWERED,
+        component.OWN,
+        component.ROBOTS,
+        component.URL_ID,
+        component.VISIT,
     }
 
 

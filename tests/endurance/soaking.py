@@ -11,7 +11,7 @@ import psutil
 from integration.running import ROOT, Kept, command, environment, waiting
 from tqdm import tqdm
 
-from focuscrawl.report.figure_style import Line, axes, png
+from focuscrawl.report.figures import Line, axes, png
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from integration.spark import (
     write_plan,
 )
 
-from focuscrawl.rounds.bucket_urls import BucketUrls
+from focuscrawl.rounds.buckets import BucketUrls
 from focuscrawl.rounds.tables import Tables
 
 from .lasting import LONG

@@ -22,9 +22,8 @@ from focuscrawl.taxonomy import read_dmoz
 from focuscrawl.topics.bookmarks import read_bookmarks
 from focuscrawl.topics.definition import read_definition, write_definition
 from focuscrawl.webs import RecordedWeb
-from focuscrawl.webs.pages import read_page
-from focuscrawl.webs.warc import read_record
-from focuscrawl.webs.warc_scan import Scan
+from focuscrawl.webs.warc_reading import Scan, read_record
+from focuscrawl.webs.web_protocol import read_page
 
 from .costs import Limit
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from longer import long
 
 from focuscrawl.cli.main import main
-from focuscrawl.engine.request_file import RequestFile
+from focuscrawl.engine.spider_requests import RequestFile
 
 from .running import Kept
 from .test_addon import scrapy

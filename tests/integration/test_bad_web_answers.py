@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.report.outcome import is_error, outcome
+from focuscrawl.report.outcomes import is_error, outcome
 
 from .badweb import Measured, explore, good_pages
 from .badweb_expected import HEAVY, OUTCOMES, SLOW

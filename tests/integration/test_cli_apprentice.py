@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from focuscrawl.apprentice.serialization import options_in
+from focuscrawl.apprentice.learners import options_in
 from focuscrawl.cli.main import main
 
 from .running import Kept, crawl

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
-from focuscrawl.text.store import FILE
-from focuscrawl.webs.by_name import open_web
+from focuscrawl.text.text_store import FILE
+from focuscrawl.webs.opening import open_web
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ def test_a_process_that_cannot_start_is_told_with_its_cause_and_nothing_is_kept(
         result = collect(crawl, "--out", tmp_path / "c.csv")
     assert result.exit_code == 1
     assert result.output.splitlines()[-1] == (
-        "focuscrawl: the process of focuscrawl.text.apart cannot start: ImportError: "
+        "focuscrawl: the process of focuscrawl.text.extraction cannot start: ImportError: "
         "lxml.html.clean is elsewhere"
     )
     assert not [*tmp_path.glob("*c.csv*")]

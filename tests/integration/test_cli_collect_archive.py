@@ -14,8 +14,8 @@ from unit.archives import record_demo
 
 from focuscrawl.cli.main import main
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.webs.by_name import open_web
-from focuscrawl.webs.surt import surt
+from focuscrawl.webs.captures import surt
+from focuscrawl.webs.opening import open_web
 
 from .ports import await_listener, free_port
 from .running import ROOT

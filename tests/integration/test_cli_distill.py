@@ -14,8 +14,7 @@ from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
 from focuscrawl.store import CrawlStore, StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow, NewUrl, PageRow
-from focuscrawl.store.schema import FETCHED, QUEUED
+from focuscrawl.store.schema import FETCHED, QUEUED, LinkRow, NewUrl, PageRow
 
 from .running import crawl as run_crawl
 from .running import crawl_until

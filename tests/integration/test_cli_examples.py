@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
-from focuscrawl.critic.files import read_critic
+from focuscrawl.critic.critic_files import read_critic
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.lab.results import Results

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from focuscrawl.apprentice.serialization import options_in
+from focuscrawl.apprentice.learners import options_in
 from focuscrawl.cli.main import main
 from focuscrawl.lab.results import COST, FETCHES
 

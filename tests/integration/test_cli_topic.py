@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.crawl.parts.topic_change import REQUEST, ask_to_follow
+from focuscrawl.crawl.rejudging import REQUEST, ask_to_follow
 from focuscrawl.feedback import KINDS, suggest
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
 from focuscrawl.topics import (
     TopicDefinition,
     edit_definition,

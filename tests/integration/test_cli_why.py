@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from focuscrawl.apprentice.options import GROUPS
 from focuscrawl.cli.main import main
-from focuscrawl.report.link_reasons import Reasons, reasons
+from focuscrawl.report.why import Reasons, reasons
 from focuscrawl.store import CrawlStore
 
 from .running import ROOT, Kept, crawl

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.text.store import FILE
+from focuscrawl.text.text_store import FILE
 
 from .running import TOPIC, crawl, crawl_until
 

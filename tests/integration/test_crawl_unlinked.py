@@ -13,7 +13,7 @@ from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from focuscrawl.cli.main import main
-from focuscrawl.text.store import FILE
+from focuscrawl.text.text_store import FILE
 
 from .running import Run, crawl
 from .small_site import Answers, Site, serve

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from focuscrawl.cli.main import main
-from focuscrawl.crawl.remote_control import Command, FileControl
+from focuscrawl.crawl.crawl_folder import Command, FileControl
 
 from .ports import free_port, listens
 from .running import Kept, Run, crawl, crawl_until, start

@@ -180,7 +180,7 @@ def test_the_pipelines_of_a_crawl_are_there_whatever_is_named(
 def test_the_pipelines_of_a_crawl_have_an_order(
     demo: dict[str, str], tmp_path: Path, place: int | None
 ) -> None:
-    named = {**ITEM_PIPELINES, "focuscrawl.pipelines.links.LinkPipeline": place}
+    named = {**ITEM_PIPELINES, "focuscrawl.pipelines.LinkPipeline": place}
     option = f"ITEM_PIPELINES={json.dumps(named)}"
     run = crawl(tmp_path / "crawl", "-s", option, **demo, budget=BUDGET)
     assert run.returncode == 2

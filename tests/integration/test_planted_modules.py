@@ -14,7 +14,7 @@ import pytest
 from unit import departments
 
 from focuscrawl.cli.main import COMMANDS
-from focuscrawl.foundation.python_processes import process_pool, safe_starts, start_python
+from focuscrawl.foundation.processes import process_pool, safe_starts, start_python
 
 from .running import ROOT, TOPIC, crawl
 from .studio import NEW_CRAWL, Client, serving

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.folders import write_folder
 
 from .ports import free_port
 from .running import Kept

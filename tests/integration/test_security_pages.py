@@ -50,7 +50,7 @@ def outcomes(run: Measured, web: BadWeb) -> dict[str, str]:
 def run(bad_web: BadWeb, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """A crawl of a page that never ends to be parsed, and of a good site; hearts beat."""
     folder = tmp_path_factory.mktemp("hard")
-    judged = ITEM_PIPELINES["focuscrawl.pipelines.critic.CriticPipeline"]
+    judged = ITEM_PIPELINES["focuscrawl.pipelines.CriticPipeline"]
     return explore(
         folder / "crawl",
         f"{seeds(bad_web, HARD)},{bad_web.seeds('good')}",
@@ -162,7 +162,7 @@ def child_of(pid: int) -> psutil.Process:
     while time.monotonic() < until:
         for child in psutil.Process(pid).children():
             with suppress(psutil.NoSuchProcess):
-                if any("focuscrawl.page.apart" in part for part in child.cmdline()):
+                if any("focuscrawl.page.parser_process" in part for part in child.cmdline()):
                     return child
         time.sleep(0.01)
     raise TimeoutError

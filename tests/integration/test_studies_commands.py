@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from focuscrawl.cli.lab import lab
+from focuscrawl.cli.lab_commands import lab
 from focuscrawl.errors import UserError
 from focuscrawl.lab.results import Results
 from studies.__main__ import figure, find, harvest, pages, takeover

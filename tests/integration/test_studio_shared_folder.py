@@ -15,10 +15,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from focuscrawl.studio.access import Access
-from focuscrawl.studio.application import make_application
-from focuscrawl.studio.desk import Desk
-from focuscrawl.studio.folder import StudioFolder
 from focuscrawl.studio.jobs import Jobs
+from focuscrawl.studio.page_rendering import Desk
+from focuscrawl.studio.served_folder import StudioFolder
+from focuscrawl.studio.serving import make_application
 from focuscrawl.topics import TopicDefinition, read_definition, write_definition
 
 from .running import TOPIC, Run

@@ -47,14 +47,14 @@ _MODULES = (
     *("scrapy.cmdline", "scrapy.core.downloader.handlers", "scrapy.statscollectors"),
     *("sqlalchemy.dialects.sqlite", "twisted.internet.asyncioreactor"),
     *("focuscrawl.commands.crawl", "focuscrawl.scheduler", "focuscrawl.spiders.focused"),
-    *("focuscrawl.engine.own_process", "focuscrawl.webs.synthetic"),
-    *("focuscrawl.strategies.apprentice", "focuscrawl.downloadhandlers.live"),
-    *("focuscrawl.downloadhandlers.replay", "protego", "scrapy.robotstxt"),
+    *("focuscrawl.engine.process_setup", "focuscrawl.webs.synthetic"),
+    *("focuscrawl.strategies.apprentice_strategy", "focuscrawl.downloadhandlers"),
+    *("focuscrawl.downloadhandlers", "protego", "scrapy.robotstxt"),
 )
 
 #: what is imported beforehand for ``focuscrawl``, when it is first asked for
 _OWN_MODULES = (
-    *("focuscrawl.cli.main", "focuscrawl.cli.critic", "focuscrawl.cli.report"),
+    *("focuscrawl.cli.main", "focuscrawl.cli.critic_commands", "focuscrawl.cli.report_commands"),
     *("sklearn.linear_model", "sklearn.feature_extraction.text", "sklearn.isotonic"),
 )
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.as_folder import write_folder
 from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.folders import write_folder
 from focuscrawl.rounds.tables import Tables
-from focuscrawl.rounds.work import Processes
+from focuscrawl.rounds.tasks import Processes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.replay import answer_of, visit
+from focuscrawl.crawl.loop import answer_of, visit
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.testing import KeywordCritic, TinyWeb, new_crawl, step
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.urls import host
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
-from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED, LinkRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

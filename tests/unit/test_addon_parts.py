@@ -9,10 +9,8 @@ import pytest
 from scrapy import FormRequest, Request, Spider
 from scrapy.settings import Settings
 
-from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.engine.settings_table import ARGUMENTS, read_arguments
-from focuscrawl.engine.spider_requests import redirected
+from focuscrawl.engine.spider_requests import LinkRequests, RequestFile, redirected
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.dense_inputs import INPUTS
-from focuscrawl.apprentice.lesson_quality import drift
+from focuscrawl.apprentice.evidence import RelevanceRates
+from focuscrawl.apprentice.hashing import SparseRows
+from focuscrawl.apprentice.lessons import drift
 from focuscrawl.apprentice.link_table import LinkTable
-from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.relevance_rates import RelevanceRates
-from focuscrawl.apprentice.sparse_rows import SparseRows
+from focuscrawl.apprentice.options import INPUTS, Options
 
 from .toy_crawl import Crawl, Toy
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.dense_inputs import INPUTS
-from focuscrawl.apprentice.options import EVIDENCE, GROUPS, LEARNERS, Options
+from focuscrawl.apprentice.options import EVIDENCE, GROUPS, INPUTS, LEARNERS, Options
 
 from .toy_crawl import Crawl, Pages
 

@@ -9,19 +9,17 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.critic_reading import WordReader
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.feature_names import name_features
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader, name_features
 from focuscrawl.apprentice.instances import SPACE
+from focuscrawl.apprentice.link_table import unpack_words
 from focuscrawl.apprentice.options import EVIDENCE, GROUPS, LEARNERS, Options
-from focuscrawl.apprentice.page_facts import unpack_words
 from focuscrawl.page import parse_page
-from focuscrawl.report.link_reasons import Reasons
+from focuscrawl.report.why import Reasons
 
 from .toy_crawl import Crawl, Pages, toy_critic
 
 if TYPE_CHECKING:
-    from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.apprentice.link_table import PageFacts
 
 HERE = "http://boats.example/sea/index.html"
 THERE = "http://boats.example/sea/far/reef%20knots.php?n=1"

@@ -8,26 +8,25 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice import critic_reading
-from focuscrawl.apprentice.critic_reading import TextReader, WordReader
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.link_context import by_offset, window
-from focuscrawl.apprentice.options import GROUPS
-from focuscrawl.apprentice.page_facts import PageFacts
-from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
-from focuscrawl.apprentice.url_features import (
+from focuscrawl.apprentice import feature_extraction
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor, TextReader, WordReader
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, pointers, ranges
+from focuscrawl.apprentice.link_features import (
     PATTERNS,
     PREFIXES,
     address_features,
     address_keys,
+    by_offset,
     table_of_keys,
+    window,
 )
-from focuscrawl.critic.counts import ClassCounts
+from focuscrawl.apprentice.link_table import PageFacts
+from focuscrawl.apprentice.options import GROUPS
+from focuscrawl.critic.bag_of_words import ClassCounts
+from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.page import parse_page
-from focuscrawl.page.tokens import tokenize
+from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
     import pytest
@@ -191,7 +190,7 @@ def test_words_that_were_forgotten_are_read_the_same(monkeypatch: pytest.MonkeyP
     reader, owner = WordReader(toy_critic()), np.zeros(2, np.int32)
     texts = [["reef", "knots"], ["tax", "year"], ["knots", "unheard"]]
     first = [reader.evidence(words, owner, 1) for words in texts]
-    monkeypatch.setattr(critic_reading, "_REMEMBERED_WORDS", 1)
+    monkeypatch.setattr(feature_extraction, "_REMEMBERED_WORDS", 1)
     for words, evidence in zip(texts, first, strict=True):
         assert np.array_equal(reader.evidence(words, owner, 1), evidence)
     assert len(reader._number) == 2

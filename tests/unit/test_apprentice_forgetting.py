@@ -5,10 +5,10 @@ import pytest
 from longer import long
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.forgetting import least_promising
+from focuscrawl.apprentice.evidence import least_promising
+from focuscrawl.apprentice.learners import join, parts_of
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.serialization import join, parts_of
-from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
+from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays
 
 from .toy_crawl import Crawl, Toy
 

@@ -11,17 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.graded_labels import GradedLabels
-from focuscrawl.apprentice.labels import Labels
+from focuscrawl.apprentice.hashing import SparseRows
+from focuscrawl.apprentice.labels import GradedLabels, Labels
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.sparse_rows import SparseRows
 
 from .toy_crawl import Toy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.apprentice.link_table import PageFacts
 
 RELEVANCE = st.floats(0.0, 1.0)
 #: as naive Bayes has it: the heart of a topic, its edge, and beyond

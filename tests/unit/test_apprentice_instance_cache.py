@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.instance_cache import InstanceCache
-from focuscrawl.apprentice.instances import make_instances
+from focuscrawl.apprentice.instances import InstanceCache, make_instances
 from focuscrawl.apprentice.link_table import LinkTable
 
 from .toy_crawl import Toy

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.apprentice.lbfgs import descend
+from focuscrawl.apprentice.hashing import SparseRows, pointers
 from focuscrawl.apprentice.learners import (
+    Instances,
     Learner,
     LinearRegressor,
     LogisticLearner,
     NaiveBayesLearner,
+    descend,
+    row_sums,
+    unit,
 )
-from focuscrawl.apprentice.learners.matrix import Instances, row_sums, unit
-from focuscrawl.apprentice.lesson_quality import auc, validate
-from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.apprentice.lessons import auc, validate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

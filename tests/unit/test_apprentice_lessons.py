@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.files import read_apprentice, save_apprentice
+from focuscrawl.apprentice.apprentice import Apprentice, read_apprentice, save_apprentice
+from focuscrawl.apprentice.hashing import SparseRows
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, LEARNERS, Options
-from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.errors import UserError
 
 from .toy_crawl import Crawl, Pages, Toy
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.apprentice.link_table import PageFacts
 
 
 class Family(Toy):

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.link_context import MAX_TOKENS, OFFSET_SALT, by_offset, window
+from focuscrawl.apprentice.link_features import MAX_TOKENS, OFFSET_SALT, by_offset, window
 from focuscrawl.page import parse_page
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.tree import parse_tree
+from focuscrawl.page.walk import parse_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lxml import etree
 
-    from focuscrawl.apprentice.sparse_rows import SparseRows
+    from focuscrawl.apprentice.hashing import SparseRows
 
 BITS = 24
 D_MAX = 4

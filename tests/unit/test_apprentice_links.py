@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.cocitation import cocitation
-from focuscrawl.apprentice.hashing import bucket
+from focuscrawl.apprentice.hashing import SparseRows, beside, bucket, pointers
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
     SPACE,
@@ -19,10 +18,9 @@ from focuscrawl.apprentice.instances import (
     link_margins,
     make_instances,
 )
+from focuscrawl.apprentice.link_features import RELATIONS, SITE, cocitation, site_features
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import MAX_LINKS
-from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
-from focuscrawl.apprentice.url_relations import RELATIONS, SITE, site_features
 
 from .toy_crawl import Toy
 

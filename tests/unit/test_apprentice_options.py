@@ -10,21 +10,22 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.critic_reading import WordReader
-from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.evidence import FetchOutcomes
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
 from focuscrawl.apprentice.instances import N_FEATURES, SPACE, link_margins, make_instances
-from focuscrawl.apprentice.link_table import LinkTable
+from focuscrawl.apprentice.link_table import LinkTable, PageFacts
 from focuscrawl.apprentice.options import (
     GROUPS,
     INPUT_GROUPS,
+    INPUTS,
     LINK_GROUPS,
     PAGE_GROUPS,
     URL_GROUPS,
     Options,
+    input_names,
+    prior_of,
+    switched_on,
 )
-from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
@@ -34,7 +35,7 @@ from .toy_crawl import Crawl, Pages, toy_critic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.sparse_rows import SparseRows
+    from focuscrawl.apprentice.hashing import SparseRows
 
 PAGE = b"""<title>All boats</title><h1>Sailing <i>far</i></h1><p>read
 <a href=/knots/>many knots</a> and <a href=/sea/knots/reef.html>reef</a></p><h2>Money</h2>

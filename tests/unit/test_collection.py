@@ -13,19 +13,29 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from focuscrawl.collection.collection import CollectedPage, Collection, Wanted, collect
-from focuscrawl.collection.critic_card import FILE, CriticCard, critic_card
-from focuscrawl.collection.edges import write_edges
-from focuscrawl.collection.files import arrow_schema, check_out, check_pages, write_collection
-from focuscrawl.collection.origin import Origin
-from focuscrawl.collection.rows import COLUMNS, MEANINGS, chunks_of
-from focuscrawl.collection.signals import signals_of
+from focuscrawl.collection.collection import (
+    COLUMNS,
+    MEANINGS,
+    CollectedPage,
+    Collection,
+    Wanted,
+    chunks_of,
+    collect,
+)
+from focuscrawl.collection.export_files import (
+    arrow_schema,
+    check_out,
+    check_pages,
+    write_collection,
+    write_edges,
+)
+from focuscrawl.collection.origin import FILE, CriticCard, Origin, critic_card, signals_of
 from focuscrawl.completeness import Estimate
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
 from focuscrawl.text.extraction import PageText
-from focuscrawl.text.store import TextStore
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.text.text_store import TextStore
+from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 from focuscrawl.webs.capture_index import write_index
-from focuscrawl.webs.surt import surt
+from focuscrawl.webs.captures import surt
 
 if TYPE_CHECKING:
     from pathlib import Path

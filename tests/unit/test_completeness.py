@@ -15,8 +15,8 @@ from focuscrawl.completeness import (
     StopExpression,
     read_estimates,
 )
-from focuscrawl.completeness.estimator import Estimator
-from focuscrawl.crawl.parts.completeness import Completeness
+from focuscrawl.completeness.recall_estimate import Estimator
+from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.errors import UserError
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore

@@ -16,7 +16,7 @@ from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.state import FAILED_IN_A_ROW
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
-from focuscrawl.strategies.best_first import BestFirst
+from focuscrawl.strategies.baselines import BestFirst
 
 from .shelves import Shelf, WordCritic, answer, at, open_crawl, run, states, urls
 

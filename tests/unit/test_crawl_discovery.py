@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.crawl import CrawlPlan
-from focuscrawl.crawl.parts.discovery import LISTED, MOST_FILES, Discovery
+from focuscrawl.crawl.discovery import LISTED, MOST_FILES, Discovery
 from focuscrawl.store.history import History
 
 from .shelves import Shelf, at, open_crawl, run, urls

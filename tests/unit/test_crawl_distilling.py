@@ -13,12 +13,12 @@ import pytest
 from longer import long
 
 from focuscrawl.crawl import Crawl, CrawlPlan, Download, Fetch, open_crawl
-from focuscrawl.crawl.parts.distilling import Distilling
+from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.visit import PageVisit
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.page import read_content_type
 from focuscrawl.store.history import History
-from focuscrawl.store.records import LinkRow
+from focuscrawl.store.schema import LinkRow
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .shelves import Shelf

@@ -14,7 +14,7 @@ from longer import long
 
 from focuscrawl.crawl import CrawlPlan, Download, open_crawl
 from focuscrawl.errors import UserError
-from focuscrawl.report.link_reasons import reasons
+from focuscrawl.report.why import reasons
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.webs.synthetic import SyntheticWeb

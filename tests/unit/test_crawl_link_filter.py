@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from focuscrawl.crawl.link_filter import followed, may_be_page
+from focuscrawl.crawl.scope import followed, may_be_page
 from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.page import parse_page
 

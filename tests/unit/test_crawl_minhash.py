@@ -9,7 +9,7 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.crawl.minhash import SIMILAR, MinHashIndex, sketch
+from focuscrawl.crawl.duplicates import SIMILAR, MinHashIndex, sketch
 from focuscrawl.page.words import PageWords
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl.redirects import MOST, refresh_target
+from focuscrawl.crawl.state import MOST, refresh_target
 from focuscrawl.page import parse_page
 
 from .shelves import Shelf, at, open_crawl, run

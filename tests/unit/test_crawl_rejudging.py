@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.crawl.rejudging import Rejudging
-from focuscrawl.page.language import Languages
+from focuscrawl.page.metadata import Languages
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext, make_strategy
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.remote_control import Command, FileControl
+from focuscrawl.crawl.crawl_folder import Command, FileControl
 from focuscrawl.errors import UserError
 
 

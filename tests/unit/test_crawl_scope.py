@@ -12,9 +12,9 @@ from focuscrawl.crawl import open_crawl as open_plan
 from focuscrawl.crawl.scope import OTHER_LANGUAGE, Scope
 from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.url_lists import Hosts, UrlPatterns
+from focuscrawl.foundation.user_input import Hosts, UrlPatterns
 from focuscrawl.page import parse_page
-from focuscrawl.page.language import Languages
+from focuscrawl.page.metadata import Languages
 from focuscrawl.store.history import History
 
 from .shelves import Shelf, at, open_crawl, run, urls

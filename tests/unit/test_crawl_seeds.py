@@ -11,9 +11,8 @@ from scrapy import Request, Spider
 from scrapy.settings import Settings
 from twisted.python.failure import Failure
 
-from focuscrawl.crawl.seeds import read_seeds
-from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.spider_requests import SpiderRequests
+from focuscrawl.crawl.scope import read_seeds
+from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.foundation.urls import MAX_URL
 

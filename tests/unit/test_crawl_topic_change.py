@@ -13,7 +13,8 @@ import pytest
 
 from focuscrawl.completeness import FILE, read_estimates
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.parts.topic_change import (
+from focuscrawl.crawl.loop import replay
+from focuscrawl.crawl.rejudging import (
     REDEFINED,
     REQUEST,
     ask_to_follow,
@@ -21,11 +22,10 @@ from focuscrawl.crawl.parts.topic_change import (
     remove_word,
     word_in,
 )
-from focuscrawl.crawl.replay import replay
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.loading import find_model
+from focuscrawl.critic.critic_files import find_model
 from focuscrawl.errors import UserError
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 

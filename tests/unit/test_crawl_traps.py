@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.crawl import state
-from focuscrawl.crawl.quotas import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
+from focuscrawl.crawl.traps import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext
-from focuscrawl.strategies.best_first import BestFirst
+from focuscrawl.strategies.baselines import BestFirst
 
 from .shelves import Shelf, answer, at, open_crawl, run, urls
 

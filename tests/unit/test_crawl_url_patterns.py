@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.crawl.url_patterns import pattern
+from focuscrawl.crawl.url_table import pattern
 from focuscrawl.foundation.urls import normalize
 
 

@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from focuscrawl.critic.calibration import Calibration, fit_calibration, log_normalised
-from focuscrawl.critic.reliability import reliability_of_classes, reliability_of_relevance
+from focuscrawl.critic.calibration import (
+    Calibration,
+    fit_calibration,
+    log_normalised,
+    reliability_of_classes,
+    reliability_of_relevance,
+)
 
 SCORES = arrays(np.float64, (5, 4), elements=st.floats(-5000, 5000))
 

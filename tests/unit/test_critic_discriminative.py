@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.discriminative import LogisticModel, fit_scale
-from focuscrawl.critic.files import read_critic, save_critic
-from focuscrawl.critic.page_vectors import PageVectors
+from focuscrawl.critic.classifiers import LogisticModel, fit_scale
+from focuscrawl.critic.critic_files import read_critic, save_critic
+from focuscrawl.critic.page_vectors import PageVectors, Pieces, word_vectors
 from focuscrawl.critic.training import learn_critic
-from focuscrawl.critic.word_vectors import Pieces, word_vectors
 from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.critic.focused_critic import TrainedCritic
 
 TOPICS = {"birds": "/Science/Birds", "cooking": "/Home/Cooking", "engines": "/Cars"}
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from focuscrawl.critic.bag_of_words import TrainingRows
 from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.callable_critic import CustomCritic
-from focuscrawl.critic.counts import TrainingRows
+from focuscrawl.critic.classifiers import HierarchicalNaiveBayes, NaiveBayes
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.naive_bayes import HierarchicalNaiveBayes, NaiveBayes
 from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.protocol import Judgement
+from focuscrawl.critic.protocol import CustomCritic, Judgement
 from focuscrawl.testing import KeywordCritic, critic_checks
 
 if TYPE_CHECKING:

@@ -12,22 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from longer import long
 
-from focuscrawl.critic import few_examples_check, little_training
-from focuscrawl.critic.example_groups import cohesion_of
-from focuscrawl.critic.few_examples_check import (
-    check_few_examples,
-    read_examples,
+from focuscrawl.critic import quality, training
+from focuscrawl.critic.critic_files import read_critic, save_critic
+from focuscrawl.critic.example_checks import (
+    cohesion_of,
+    hold_out,
+    recall_of,
+    share_of,
+    warnings_of,
 )
-from focuscrawl.critic.few_examples_estimates import recall_of, share_of
-from focuscrawl.critic.few_examples_warnings import warnings_of
-from focuscrawl.critic.files import read_critic, save_critic
-from focuscrawl.critic.from_little import learn_judge, read_little
-from focuscrawl.critic.held_out import hold_out
-from focuscrawl.critic.little_training import train_from_little
+from focuscrawl.critic.few_shot import learn_judge, read_little
+from focuscrawl.critic.focused_critic import TrainedCritic, is_from_little
+from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.trained import TrainedCritic, is_from_little
-from focuscrawl.critic.training import train_critic
-from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.critic.quality import check_few_examples, read_examples
+from focuscrawl.critic.training import train_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
 from focuscrawl.webs import Answer
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from focuscrawl.critic.few_examples_check import FewExamplesReport
+    from focuscrawl.critic.quality import FewExamplesReport
 
 SUBJECTS = {
     "birds": "bird wing nest feather egg song flight beak plumage owl eagle sparrow",
@@ -101,7 +100,7 @@ def embeddings(
     used = bool(request.param)
     if used and not word_vectors_installed():
         pytest.skip("the extra embeddings is not installed")
-    for module in (few_examples_check, little_training):
+    for module in (quality, training):
         monkeypatch.setattr(module, "word_vectors_installed", lambda: used)
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     return used

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from focuscrawl.critic import load_critic
+from focuscrawl.critic.bag_of_words import TrainingRows
 from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.counts import TrainingRows
-from focuscrawl.critic.files import FORMAT, read_critic, save_critic
-from focuscrawl.critic.kept_pages import KeptPages
-from focuscrawl.critic.naive_bayes import HierarchicalNaiveBayes, NaiveBayes
+from focuscrawl.critic.classifiers import HierarchicalNaiveBayes, NaiveBayes
+from focuscrawl.critic.corpus import KeptPages
+from focuscrawl.critic.critic_files import FORMAT, read_critic, save_critic
+from focuscrawl.critic.focused_critic import TrainedCritic
 from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:

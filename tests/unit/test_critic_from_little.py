@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.apprentice.critic_reading import WordReader
-from focuscrawl.critic.discriminative import as_matrix
-from focuscrawl.critic.files import read_critic, save_critic
-from focuscrawl.critic.from_little import (
+from focuscrawl.apprentice.feature_extraction import WordReader
+from focuscrawl.critic.classifiers import as_matrix
+from focuscrawl.critic.critic_files import load_trained, read_critic, save_critic
+from focuscrawl.critic.few_shot import (
+    kinds_of,
     learn_from_little,
     learn_from_query,
     learn_judge,
     read_little,
 )
-from focuscrawl.critic.kinds_of_pages import kinds_of
-from focuscrawl.critic.little_training import topic_name
-from focuscrawl.critic.loading import load_trained
+from focuscrawl.critic.focused_critic import TrainedCritic
 from focuscrawl.critic.phrase_model import phrases_of
-from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.training import topic_name
 from focuscrawl.errors import UserError
 from unit.topic_pages import WORDS, pages_of
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.critic.discriminative import LogisticModel
+    from focuscrawl.critic.classifiers import LogisticModel
 
 OTHERS = [*pages_of(None, 60), *pages_of("engines", 60), *pages_of("cooking", 60)]
 BIRDS, ENGINES = pages_of("birds", 20, 7), pages_of("engines", 20, 7)

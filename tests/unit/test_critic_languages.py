@@ -12,18 +12,24 @@ import numpy as np
 import pytest
 from longer import long
 
-from focuscrawl.critic.files import read_critic, save_critic
-from focuscrawl.critic.from_little import learn_from_little, learn_from_query
-from focuscrawl.critic.languages import language_of_page, languages_of, read_as
-from focuscrawl.critic.little_training import train_from_little
+from focuscrawl.critic.critic_files import read_critic, save_critic
+from focuscrawl.critic.few_shot import learn_from_little, learn_from_query
+from focuscrawl.critic.focused_critic import TrainedCritic
+from focuscrawl.critic.languages import (
+    ENGLISH,
+    language_of_page,
+    languages_of,
+    n_words,
+    normal,
+    pieces,
+    read_as,
+    written_pages,
+)
 from focuscrawl.critic.phrase_model import phrases_of, read_phrases, words_of
-from focuscrawl.critic.pieces import n_words, normal, pieces
-from focuscrawl.critic.trained import TrainedCritic
-from focuscrawl.critic.training import learn_critic
-from focuscrawl.critic.written import ENGLISH, written_pages
+from focuscrawl.critic.training import learn_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
-from focuscrawl.page.tokens import tokenize
+from focuscrawl.page.words import tokenize
 
 from .language_pages import LANGUAGES, TOPICS, LanguagePages
 from .shelves import Shelf, at

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from longer import long
 
-from focuscrawl.cli.critic_from_little import read_description
+from focuscrawl.cli.critic_examples import read_description
 from focuscrawl.critic.corpus import read_known
-from focuscrawl.critic.files import read_critic, save_critic
-from focuscrawl.critic.from_little import learn_from_little
-from focuscrawl.critic.little_training import topic_name, train_from_little
+from focuscrawl.critic.critic_files import read_critic, save_critic
+from focuscrawl.critic.few_shot import learn_from_little
+from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import words_of
-from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.critic.training import topic_name, train_from_little
 from focuscrawl.errors import UserError
 
 from .shelves import Shelf, at
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.critic.discriminative import LogisticModel
-    from focuscrawl.critic.written import Shares
+    from focuscrawl.critic.classifiers import LogisticModel
+    from focuscrawl.critic.languages import Shares
 
 
-TRAINING = "focuscrawl.critic.little_training"
+TRAINING = "focuscrawl.critic.training"
 
 
 @pytest.fixture(autouse=True)

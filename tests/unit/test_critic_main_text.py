@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.critic import little_training
-from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.focused_critic import FocusedCritic, main_words
-from focuscrawl.critic.little_training import train_from_little
-from focuscrawl.critic.loading import load_critic
+from focuscrawl.critic import training
+from focuscrawl.critic.critic_files import load_critic, save_critic
+from focuscrawl.critic.focused_critic import FocusedCritic, TrainedCritic, main_words
+from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.trained import TrainedCritic
-from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.critic.training import train_from_little
 from focuscrawl.page import parse_page
 from focuscrawl.testing.tiny_web import TinyWeb
 
@@ -73,7 +71,7 @@ def critic(
 ) -> FocusedCritic:
     if request.param and not word_vectors_installed():
         pytest.skip("the extra embeddings is not installed")
-    monkeypatch.setattr(little_training, "word_vectors_installed", lambda: request.param)
+    monkeypatch.setattr(training, "word_vectors_installed", lambda: request.param)
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     good = [f"http://cycling-{i}.example/{i}" for i in range(3)]
     save_critic(train_from_little([["cycling"]], good, [], [WEB]), tmp_path / "critic")

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
-from focuscrawl.critic.bag_of_words import Vocabulary
-from focuscrawl.critic.counts import ClassCounts, TrainingRows
-from focuscrawl.critic.naive_bayes import HierarchicalNaiveBayes, NaiveBayes, log_theta, siblings
+from focuscrawl.critic.bag_of_words import ClassCounts, TrainingRows, Vocabulary
+from focuscrawl.critic.classifiers import HierarchicalNaiveBayes, NaiveBayes, log_theta, siblings
 
 BAGS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 2000), max_size=8)
 TOPICS = ("/A/B", "/A/C/D", "/A/C/E", "/F")

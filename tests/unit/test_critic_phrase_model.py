@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from focuscrawl.critic.phrase_model import ON_TOPIC, WordsModel, forms, read_phrases
 from focuscrawl.errors import UserError
-from focuscrawl.page.tokens import tokenize
+from focuscrawl.page.words import tokenize
 
 RACE = """The spring classics are the heart of road cycling. Riders cover two hundred kilometres
 over cobbles and short climbs, and the winner is often the one who can still sprint after six

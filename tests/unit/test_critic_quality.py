@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.critic.discriminative import LogisticModel
-from focuscrawl.critic.few_examples_check import assess, read_examples
-from focuscrawl.critic.little_training import train_from_little
-from focuscrawl.critic.naive_bayes import NaiveBayes
-from focuscrawl.critic.quality import Before, Quality
-from focuscrawl.critic.training import train_critic
-from focuscrawl.critic.word_reasons import word_reasons
+from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
+from focuscrawl.critic.focused_critic import word_reasons
+from focuscrawl.critic.quality import Before, Quality, assess, read_examples
+from focuscrawl.critic.training import train_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
 
@@ -24,7 +21,7 @@ from .shelves import Shelf, at
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.critic.focused_critic import TrainedCritic
 
 
 @pytest.fixture(autouse=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from focuscrawl.cli.topic_text import warn_of_missing_embeddings
-from focuscrawl.critic import word_vectors
-from focuscrawl.critic.from_little import learn_from_query
+from focuscrawl.cli.critic_examples import warn_of_missing_embeddings
+from focuscrawl.critic import page_vectors
+from focuscrawl.critic.few_shot import learn_from_query
+from focuscrawl.critic.focused_critic import TrainedCritic
+from focuscrawl.critic.page_vectors import WordVectors
 from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.trained import TrainedCritic
-from focuscrawl.critic.word_vectors import WordVectors
 from focuscrawl.errors import UserError
 
 
@@ -26,8 +26,8 @@ def test_words_of_like_meaning_are_near() -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_vectors, "find_spec", lambda _: None)
-    assert not word_vectors.word_vectors_installed()
+    monkeypatch.setattr(page_vectors, "find_spec", lambda _: None)
+    assert not page_vectors.word_vectors_installed()
     with pytest.raises(UserError, match=r"pip install 'focuscrawl\[embeddings\]'"):
         WordVectors()
 
@@ -41,7 +41,7 @@ def test_training_warns_once_where_they_would_have_been_used(
     )
     warn_of_missing_embeddings(english)
     assert capsys.readouterr().err == ""  # they are installed
-    monkeypatch.setattr(word_vectors, "find_spec", lambda _: None)
+    monkeypatch.setattr(page_vectors, "find_spec", lambda _: None)
     for trained in (english, german, TrainedCritic(model=read_phrases("ornithology"))):
         warn_of_missing_embeddings(trained)
     said = capsys.readouterr()

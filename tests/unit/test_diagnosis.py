@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.diagnosis import ALARM, RECOVERED, HarvestWatch
-from focuscrawl.diagnosis.harvest_watch import WINDOW
+from focuscrawl.diagnosis.alarms import WINDOW
 
 ON, SIBLING, COUSIN, FAR = "/Money/Funds", "/Money/Shares", "/Money/Banks/Safe", "/Sport/Golf"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from focuscrawl.diagnosis import SLOW, SPEEDY, SpeedWatch
-from focuscrawl.diagnosis.speed_watch import WINDOW
+from focuscrawl.diagnosis.alarms import WINDOW
 
 FAST, BUSY = "fast.example", "busy.example"
 

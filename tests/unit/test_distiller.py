@@ -46,7 +46,7 @@ def graphs(draw: st.DrawFn) -> LinkGraph:
 def dense(
     links: LinkGraph, threshold: float, *, damp: bool, rounds: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """METHODS 7 with full matrices, cell by cell."""
+    """methods 7 with full matrices, cell by cell."""
     n = links.n_pages
     there = np.zeros((n, n), bool)
     there[links.source, links.target] = True

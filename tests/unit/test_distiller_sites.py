@@ -7,8 +7,7 @@ import socket
 import numpy as np
 import pytest
 
-from focuscrawl.distiller import RULES, Sites, stand_ins
-from focuscrawl.distiller.sites import registered_domain
+from focuscrawl.distiller import RULES, Sites, registered_domain, stand_ins
 
 HOSTS = ["www.a.org", "a.org:8080", "b.org"]
 

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import ResponseFailed
 
 from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
-from focuscrawl.engine.download_errors import TooLargeError, cause
+from focuscrawl.engine.visits import TooLargeError, cause
 
 
 def _failed(*reasons: Exception) -> DownloadFailedError:

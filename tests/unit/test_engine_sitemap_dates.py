@@ -9,9 +9,9 @@ from scrapy import Request, Spider
 from scrapy.http import XmlResponse
 from scrapy.spiders import SitemapSpider
 
-from focuscrawl.engine import sitemap_dates
-from focuscrawl.engine.sitemap_dates import SitemapDates
-from focuscrawl.foundation.w3c_dates import changed_at
+from focuscrawl.engine import spider_requests
+from focuscrawl.engine.spider_requests import SitemapDates
+from focuscrawl.page.documents import changed_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def test_a_url_is_known_however_it_is_written() -> None:
 
 
 def test_no_more_dates_are_kept_than_a_site_map_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sitemap_dates, "MOST", 2)
+    monkeypatch.setattr(spider_requests, "MOST", 2)
     assert order(Mapped(), site_map(a=LATEST, b=OLD, c=NEW)) == ["c", "b", "a"]
 
 

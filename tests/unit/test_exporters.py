@@ -15,7 +15,7 @@ from scrapy.settings import Settings
 from focuscrawl import exporters
 from focuscrawl import settings as ours
 from focuscrawl.crawl import Visit
-from focuscrawl.engine.text_visit import TextVisit
+from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import ParquetItemExporter, WholeFileFeedStorage, check_feeds
 from focuscrawl.text import PageText

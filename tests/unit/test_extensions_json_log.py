@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from focuscrawl.engine.settings_table import LOG_JSON
-from focuscrawl.extensions.json_log import JsonFormatter
+from focuscrawl.extensions.progress import JsonFormatter
 
 
 def record(message: str) -> logging.LogRecord:

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import KINDS, Suggestion, read_judgements, suggest, write_questions
-from focuscrawl.feedback.doubt import by_doubt
-from focuscrawl.feedback.judgements import read_verdict
-from focuscrawl.report.stores import open_store
+from focuscrawl.feedback.suggestions import by_doubt, read_verdict
+from focuscrawl.report.status import open_store
 
 from .shelves import Shelf, at, open_crawl, run
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.feedback.teacher_prompt import (
+from focuscrawl.feedback.teacher import (
     INSTRUCTIONS,
     QUESTION,
     NoVerdictError,
@@ -20,10 +20,9 @@ from focuscrawl.feedback.teacher_prompt import (
     page_digest,
     parse_verdict,
 )
-from focuscrawl.feedback.teacher_record import TeacherRecord, digest_of
-from focuscrawl.feedback.teacher_topic import prompt_of
+from focuscrawl.feedback.teaching import TeacherRecord, digest_of, prompt_of
 from focuscrawl.page import parse_page
-from focuscrawl.page.tokens import tokenize
+from focuscrawl.page.words import tokenize
 from focuscrawl.topics import TopicDefinition
 from focuscrawl.webs import read_page
 from focuscrawl.webs.synthetic import SyntheticWeb

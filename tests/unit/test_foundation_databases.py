@@ -16,7 +16,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation import databases
 from focuscrawl.foundation.databases import open_database
 from focuscrawl.text.extraction import extract_text
-from focuscrawl.text.store import FILE, TextStore
+from focuscrawl.text.text_store import FILE, TextStore
 
 from .damaged_stores import endless, hot_journal
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.cli.output import write_files
+from focuscrawl.cli.common_options import write_files
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.parts.topic_change import REQUEST, ask_to_follow
-from focuscrawl.crawl.remote_control import Command, FileControl
-from focuscrawl.engine.request_file import RequestFile
+from focuscrawl.crawl.crawl_folder import Command, FileControl
+from focuscrawl.crawl.rejudging import REQUEST, ask_to_follow
+from focuscrawl.engine.spider_requests import RequestFile
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.drafts import discard_drafts, draft_of, write_whole
-from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.files import discard_drafts, draft_of, open_plain, write_whole
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def test_only_drafts_of_a_file_are_discarded(folder: Path, outside: Path) -> Non
 
 _KILLED = """
 import os, pathlib, signal, sys
-from focuscrawl.foundation.drafts import draft_of
+from focuscrawl.foundation.files import draft_of
 
 path, pages = map(pathlib.Path, sys.argv[1:])
 with draft_of(path) as draft, draft_of(pages, folder=True) as folder:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from focuscrawl.apprentice import files as apprentices
-from focuscrawl.critic import files as critics
-from focuscrawl.critic.files import read_critic
+from focuscrawl.apprentice import apprentice as apprentices
+from focuscrawl.critic import critic_files as critics
+from focuscrawl.critic.critic_files import read_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.packed_arrays import array_of_lines, lines_of, unpack_arrays
-from focuscrawl.paths import files as paths
+from focuscrawl.foundation.arrays import array_of_lines, lines_of, unpack_arrays
+from focuscrawl.paths import path_model as paths
 
 if TYPE_CHECKING:
     from focuscrawl.foundation.model_folder import ModelFormat

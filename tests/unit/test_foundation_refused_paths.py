@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.foundation.refused_paths import as_user_error
+from focuscrawl.foundation.files import as_user_error
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["lab", "report"], ["new"], ["web", "info"]])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from focuscrawl.cli.topic import topic
+from focuscrawl.cli.topic_commands import topic
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Keywords
-from focuscrawl.knowledge.candidates import Candidate, ranked, read_candidates
+from focuscrawl.knowledge.keywords import Candidate, ranked, read_candidates
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:

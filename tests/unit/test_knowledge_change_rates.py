@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.knowledge.change_rates import DUE, FORGIVEN, ChangeHistory, change_rate
+from focuscrawl.knowledge.knowledge import DUE, FORGIVEN, ChangeHistory, change_rate
 
 
 def history(**columns: float) -> ChangeHistory:

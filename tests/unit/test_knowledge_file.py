@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.crawl.parts.revisit_policy import KnownPages
+from focuscrawl.crawl.revisit_policy import KnownPages
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
-from focuscrawl.knowledge.file import SCHEMA_VERSION, draft_of
+from focuscrawl.knowledge.knowledge_file import SCHEMA_VERSION, draft_of
 
 from .damaged_stores import hot_journal
 from .test_knowledge_update import crawl, fetch

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.lab.evaluator import Evaluator, make_evaluator
-from focuscrawl.lab.loss_curves import mean_curves
 from focuscrawl.lab.results import FETCHES, collect
+from focuscrawl.lab.study_report import mean_curves
 from focuscrawl.taxonomy import Label
 from unit.test_critic_training import WORDS, SmallWeb, labelled, url_of
 from unit.test_lab_results import BAD, BASE, COST, make_runs, study

@@ -9,10 +9,10 @@ import pytest
 
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
-from focuscrawl.lab.oracle import Oracle
+from focuscrawl.lab.strategies.oracle import Oracle
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, find_strategy
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,13 +16,17 @@ from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
 from focuscrawl.errors import UserError
-from focuscrawl.lab.loss_curves import mean_curves, reduction_figure, topic_figure, web_figure
-from focuscrawl.lab.measures import by_topic
-from focuscrawl.lab.rendering import grids, markdown_of, text_of
-from focuscrawl.lab.report import PAGE, report_files
 from focuscrawl.lab.results import FETCHES, RUNS, Results, collect, keep_fetches
-from focuscrawl.lab.runs import Run
-from focuscrawl.lab.study import Contender, Study
+from focuscrawl.lab.study import Contender, Run, Study
+from focuscrawl.lab.study_report import (
+    PAGE,
+    mean_curves,
+    reduction_figure,
+    report_files,
+    topic_figure,
+    web_figure,
+)
+from focuscrawl.lab.study_tables import by_topic, grids, markdown_of, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,8 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.lab.planning import draw_seeds, plan_runs
-from focuscrawl.lab.run_scheduler import crawl_all, unfinished
-from focuscrawl.lab.runs import Run
-from focuscrawl.lab.study import Contender, Study, StudyWeb
+from focuscrawl.lab.run_process import crawl_all, unfinished
+from focuscrawl.lab.study import Contender, Run, Study, StudyWeb
 from focuscrawl.webs import open_web
 from studies.topic_tasks import plan_tasks
 

@@ -8,7 +8,7 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.lab.planning import critic_of_labels
-from focuscrawl.lab.studyfile import read_study
+from focuscrawl.lab.study_file import read_study
 from focuscrawl.webs import open_web
 
 STUDY = """

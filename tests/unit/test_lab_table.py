@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.lab.measures import (
+from focuscrawl.lab.study_tables import (
     by_strategy,
     by_topic,
     friedman,

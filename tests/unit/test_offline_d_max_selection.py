@@ -10,18 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.critic_reading import WordReader
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
 from focuscrawl.apprentice.options import LINK_GROUPS, PAGE_GROUPS, Options
 from focuscrawl.crawl.page_source import ReadPage
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from, options_of
-from focuscrawl.offline.cross_validation import FOLDS, HIGH, Folds, Parts
-from focuscrawl.offline.d_max_features import AROUND, WindowReader
-from focuscrawl.offline.d_max_selection import FARTHEST, FITS, chosen, compare, try_windows
+from focuscrawl.offline.d_max_selection import (
+    AROUND,
+    FARTHEST,
+    FITS,
+    FOLDS,
+    HIGH,
+    Folds,
+    Parts,
+    WindowReader,
+    chosen,
+    compare,
+    try_windows,
+)
 from focuscrawl.page import parse_page
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.web_protocol import Answer
 
 from .toy_crawl import toy_critic
 
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.apprentice.link_table import PageFacts
 
 _WORDS = st.sampled_from(["knots", "tax", "reef", "boats", "of", "year"])
 _LEAF = st.one_of(

@@ -104,7 +104,7 @@ def children() -> list[psutil.Process]:
     found = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.NoSuchProcess):
-            if any("focuscrawl.page.apart" in part for part in child.cmdline()):
+            if any("focuscrawl.page.parser_process" in part for part in child.cmdline()):
                 found.append(child)
     return found
 

@@ -12,8 +12,8 @@ from server.bad.hard import KINDS
 
 import focuscrawl
 from focuscrawl.critic.corpus import _Cache, read_bags
-from focuscrawl.page import apart, shared_parser
-from focuscrawl.page.shown_text import shown_text
+from focuscrawl.page import parser_process, shared_parser
+from focuscrawl.page.parse import shown_text
 from focuscrawl.webs import read_page
 
 from .shelves import Shelf, at, open_crawl, run
@@ -37,7 +37,7 @@ MAY_PARSE = {
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give a page less time, and end the process that pages are parsed in."""
-    monkeypatch.setattr(apart, "LONGEST", 0.5)
+    monkeypatch.setattr(parser_process, "LONGEST", 0.5)
     shared_parser.cache_clear()
     yield
     shared_parser().close()

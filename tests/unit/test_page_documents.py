@@ -12,19 +12,19 @@ from pypdf.annotations import Link
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from focuscrawl.page import ParserApart, TooMuchWorkError
-from focuscrawl.page.apart import _MEMORY
 from focuscrawl.page.documents import (
     FEED,
+    MOST_PAGES,
     PDF,
     SITE_MAP,
     SITE_MAP_INDEX,
     UnreadableError,
     list_kind,
+    named_in_robots,
     parse_document,
 )
 from focuscrawl.page.parse import MAX_LINKS
-from focuscrawl.page.pdf import MOST_PAGES
-from focuscrawl.page.site_maps import named_in_robots
+from focuscrawl.page.parser_process import _MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

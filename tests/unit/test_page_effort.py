@@ -6,7 +6,7 @@ import pytest
 from server.bad.hard import KINDS, SIZES
 
 from focuscrawl.page import Effort, TooMuchWorkError, parse_page
-from focuscrawl.page.effort import effort
+from focuscrawl.page.parse import effort
 
 MANY = ("attributes", "attributes-quoted", "tags-unclosed")
 

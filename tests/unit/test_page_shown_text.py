@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from focuscrawl.page.shown_text import shown_text
+from focuscrawl.page.parse import shown_text
 from focuscrawl.studio.page_cards import page_card
 from focuscrawl.webs.synthetic import SyntheticWeb
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.page.tokens import MAX_TOKEN_LENGTH, tokenize
+from focuscrawl.page.words import MAX_TOKEN_LENGTH, tokenize
 
 WORD = re.compile(r"[^\W_]+")
 # Beyond the first two planes there are only rare ideographs, which are no tokens here;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.paths.site_path import read_paths
+from focuscrawl.paths.training_paths import read_paths
 
 from . import departments
 from .forages import forage, rows_of, run_paths, train_model

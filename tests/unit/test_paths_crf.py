@@ -14,10 +14,10 @@ from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
-from focuscrawl.apprentice.sparse_rows import pointers
-from focuscrawl.paths import chain_recursions as chains
+from focuscrawl.apprentice.hashing import pointers
+from focuscrawl.paths import crf as chains
 from focuscrawl.paths.crf import ChainCRF, Objective, Sequences, Structure
-from focuscrawl.paths.state_rewards import printed_rewards, rewards
+from focuscrawl.paths.states import printed_rewards, rewards
 
 if TYPE_CHECKING:
     from pathlib import Path

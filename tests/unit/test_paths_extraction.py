@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.paths.extraction import PathSampling, extract_paths
-from focuscrawl.paths.site_path import SitePath, read_paths, write_paths
+from focuscrawl.paths.training_paths import (
+    PathSampling,
+    SitePath,
+    extract_paths,
+    read_paths,
+    write_paths,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
-from focuscrawl.paths.features import FeatureVocabulary, PathReader, ReadingLimits
-from focuscrawl.paths.url_parts import parts_of, relation, word_shape
+from focuscrawl.paths.path_features import (
+    FeatureVocabulary,
+    PathReader,
+    ReadingLimits,
+    parts_of,
+    relation,
+    word_shape,
+)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import pytest
 from scipy.special import softmax
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
-from focuscrawl.paths.files import load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
+from focuscrawl.paths.path_model import load_path_critic, read_model, save_model
 from focuscrawl.report.goals import goal_pages
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
 from focuscrawl.store.schema import FETCHED
-from focuscrawl.strategies.paths import PathMemo, Paths
+from focuscrawl.strategies.path_strategy import PathMemo, Paths
 from focuscrawl.testing import check_critic, check_strategy
 from focuscrawl.webs import open_web
 

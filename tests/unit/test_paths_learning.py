@@ -16,15 +16,18 @@ from scipy.special import logsumexp
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.paths.crf import Sequences
-from focuscrawl.paths.critic import TOPIC
-from focuscrawl.paths.extraction import PathSampling, extract_paths
-from focuscrawl.paths.features import PathReader, ReadingLimits
-from focuscrawl.paths.files import is_path_model, load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
-from focuscrawl.paths.page_labels import read_page_labels
-from focuscrawl.paths.states import PathStates
-from focuscrawl.paths.training import (
+from focuscrawl.paths.path_features import PathReader, ReadingLimits
+from focuscrawl.paths.path_model import (
+    TOPIC,
+    is_path_model,
+    load_path_critic,
+    read_model,
+    save_model,
+)
+from focuscrawl.paths.path_training import (
     TrainingOptions,
+    WebPages,
     choose_features,
     examples,
     known_labels,
@@ -33,7 +36,8 @@ from focuscrawl.paths.training import (
     share_away,
     train,
 )
-from focuscrawl.paths.web_pages import WebPages
+from focuscrawl.paths.states import PathStates
+from focuscrawl.paths.training_paths import PathSampling, extract_paths, read_page_labels
 from focuscrawl.webs import open_web
 from studies.leave_one_site_out import page_weights, score_labels
 
@@ -42,8 +46,8 @@ from . import departments
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from focuscrawl.paths.model import PathModel
-    from focuscrawl.paths.training import Corpus, Examples
+    from focuscrawl.paths.path_model import PathModel
+    from focuscrawl.paths.path_training import Corpus, Examples
 
     from .departments import Departments
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.paths.recording import Walk
-from focuscrawl.paths.site_path import read_paths
-from focuscrawl.paths.web_pages import WebPages
+from focuscrawl.paths.path_training import WebPages
+from focuscrawl.paths.training_paths import Walk, read_paths
 from focuscrawl.webs import open_web
 
 from . import departments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from focuscrawl.paths.site_rates import SiteRates, directories_of
+from focuscrawl.paths.forager import SiteRates, directories_of
 
 URLS = [
     "http://a.example/people/1",

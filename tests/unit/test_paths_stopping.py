@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from focuscrawl.paths.calibration import Calibration, Evidence
-from focuscrawl.paths.stopping import SPAN, Prospect
+from focuscrawl.paths.forager import SPAN, Prospect
+from focuscrawl.paths.path_model import Calibration, Evidence
 
 CALIBRATION = Calibration(Evidence(2.0, 2.0), Evidence(2.0, 2.0), 0.25, 8)
 NOWHERE, DULL, MAYBE, GOOD = 0.01, 0.1, 0.25, 0.7

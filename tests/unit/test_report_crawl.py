@@ -12,15 +12,14 @@ import pandas as pd
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.report import comparison, html
-from focuscrawl.report.figure_style import png
-from focuscrawl.report.figures import loss_figure
+from focuscrawl.report import comparison, html_report
+from focuscrawl.report.figures import loss_figure, png
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.milestones import milestones
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.outcomes import milestones
+from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore, VisitRecord
-from focuscrawl.store.records import ModelRow
+from focuscrawl.store.schema import ModelRow
 
 from .small_crawl import BEGAN, Building, bees, being_written
 
@@ -151,9 +150,9 @@ def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
     pages, summary = load_pages(store), Summary.of(store)
     pages.loc[1, "depth"] = 1  # seeds are not listed among the best pages
     pages.loc[2, "url"] = "javascript:alert(1)"
-    section = html.section("bees", store, summary, pages)
+    section = html_report.section("bees", store, summary, pages)
     compared = comparison.compare([summary], [pages])
-    text = html.page([section], compared, [("loss", png(loss_figure({"bees": pages})))])
+    text = html_report.page([section], compared, [("loss", png(loss_figure({"bees": pages})))])
     page = lxml.html.document_fromstring(text)
     assert not page.xpath("//script | //link | //iframe | //object")
     sources = [str(image.get("src")) for image in page.iter("img")]
@@ -169,7 +168,7 @@ def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
 
 
 def _section(store: CrawlStore) -> dict[str, Any]:
-    return html.section("bees", store, Summary.of(store), load_pages(store))
+    return html_report.section("bees", store, Summary.of(store), load_pages(store))
 
 
 def test_no_host_is_among_the_best_and_the_worst(building: Building) -> None:

@@ -8,9 +8,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from focuscrawl.report.figure_style import png
-from focuscrawl.report.figures import loss_figure, relevance_figure
-from focuscrawl.report.milestones import Milestone
+from focuscrawl.report.figures import loss_figure, png, relevance_figure
+from focuscrawl.report.outcomes import Milestone
 
 
 def frame(n: int, relevance: float = 0.25) -> pd.DataFrame:

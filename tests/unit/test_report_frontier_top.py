@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from focuscrawl.report.frontier_top import frontier_top
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
+from focuscrawl.report.url_tables import frontier_top
 
 from .shelves import Shelf, at, open_crawl, run
 

@@ -10,13 +10,12 @@ import pandas as pd
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.lab.consecutive_crawls import chains, learning_table, summary_rows
 from focuscrawl.lab.planning import more_seeds
 from focuscrawl.lab.results import FETCHES, Results
 from focuscrawl.lab.study import StudyWeb
-from focuscrawl.lab.studyfile import read_study
-from focuscrawl.report.figure_style import png
-from focuscrawl.report.learning_curves import learned, learning_curves, learning_figure, points
+from focuscrawl.lab.study_file import read_study
+from focuscrawl.lab.study_tables import chains, learning_table, summary_rows
+from focuscrawl.report.figures import learned, learning_curves, learning_figure, png, points
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 

@@ -18,7 +18,7 @@ from focuscrawl.report.measures import (
     moving_harvest_rate,
     relevance_histogram,
 )
-from focuscrawl.report.outcome import is_error, outcome
+from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.plain_text import middle, one_line, table
 
 relevances = st.lists(st.floats(0, 1), max_size=60)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.report.outlook import Outlook
-from focuscrawl.report.start_pages import StartPage, in_lines, start_pages, warnings_of
+from focuscrawl.report.outlook import Outlook, StartPage, in_lines, start_pages, warnings_of
 
 from .small_crawl import being_written
 

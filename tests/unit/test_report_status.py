@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from focuscrawl.crawl.folder import CrawlFolder, Doing
+from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
+from focuscrawl.report.outcomes import run_state
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.status import Status
-from focuscrawl.report.stop_reasons import run_state
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import (
     CrawlStore,

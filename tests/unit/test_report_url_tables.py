@@ -10,15 +10,16 @@ import sqlalchemy as sa
 
 from focuscrawl.errors import UserError
 from focuscrawl.report import url_tables
-from focuscrawl.report.host_map import host_map
-from focuscrawl.report.links_around import LinksAround
-from focuscrawl.report.sorted_urls import reading_sorted, sort_urls
+from focuscrawl.report.url_lookup import LinksAround
 from focuscrawl.report.url_tables import (
     PAGE_ORDERS,
     WAITING_ORDERS,
     Wanted,
     duplicates_of,
+    host_map,
     pages_part,
+    reading_sorted,
+    sort_urls,
     totals,
     waiting_part,
 )

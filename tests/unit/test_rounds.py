@@ -10,19 +10,19 @@ import pytest
 from click.testing import CliRunner
 from longer import long
 
-from focuscrawl.apprentice.page_facts import PageFacts
+from focuscrawl.apprentice.link_table import PageFacts
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import check, open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, driver, read_plan
-from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.folders import write_folder
 from focuscrawl.rounds.tables import Tables
-from focuscrawl.rounds.work import Processes
+from focuscrawl.rounds.tasks import Processes
 from focuscrawl.store.history import History
 from focuscrawl.testing import TinyWeb
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.stores import open_store
-from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.report.status import open_store
+from focuscrawl.rounds.folders import write_folder
 from focuscrawl.store.history import History
 
 from .rounds import crawl, plan

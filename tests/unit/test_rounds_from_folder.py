@@ -10,11 +10,11 @@ from longer import long
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.stores import open_store
+from focuscrawl.report.status import open_store
 
 from .rounds import KilledError, Mortal, crawl, fetches, plan
 

@@ -13,7 +13,7 @@ import pytest
 from focuscrawl.errors import UserError
 from focuscrawl.rounds import crawl_in_rounds
 from focuscrawl.rounds.context import context_of
-from focuscrawl.rounds.work import Processes
+from focuscrawl.rounds.tasks import Processes
 
 from .rounds import crawl, fetches, plan
 

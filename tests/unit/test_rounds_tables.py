@@ -13,18 +13,17 @@ import pytest
 from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.quotas import FIRST_OF_HOST, Quotas
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
+from focuscrawl.crawl.traps import FIRST_OF_HOST, Quotas
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.as_folder import write_folder
-from focuscrawl.rounds.bucket_urls import BucketUrls
+from focuscrawl.rounds.buckets import BucketUrls, LinksInto
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.driver import choose
-from focuscrawl.rounds.evidence import LinksInto
+from focuscrawl.rounds.folders import write_folder
 from focuscrawl.rounds.tables import CHOSEN, EVIDENCE, URL, Tables
 from focuscrawl.rounds.taking_in import touched_by
-from focuscrawl.rounds.work import Processes
+from focuscrawl.rounds.tasks import Processes
 from focuscrawl.store.schema import STATES
 from focuscrawl.testing import TinyWeb
 

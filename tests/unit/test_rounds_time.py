@@ -11,10 +11,9 @@ import pytest
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.foundation.urls import host
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.context import RoundTime, context_of
 from focuscrawl.rounds.fetching import open_round
-from focuscrawl.rounds.round_time import RoundTime
-from focuscrawl.rounds.work import Processes, Task, do
+from focuscrawl.rounds.tasks import Processes, Task, do
 from focuscrawl.testing import TinyWeb
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from focuscrawl.rounds.live_rounds import UnderWay
 from focuscrawl.rounds.tables import Tables
-from focuscrawl.rounds.under_way import UnderWay
 from focuscrawl.webs import WarcRecorder, open_web
 
 if TYPE_CHECKING:

@@ -18,17 +18,16 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.files import FORMAT, read_apprentice, save_apprentice
-from focuscrawl.apprentice.serialization import join, options_in
+from focuscrawl.apprentice.apprentice import FORMAT, Apprentice, read_apprentice, save_apprentice
+from focuscrawl.apprentice.learners import join, options_in
 from focuscrawl.cli.main import main
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.packed_arrays import pack_arrays
+from focuscrawl.foundation.arrays import pack_arrays
 from focuscrawl.page import parse_page
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext
-from focuscrawl.strategies.apprentice import ApprenticeStrategy
+from focuscrawl.strategies.apprentice_strategy import ApprenticeStrategy
 
 from .toy_crawl import toy_critic
 

@@ -9,18 +9,18 @@ import pytest
 from scrapy.settings import Settings
 
 from focuscrawl.crawl import CrawlPlan
-from focuscrawl.crawl.parts.distilling import SITES
+from focuscrawl.crawl.distilling import SITES
 from focuscrawl.engine import settings_table as table
-from focuscrawl.engine.plan_from_settings import plan_from
 from focuscrawl.engine.settings_table import (
     ARGUMENTS,
     SETTINGS,
     Setting,
     check_settings,
+    plan_from,
     read_arguments,
 )
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.values import TEXT, one_of, whole_number
+from focuscrawl.foundation.user_input import TEXT, one_of, whole_number
 from focuscrawl.text import EXTRACTORS
 
 

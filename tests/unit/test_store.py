@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
-from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, SCHEMA_VERSION, UNFOLLOWED
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, SCHEMA_VERSION, UNFOLLOWED, LinkRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

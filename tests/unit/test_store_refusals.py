@@ -12,8 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, RevisitRow, StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
-from focuscrawl.store.schema import FETCHED, QUEUED
+from focuscrawl.store.schema import FETCHED, QUEUED, LinkRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -80,7 +80,7 @@ def go_on(strategy: Strategy, kept: Kept, pages: Sequence[JudgedPage], lag: int)
 
 
 def resumed(strategy: Strategy, kept: Kept) -> Kept:
-    """Take up a crawl as `focuscrawl.crawl.restore` does."""
+    """Take up a crawl as `focuscrawl.crawl.state` does."""
     again = Kept(pages=list(kept.pages), lesson=kept.lesson)
     learned_at = 0
     if strategy.learns and kept.lesson is not None:

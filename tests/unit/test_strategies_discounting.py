@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.tunnelling import TunnelRewards
+from focuscrawl.apprentice.labels import TunnelRewards
 
 
 def crawl(

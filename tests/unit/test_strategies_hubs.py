@@ -8,8 +8,8 @@ import pytest
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import StrategyContext
-from focuscrawl.strategies.hubs import Hubs
-from focuscrawl.strategies.messages import JudgedPage, RecalledPage
+from focuscrawl.strategies.base import JudgedPage, RecalledPage
+from focuscrawl.strategies.hub_strategy import Hubs
 
 from .shelves import WordCritic
 

@@ -15,8 +15,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, make_strategy
-from focuscrawl.strategies.informed import Informed
-from focuscrawl.strategies.learnable import first_keywords
+from focuscrawl.strategies.knowledge_strategy import Informed, first_keywords
 
 from .shelves import WordCritic
 from .test_knowledge_update import crawl, fetch

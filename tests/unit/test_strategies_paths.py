@@ -10,17 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.apprentice.hashing import SparseRows, pointers
 from focuscrawl.errors import UserError
+from focuscrawl.lab.strategies.batch_learners import (
+    FAR,
+    ContextGraphs,
+    Intelligent,
+    WordClasses,
+    distances,
+    shares,
+)
+from focuscrawl.lab.strategies.q_values import QValues, bins_of, discounted_rewards
 from focuscrawl.strategies import Strategy, StrategyContext
-from focuscrawl.strategies.best_first import BestFirst
-from focuscrawl.strategies.context_graphs import ContextGraphs
-from focuscrawl.strategies.discounting import discounted_rewards
-from focuscrawl.strategies.distances import FAR, distances
-from focuscrawl.strategies.intelligent import Intelligent
-from focuscrawl.strategies.link_history import LinkHistory, PathFacts
-from focuscrawl.strategies.q_values import QValues, bins_of
-from focuscrawl.strategies.word_naive_bayes import WordClasses, shares
+from focuscrawl.strategies.baselines import BestFirst
+from focuscrawl.strategies.rescoring import LinkHistory, PathFacts
 from focuscrawl.testing import KeywordCritic, Rehearsal, TinyWeb
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from focuscrawl.errors import UserError
+from focuscrawl.lab.strategies.online_logistic import OnlineRegression, word_weights
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, Strategy, StrategyContext, make_strategy
-from focuscrawl.strategies.online_logistic import OnlineRegression, word_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from focuscrawl.crawl.seeds import read_seeds
-from focuscrawl.critic.loading import find_model
-from focuscrawl.report.figure_style import png
+from focuscrawl.crawl.scope import read_seeds
+from focuscrawl.critic.critic_files import find_model
+from focuscrawl.report.figures import png
 from focuscrawl.webs.synthetic import SyntheticWeb
 from studies import feedback, knowledge_bases
 from studies.authorities import study_agreement

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from focuscrawl.lab.results import FETCHES, Results
-from focuscrawl.report.figure_style import png
+from focuscrawl.report.figures import png
 from studies.figures import FIGURES
 from studies.findings import findings, markdown_of
 

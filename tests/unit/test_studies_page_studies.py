@@ -9,7 +9,7 @@ import pytest
 
 from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.lab.whole_web import WholeWeb
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.web_protocol import Answer
 from studies.page_studies import (
     Instances,
     Tokens,

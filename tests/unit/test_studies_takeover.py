@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.replay import replay
-from focuscrawl.crawl.seeds import read_seeds
-from focuscrawl.critic.loading import find_model
+from focuscrawl.crawl.loop import replay
+from focuscrawl.crawl.scope import read_seeds
+from focuscrawl.critic.critic_files import find_model
 from focuscrawl.report.measures import load_pages
 from studies.takeover import take_over
 from studies.topic_tasks import Task

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.seeds import read_seeds
-from focuscrawl.critic.loading import find_model
+from focuscrawl.crawl.scope import read_seeds
+from focuscrawl.critic.critic_files import find_model
 from focuscrawl.webs.synthetic import SyntheticWeb
 from studies import critics
 from studies.critics import study_harvest

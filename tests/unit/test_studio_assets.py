@@ -7,7 +7,7 @@ import json
 import re
 from importlib.resources import files
 
-from focuscrawl.studio.assets import ASSETS, read_asset
+from focuscrawl.studio.page_rendering import ASSETS, read_asset
 
 STATIC = files("focuscrawl.studio") / "static"
 

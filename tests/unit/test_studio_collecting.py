@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio.collecting.exports import EXPORTS
-from focuscrawl.studio.collecting.files import chunks, find, home_of, listed, opened
-from focuscrawl.studio.collecting.preview import preview
+from focuscrawl.studio.exports import EXPORTS, chunks, find, home_of, listed, opened, preview
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
-from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
-from focuscrawl.crawl.parts.topic_change import REDEFINED
+from focuscrawl.crawl.rejudging import REDEFINED
+from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.studio.crawling.beginning import begin, choice, go_on, read_crawl
-from focuscrawl.studio.crawling.best_hosts import BestHosts
-from focuscrawl.studio.crawling.curve import Curve
-from focuscrawl.studio.crawling.happenings import BUDGET, Happenings
-from focuscrawl.studio.crawling.outlooks import Outlooks
-from focuscrawl.studio.desk import Desk
-from focuscrawl.studio.folder import StudioFolder
+from focuscrawl.studio.crawl_form import Outlooks, begin, choice, go_on, read_crawl
+from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, Curve, Happenings
 from focuscrawl.studio.jobs import Jobs, JobState
+from focuscrawl.studio.page_rendering import Desk
+from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from focuscrawl.studio.crawling.outlooks import Foresight
+    from focuscrawl.studio.crawl_form import Foresight
 
 DEMO = {"name": "first", "of": choice("models/demo", "/Sports/Cycling"), "budget": "20"}
 

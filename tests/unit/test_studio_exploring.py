@@ -9,9 +9,9 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
-from focuscrawl.studio.exploring import background, queries
-from focuscrawl.studio.exploring.circle import draw_circle
-from focuscrawl.studio.exploring.open_crawls import OpenCrawls
+from focuscrawl.studio import crawl_sums, explore_routes
+from focuscrawl.studio.crawl_sums import OpenCrawls
+from focuscrawl.studio.explore_routes import draw_circle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,13 +30,13 @@ def crawl(tmp_path: Path) -> Path:
 def test_a_crawl_is_sorted_and_one_in_its_place_is_another(crawl: Path) -> None:
     crawls = OpenCrawls()
     since = time.monotonic()
-    while (found := queries.table(crawls, crawl, "pages", {}))["sorting"]:
+    while (found := explore_routes.table(crawls, crawl, "pages", {}))["sorting"]:
         assert time.monotonic() - since < LONG
     assert (found["rows"], found["total"]) == ([], 0)
     (crawl / "crawl.db").unlink()
     (crawl / "crawl.db").write_bytes(b"no database" * 1000)
     with pytest.raises(UserError):
-        queries.table(crawls, crawl, "pages", {})
+        explore_routes.table(crawls, crawl, "pages", {})
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,15 @@ def test_a_crawl_is_sorted_and_one_in_its_place_is_another(crawl: Path) -> None:
 )
 def test_a_query_without_sense_is_said_to_have_none(crawl: Path, query: dict[str, str]) -> None:
     crawls = OpenCrawls()
-    while queries.table(crawls, crawl, "pages", {})["sorting"]:
+    while explore_routes.table(crawls, crawl, "pages", {})["sorting"]:
         pass
     with pytest.raises(UserError):
-        queries.table(crawls, crawl, "pages", query)
+        explore_routes.table(crawls, crawl, "pages", query)
 
 
 @pytest.mark.long
 def test_a_sum_that_cannot_be_made_says_why(crawl: Path) -> None:
-    sums = background.Background(crawl.parent)
+    sums = crawl_sums.Background(crawl.parent)
     since = time.monotonic()
     while (found := sums.ask("hubs", crawl)).running:
         assert time.monotonic() - since < LONG
@@ -65,11 +65,11 @@ def test_a_sum_that_cannot_be_made_says_why(crawl: Path) -> None:
 def test_a_sum_whose_process_cannot_start_is_made_when_it_can(
     crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "_SHARE", 0)  # nobody waits to see it made anew
+    monkeypatch.setattr(crawl_sums, "_SHARE", 0)  # nobody waits to see it made anew
     broken = tmp_path / "sqlalchemy.py"
     broken.write_text("raise ImportError('half of it is missing')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    sums = background.Background(crawl.parent)
+    sums = crawl_sums.Background(crawl.parent)
     while (found := sums.ask("hubs", crawl)).error is None:
         time.sleep(0.05)
     assert "could not be made" in found.error

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
+from focuscrawl.studio.access import token_of
 from focuscrawl.studio.jobs import Job, Jobs, JobState
-from focuscrawl.studio.token import token_of
 
 if TYPE_CHECKING:
     from pathlib import Path

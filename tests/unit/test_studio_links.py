@@ -11,18 +11,17 @@ import pytest
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, webs_of
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import plain_below
+from focuscrawl.foundation.files import plain_below
 from focuscrawl.store import CrawlStore
 from focuscrawl.studio import jobs as jobs_module
 from focuscrawl.studio import listing
-from focuscrawl.studio.crawling.beginning import begin, check_arguments, read_crawl
-from focuscrawl.studio.crawls import NamedCrawl
-from focuscrawl.studio.desk import Desk
-from focuscrawl.studio.folder import StudioFolder
+from focuscrawl.studio.crawl_form import begin, check_arguments, read_crawl
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.judging.following import Following
-from focuscrawl.studio.topics.room import TopicRoom
-from focuscrawl.studio.topics.training import (
+from focuscrawl.studio.judging import Following
+from focuscrawl.studio.page_rendering import Desk
+from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
+from focuscrawl.studio.topic_folder import TopicRoom
+from focuscrawl.studio.topic_jobs import (
     begin_fetching,
     begin_measuring,
     begin_training,

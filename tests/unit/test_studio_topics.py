@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.critic.word_reasons import WordReason, WordReasons
+from focuscrawl.critic.focused_critic import WordReason, WordReasons
 from focuscrawl.errors import UserError
 from focuscrawl.report.templates import load_template
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.schema import QUEUED
-from focuscrawl.studio.folder import StudioFolder
 from focuscrawl.studio.page_cards import PageCard
-from focuscrawl.studio.posted import text_of
-from focuscrawl.studio.topics.api import judged
-from focuscrawl.studio.topics.beginning import begin_topic
-from focuscrawl.studio.topics.classes import rows, tree_of
-from focuscrawl.studio.topics.room import TopicRoom
+from focuscrawl.studio.page_rendering import text_of
+from focuscrawl.studio.served_folder import StudioFolder
+from focuscrawl.studio.topic_api import begin_topic, judged
+from focuscrawl.studio.topic_folder import TopicRoom, rows, tree_of
 from focuscrawl.topics import (
     TopicDefinition,
     edit_definition,

@@ -17,7 +17,7 @@ from focuscrawl.taxonomy import (
     parent,
     prune,
 )
-from focuscrawl.taxonomy.topic_path import DEEPEST
+from focuscrawl.taxonomy.topic_tree import DEEPEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ def contents(tree: Taxonomy) -> dict[str, list[str]]:
 
 
 def literally(examples: Mapping[str, list[str]], k: int) -> dict[str, set[str]]:
-    """METHODS 2 word for word: look for a small leaf until there is none, then add Others."""
+    """methods 2 word for word: look for a small leaf until there is none, then add Others."""
     tree: dict[str, set[str]] = {ROOT: set()}
     for topic, urls in examples.items():
         for path in [*ancestors(topic), topic]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from focuscrawl.critic.callable_critic import load_custom
-from focuscrawl.critic.protocol import Judgement
+from focuscrawl.critic.protocol import Judgement, load_custom
+from focuscrawl.lab.strategies.link_graph_orders import PageRank
+from focuscrawl.lab.strategies.text_orders import TfidfCentroid
 from focuscrawl.strategies import (
     Expansion,
     JudgedPage,
@@ -24,9 +25,7 @@ from focuscrawl.strategies import (
     Strategy,
     StrategyContext,
 )
-from focuscrawl.strategies.best_first import BestFirst
-from focuscrawl.strategies.pagerank import PageRank
-from focuscrawl.strategies.tfidf_centroid import TfidfCentroid
+from focuscrawl.strategies.baselines import BestFirst
 from focuscrawl.testing import (
     KeywordCritic,
     Rehearsal,
@@ -384,7 +383,7 @@ def test_pytest_is_not_needed() -> None:
     """Neither for the import, nor for a check."""
     program = (
         "import sys; sys.modules['pytest'] = None; from focuscrawl.testing import *;"
-        "from focuscrawl.strategies.best_first import BestFirst; check_strategy(BestFirst);"
+        "from focuscrawl.strategies.baselines import BestFirst; check_strategy(BestFirst);"
         "assert 'scrapy' not in sys.modules"
     )
     done: Any = subprocess.run(

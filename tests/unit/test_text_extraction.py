@@ -14,9 +14,8 @@ import pytest
 
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.text import EXTRACTORS, ExtractorApart, extract_text
-from focuscrawl.text.apart import RawPage
-from focuscrawl.text.extraction import LONGEST, VISIBLE
-from focuscrawl.text.store import FILE, TextStore
+from focuscrawl.text.extraction import LONGEST_TEXT, VISIBLE, RawPage
+from focuscrawl.text.text_store import FILE, TextStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +77,7 @@ def test_texts_are_extracted_apart_also_of_50_mb() -> None:
         first, cut, last = extractor.extract(pages)
     assert first == last == extract_text(PAGE, "https://a.example/")
     assert cut is not None
-    assert len(cut.text) == pytest.approx(LONGEST, abs=40)
+    assert len(cut.text) == pytest.approx(LONGEST_TEXT, abs=40)
 
 
 def test_a_page_that_takes_too_long_has_no_text_and_the_next_one_has() -> None:
@@ -160,7 +159,7 @@ def processes() -> list[psutil.Process]:
     return [
         each
         for each in psutil.Process().children()
-        if any("focuscrawl.text.apart" in word for word in each.cmdline())
+        if any("focuscrawl.text.extraction" in word for word in each.cmdline())
     ]
 
 
@@ -188,7 +187,7 @@ _FULL = """
 import pathlib, resource, sys
 from focuscrawl.errors import UserError
 from focuscrawl.text import extract_text
-from focuscrawl.text.store import TextStore
+from focuscrawl.text.text_store import TextStore
 
 folder, size = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 text = extract_text(b"<p>" + b"Words of a page. " * 50, "https://a.example/")

@@ -7,7 +7,7 @@ import pytest
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Taxonomy
 from focuscrawl.topics import TopicDefinition
-from focuscrawl.topics.class_tree import marking, pages_below, unmarking
+from focuscrawl.topics.definition import marking, pages_below, unmarking
 
 TREE = Taxonomy(
     {

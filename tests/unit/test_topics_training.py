@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from wordfreq import top_n_list, word_frequency
 
-from focuscrawl.critic.corpus import read_bags
-from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.kept_pages import KeptPages
+from focuscrawl.critic.corpus import KeptPages, read_bags
+from focuscrawl.critic.critic_files import save_critic
+from focuscrawl.critic.languages import written_pages
 from focuscrawl.critic.training import learn_critic, train_critic
-from focuscrawl.critic.written import written_pages
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.files import cache_dir
 from focuscrawl.taxonomy import Label
 from focuscrawl.topics import TopicDefinition, fit_classes, train_definition
 
@@ -28,7 +27,7 @@ from .shelves import Shelf, at
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.critic.focused_critic import TrainedCritic
 
 
 @pytest.fixture(autouse=True)

@@ -13,12 +13,12 @@ from warcio.warcwriter import WARCWriter
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.as_folder import write_folder
 from focuscrawl.rounds.context import context_of
-from focuscrawl.rounds.work import Processes
+from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.tasks import Processes
 from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import open_web
 from focuscrawl.webs.capture_index import write_index

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.replay import replay
+from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
-from focuscrawl.webs import cdxj, open_web
+from focuscrawl.webs import captures, open_web
 from focuscrawl.webs.capture_index import write_index
-from focuscrawl.webs.warc import SEEN
+from focuscrawl.webs.warc_reading import SEEN
 
 from .archives import INDICES, archive, change, lines_of
 
@@ -111,7 +111,7 @@ def test_blocks_out_of_order_are_one_line(
     index = archive(tiny, tmp_path, "web.cdxj")
     lines = index.read_bytes().splitlines(keepends=True)
     index.write_bytes(b"".join(lines[6:] + lines[:6]))
-    monkeypatch.setattr(cdxj, "_BLOCK", len(b"".join(lines[6:])))
+    monkeypatch.setattr(captures, "_BLOCK", len(b"".join(lines[6:])))
     assert "LC_ALL=C sort" in asked("info", str(index))
 
 

@@ -17,9 +17,8 @@ from longer import long
 from focuscrawl import settings
 from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.webs import RecordedWeb
-from focuscrawl.webs.limits import LARGEST_BODY, LARGEST_HEAD, LONGEST_URL
-from focuscrawl.webs.pages import read_page
-from focuscrawl.webs.warc_scan import Scan
+from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.webs.web_protocol import LARGEST_BODY, LARGEST_HEAD, LONGEST_URL, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder, open_web
-from focuscrawl.webs.by_name import open_named, open_webs
+from focuscrawl.webs.opening import open_named, open_webs
 
 if TYPE_CHECKING:
     from pathlib import Path

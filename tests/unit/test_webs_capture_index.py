@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs import capture_index, cdxj, open_web
+from focuscrawl.webs import capture_index, open_web
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.captures import best_of
 
@@ -55,24 +55,24 @@ def test_which_capture_of_a_url_counts(captures: list[Capture], best: int | None
 @given(st.lists(st.integers(0, 3_000), min_size=1, max_size=200), st.integers(60, 400))
 def test_every_line_is_found_wherever_blocks_end(numbers: list[int], block: int) -> None:
 
-    captures = [
+    kept = [
         capture(f"http://a.example/{n}", offset=at)._replace(
             key=f"example,a)/{n}" + "y" * (n % 50)
         )
         for at, n in enumerate(numbers)
     ]
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(cdxj, "_BLOCK", block + 350)
-        patch.setattr(cdxj, "LONGEST_LINE", block + 300)
-        patch.setattr(cdxj, "_TAIL", block // 8)
+        patch.setattr(captures, "_BLOCK", block + 350)
+        patch.setattr(captures, "LONGEST_LINE", block + 300)
+        patch.setattr(captures, "_TAIL", block // 8)
         path = Path(folder) / "a.cdxj"
         path.write_bytes(
-            b"!OpenWayback-CDXJ 1.0\n" + b"".join(sorted(map(cdxj.line_of, captures)))
+            b"!OpenWayback-CDXJ 1.0\n" + b"".join(sorted(map(captures.line_of, kept)))
         )
 
-        index = cdxj.CdxjIndex(fs.LocalFileSystem(), str(path), "a.cdxj")
-        keys = sorted({each.key for each in captures})
-        assert sorted(index.find([*keys, "a", "zz", f"{keys[0]}!"])) == sorted(captures)
+        index = captures.CdxjIndex(fs.LocalFileSystem(), str(path), "a.cdxj")
+        keys = sorted({each.key for each in kept})
+        assert sorted(index.find([*keys, "a", "zz", f"{keys[0]}!"])) == sorted(kept)
         for key in keys:
             found = sorted(index.find([key]))
             assert found == sorted(each for each in captures if each.key == key)

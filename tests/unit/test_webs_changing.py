@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.webs import open_web
-from focuscrawl.webs.changing import ChangingWeb
-from focuscrawl.webs.conditional import not_modified
-from focuscrawl.webs.life_cycles import NEVER, Lives
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.changing_web import NEVER, ChangingWeb, Lives
 from focuscrawl.webs.synthetic import SyntheticWeb
+from focuscrawl.webs.web_protocol import Answer, not_modified
 
 from .shelves import Shelf, at
 

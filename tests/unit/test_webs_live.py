@@ -13,7 +13,7 @@ from fuzz.raw_server import Answer, RawServer
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.webs import WarcRecorder
-from focuscrawl.webs.live import LiveWeb
+from focuscrawl.webs.live_web import LiveWeb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.webs import Answer, read_page
-from focuscrawl.webs.pages import HtmlAnswer
+from focuscrawl.webs.web_protocol import HtmlAnswer
 
 from .shelves import Shelf, at
 

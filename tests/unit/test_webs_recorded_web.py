@@ -13,7 +13,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs import RecordedWeb, index, indexing, recorded_web
+from focuscrawl.webs import RecordedWeb, recorded_web, warc_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,9 +267,9 @@ def test_keys_that_collide_are_told_apart(
     def few_keys(texts: list[str]) -> Any:
         return keys_of(texts) % 3
 
-    keys_of = indexing.keys_of
-    monkeypatch.setattr(indexing, "keys_of", few_keys)
-    monkeypatch.setattr(index, "keys_of", few_keys)
+    keys_of = warc_index.keys_of
+    monkeypatch.setattr(warc_index, "keys_of", few_keys)
+    monkeypatch.setattr(warc_index, "keys_of", few_keys)
     urls = [f"http://a.example/{i}" for i in range(20)]
     for url in urls[::2]:
         recording.add(url, url.encode())

@@ -16,11 +16,11 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.page import parse_page
 from focuscrawl.webs.synthetic import SyntheticWeb
-from focuscrawl.webs.synthetic.addressing import Kind, page_url, read
-from focuscrawl.webs.synthetic.seeded_random import mix
+from focuscrawl.webs.synthetic.layout import Kind, page_url, read
+from focuscrawl.webs.synthetic.vocabulary import mix
 
 if TYPE_CHECKING:
-    from focuscrawl.webs.protocol import Web
+    from focuscrawl.webs.web_protocol import Web
 
 # Of 300 answers of scale 1, random state 0. If it changes, raise web.VERSION and train
 # models/demo again (docs/demo-web.md).

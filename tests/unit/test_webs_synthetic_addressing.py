@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
 from focuscrawl.webs.synthetic import SyntheticWeb
-from focuscrawl.webs.synthetic.addressing import Kind, page_url, read
-from focuscrawl.webs.synthetic.layout import FIRST_HUB, Host, Page
+from focuscrawl.webs.synthetic.layout import FIRST_HUB, Host, Kind, Page, page_url, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from focuscrawl.webs.protocol import Answer
+    from focuscrawl.webs.web_protocol import Answer
 
 WEB = SyntheticWeb()
 PLACES = WEB._places

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs.warc import Record, read_record
-from focuscrawl.webs.warc_scan import Scan
+from focuscrawl.webs.warc_reading import Record, Scan, read_record
 
 NAME = Path("web.warc")
 BODIES = [b"one", b"", b"three\r\n\r\n", b"\r\nWARC/1.0\r\nWARC-Type: x\r\n\r\n", b"five" * 30]

@@ -14,7 +14,7 @@ from warcio.checker import Checker
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder
-from focuscrawl.webs.warc_scan import Scan
+from focuscrawl.webs.warc_reading import Scan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder
-from focuscrawl.webs.warc_series import WarcSeries
+from focuscrawl.webs.warc_recorder import WarcSeries
 
 if TYPE_CHECKING:
     from pathlib import Path

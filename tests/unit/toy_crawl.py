@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.critic_reading import WordReader
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.page_facts import PageFacts, pack_words
-from focuscrawl.apprentice.sparse_rows import SparseRows
-from focuscrawl.apprentice.url_features import table_of_keys
-from focuscrawl.critic.counts import ClassCounts
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
+from focuscrawl.apprentice.hashing import SparseRows
+from focuscrawl.apprentice.link_features import table_of_keys
+from focuscrawl.apprentice.link_table import PageFacts, pack_words
+from focuscrawl.critic.bag_of_words import ClassCounts
+from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.page import parse_page
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice
-    from focuscrawl.apprentice.lesson import ApprenticeLesson
+    from focuscrawl.apprentice.lessons import ApprenticeLesson
     from focuscrawl.apprentice.options import Options
 
 _SEED = 9.0  # comes before every score

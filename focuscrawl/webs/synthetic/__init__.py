@@ -7,6 +7,6 @@ Here: the vocabulary, the places (hosts, sections, pages), the addresses, who li
 the HTML. Not here: recorded webs, and the crawler that is let loose on either.
 """
 
-from focuscrawl.webs.synthetic.web import SyntheticWeb
+from focuscrawl.webs.synthetic.synthetic_web import SyntheticWeb
 
 __all__ = ["SyntheticWeb"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from focuscrawl.taxonomy import Label
-from focuscrawl.webs.synthetic.web import SyntheticWeb
+from focuscrawl.webs.synthetic.synthetic_web import SyntheticWeb
 
 _SCALE = click.option("--scale", default=1.0, show_default=True, help="1 is 3,000 pages.")
 _RANDOM_STATE = click.option("--random-state", default=0, show_default=True)

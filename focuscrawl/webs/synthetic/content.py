@@ -1,11 +1,11 @@
-"""What stands on a page: paragraphs and lists of links, before any HTML."""
+"""Content of a synthetic page, and its HTML in three designs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import NamedTuple
 
-from focuscrawl.webs.synthetic.addressing import spell
 from focuscrawl.webs.synthetic.layout import (
     ABOUT,
     FIRST_HUB,
@@ -17,11 +17,20 @@ from focuscrawl.webs.synthetic.layout import (
     Page,
     Places,
     Role,
+    Targets,
+    page_url,
+    spell,
 )
-from focuscrawl.webs.synthetic.prose import chatter, sentence, title
-from focuscrawl.webs.synthetic.seeded_random import Draws, mix
-from focuscrawl.webs.synthetic.targets import Targets
-from focuscrawl.webs.synthetic.words import FACETS, TOPICS, VAGUE
+from focuscrawl.webs.synthetic.vocabulary import (
+    FACETS,
+    TOPICS,
+    VAGUE,
+    Draws,
+    chatter,
+    mix,
+    sentence,
+    title,
+)
 
 # Most sites say what a list is; some use a heading that others put over something else.
 _ON_TOPIC = ("Related reading", "More on this", "See also", "You may also like")
@@ -273,3 +282,111 @@ class Author:
         if host.calendar:
             links.append(Link("/calendar/?month=24292", "Calendar"))
         return links
+
+
+def render(content: Content) -> str:
+    """Return a page's HTML."""
+    return _DESIGNS[content.page.host.style](content)
+
+
+def head(content: Content) -> str:
+    """Return what every design has in ``<head>``."""
+    page = content.page
+    parts = [f"<title>{page.title} | {page.host.title}</title>"]
+    if page.host.declared == "meta":
+        parts.append(f'<meta charset="{page.host.encoding}">')
+    if not page.host.sessions:  # the software that makes sessions knows no canonical links
+        parts.append(f'<link rel="canonical" href="{page_url(page)}">')
+    return "\n".join(parts)
+
+
+def anchor(link: Link) -> str:
+    """Return a link's HTML."""
+    rel = ' rel="nofollow"' if link.nofollow else ""
+    return f'<a href="{escape(link.href)}"{rel}>{link.text}</a>'
+
+
+def _pieces(paragraph: Paragraph) -> str:
+    text = " ".join(
+        anchor(piece) if isinstance(piece, Link) else piece for piece in paragraph.pieces
+    )
+    return text.replace("</a> .", "</a>.")
+
+
+def _item(item: tuple[Link, str]) -> str:
+    link, text = item
+    return f"{anchor(link)} {text}" if text else anchor(link)
+
+
+def _modern(content: Content) -> str:
+    main: list[str] = []
+    aside: list[str] = []
+    for part in content.body:
+        if isinstance(part, Paragraph):
+            main.append(f"<p>{_pieces(part)}</p>")
+            continue
+        items = "\n".join(f"<li>{_item(item)}</li>" for item in part.items)
+        column = aside if part.aside else main
+        column.append(f"<section><h2>{part.heading}</h2>\n<ul>\n{items}\n</ul></section>")
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            f'<html lang="en"><head>{head(content)}</head><body>',
+            "<nav>" + " ".join(anchor(link) for link in content.navigation) + "</nav>",
+            f"<main><h1>{content.page.title}</h1>",
+            *main,
+            "</main><aside>",
+            *aside,
+            "</aside>",
+            "<footer>" + " · ".join(anchor(link) for link in content.footer) + "</footer>",
+            "<script>var visited = '/ads/visited.html';</script></body></html>",
+        ]
+    )
+
+
+def _divisions(content: Content) -> str:
+    parts = []
+    for part in content.body:
+        if isinstance(part, Paragraph):
+            parts.append(f"<div class=text>{_pieces(part)}</div>")
+        else:
+            items = "".join(f"<div class=row>{_item(item)}</div>\n" for item in part.items)
+            parts.append(f"<div class=box><b>{part.heading}</b>\n{items}</div>")
+    return "\n".join(
+        [
+            f"<html><head>{head(content)}</head><body>",
+            f"<div id=top>{' | '.join(anchor(link) for link in content.navigation)}</div>",
+            f"<div id=title>{content.page.title}</div>",
+            *parts,
+            "<div id=ad>Advertisement</div>",
+            f"<div id=end>{' | '.join(anchor(link) for link in content.footer)}</div>",
+            "</body></html>",
+        ]
+    )
+
+
+def _tables(content: Content) -> str:
+    left: list[str] = []
+    right: list[str] = []
+    for part in content.body:
+        if isinstance(part, Listing):
+            items = "\n".join(f"<LI>{_item(item)}" for item in part.items)
+            column = left if part.aside else right
+            column.append(f"<H3>{part.heading}</H3>\n<UL>\n{items}\n</UL>")
+        else:
+            right.append(f"<P>{_pieces(part)}")
+    return "\n".join(
+        [
+            f"<HTML><HEAD>{head(content)}</HEAD><BODY BGCOLOR=white>",
+            "<TABLE WIDTH=100%><TR><TD VALIGN=top WIDTH=160>",
+            *(f"{anchor(link)}<BR>" for link in content.navigation),
+            *left,
+            f"<TD><H1>{content.page.title}</H1>",
+            *right,
+            "</TABLE><HR>",
+            *(anchor(link) for link in content.footer),
+        ]
+    )
+
+
+_DESIGNS = (_modern, _divisions, _tables)

@@ -1,25 +1,36 @@
-"""Hosts, their sections and pages: what is where, computed from numbers alone.
-
-Hosts come in blocks of 20 with 1,000 pages; the k-th block of every web has its sizes in the
-same order. A host has one main topic; its even sections are about that, its odd ones about
-another. Section topics are slots of a ring turned by a block's own offset, so that "a section
-about topic t in block b" is found by subtraction, without a table.
-"""
+"""Hosts, pages, addresses and links of the synthetic web, computed from numbers."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.webs.synthetic.prose import slug, title
-from focuscrawl.webs.synthetic.seeded_random import Draws, fraction, mix
-from focuscrawl.webs.synthetic.words import FACETS, KIN, PLACES, TOPICS
+from focuscrawl.webs.synthetic.vocabulary import (
+    FACETS,
+    KIN,
+    PLACES,
+    TOPICS,
+    Draws,
+    fraction,
+    mix,
+    slug,
+    title,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# Hosts, their sections and pages: what is where, computed from numbers alone.
+#
+# Hosts come in blocks of 20 with 1,000 pages; the k-th block of every web has its sizes in the
+# same order. A host has one main topic; its even sections are about that, its odd ones about
+# another. Section topics are slots of a ring turned by a block's own offset, so that "a section
+# about topic t in block b" is found by subtraction, without a table.
 
 BLOCK_HOSTS = 20
 BLOCK_PAGES = 1000
@@ -240,3 +251,249 @@ class Places:
         if chance < 88:
             return topic
         return KIN[topic][bits % len(KIN[topic])] if chance < 94 else SLOTS[bits % len(SLOTS)]
+
+
+# Addresses: which URLs the web answers, decided by reading the URL.
+#
+# ========================================  =============================================
+# ``/``  ``/about.html``  ``/privacy.html``  pages outside the sections
+# ``/cycling-guides/``                       hub of a section
+# ``/cycling-guides/steep-climbs-31.html``   article (under ``/members/``: robots.txt forbids it)
+# ``/guides/``  ``/guides/31.html``          the two on hosts whose URLs do not tell the topic
+# ``/index.html``  ``….html?print=1``        the same content again, with a canonical link
+# ``…?sid=0f3a99c2``                         the same content again, on hosts with sessions
+# ``/cycling-guides``  ``/go/31``            301 to the hub, 302 to the article
+# ``/old/31.html``                           301 to ``/go/31``
+# ``/past/2009/31.html``                     404 or 410
+# ``/calendar/?month=24292``                 a month; links to the next and the previous one
+# ``/files/31.pdf``  ``/images/31.gif``      not HTML
+# ``/robots.txt``                            on hosts with members' pages, else 404
+# ========================================  =============================================
+
+_NUMBER = r"(0|[1-9][0-9]{0,17})"
+_URL = re.compile(rf"https?://([a-z]+-{_NUMBER}\.demo\.example)(/[^?]*)(\?.*)?")
+_ARTICLE = re.compile(rf"/[a-z-]+/(?:[a-z0-9-]+-)?{_NUMBER}\.html")
+_HUB = re.compile(r"/(?:[a-z]+-)?([a-z]+)(/?)")
+_BY_INDEX = re.compile(rf"/(go|old|past|files|images)/(?:(20[0-9]{{2}})/)?{_NUMBER}(\.[a-z]+)?")
+_MONTH = re.compile(rf"\?month={_NUMBER}")
+_SESSION = re.compile(r"\?sid=[0-9a-f]{8}")
+
+_OUTSIDE = {
+    "/": HOME,
+    "/index.html": HOME,
+    "/about.html": ABOUT,
+    "/privacy.html": PRIVACY,
+}
+
+
+class Kind(Enum):
+    """What an address leads to."""
+
+    PAGE = "page"
+    COPY = "copy"
+    MOVED = "moved"
+    TRACKED = "go"
+    OLD = "old"
+    DEAD = "past"
+    PDF = "files"
+    IMAGE = "images"
+    CALENDAR = "calendar"
+    ROBOTS = "robots"
+
+
+_SUFFIX = {
+    Kind.TRACKED: (None, False),
+    Kind.OLD: (".html", False),
+    Kind.DEAD: (".html", True),
+    Kind.PDF: (".pdf", False),
+    Kind.IMAGE: (".gif", False),
+}
+
+
+class Address(NamedTuple):
+    """What a URL of the synthetic web leads to, read from its text.
+
+    Attributes
+    ----------
+    kind, host : what it is, and where
+    number : page on the host (its index there), or the month of a calendar
+    path : path and query
+    """
+
+    kind: Kind
+    host: Host
+    number: int
+    path: str
+
+    @property
+    def url(self) -> str:
+        """The URL as the web spells it."""
+        return f"{self.host.scheme}://{self.host.name}{self.path}"
+
+
+def page_url(page: Page) -> str:
+    """Return the URL under which the web lists `page`."""
+    return f"{page.host.scheme}://{page.host.name}{page.path}"
+
+
+def read(url: str, places: Places) -> Address | None:
+    """Understand a normalised URL; None if the web has no such thing."""
+    found = _URL.fullmatch(url)
+    if not found or int(found[2]) >= places.hosts:
+        return None
+    host = places.host(int(found[2]))
+    path, query = found[3], found[4] or ""
+    if host.name != found[1]:
+        return None
+    if by_index := _BY_INDEX.fullmatch(path):
+        return _numbered(by_index, host, path) if not query else None
+    if path in {"/robots.txt", "/calendar/"}:
+        return _service(path, query, host)
+    return _content(path, query, host, places)
+
+
+def _service(path: str, query: str, host: Host) -> Address | None:
+    if path == "/robots.txt":
+        return Address(Kind.ROBOTS, host, 0, path) if not query else None
+    month = _MONTH.fullmatch(query) if host.calendar else None
+    return Address(Kind.CALENDAR, host, int(month[1]), path + query) if month else None
+
+
+def _numbered(found: re.Match[str], host: Host, path: str) -> Address | None:
+    kind = Kind(found[1])
+    index = int(found[3])
+    if _SUFFIX[kind] != (found[4], found[2] is not None):
+        return None
+    if not FIRST_HUB + host.sections <= index < host.size:
+        return None
+    return Address(kind, host, index, path)
+
+
+def _content(path: str, query: str, host: Host, places: Places) -> Address | None:
+    kind = Kind.PAGE
+    begin = FIRST_HUB + host.sections
+    if path in _OUTSIDE:
+        index = _OUTSIDE[path]
+        kind = Kind.COPY if path == "/index.html" else Kind.PAGE
+    elif article := _ARTICLE.fullmatch(path):
+        index = int(article[1])
+        if not begin <= index < host.size or places.page_at(host, index).path != path:
+            return None
+    elif (hub := _HUB.fullmatch(path)) and hub[1] in FACETS[: host.sections]:
+        index = FIRST_HUB + FACETS.index(hub[1])
+        if not hub[2]:
+            kind = Kind.MOVED
+        if places.page_at(host, index).path.rstrip("/") != path.rstrip("/"):
+            return None
+    else:
+        return None
+    if not query:
+        return Address(kind, host, index, path)
+    printed = query == "?print=1" and index >= begin
+    session = host.sessions and _SESSION.fullmatch(query) is not None
+    if kind is Kind.PAGE and (printed or session):
+        return Address(Kind.COPY, host, index, path + query)
+    return None
+
+
+def spell(target: Page, source: Host, draws: Draws) -> str:
+    """Write a link to `target` as an author on `source` would: not always the one way."""
+    path = target.path
+    chance = draws.unit()
+    article = target.index >= FIRST_HUB + target.host.sections
+    if article and chance < 0.035:
+        path = (
+            f"/old/{target.index}.html"
+            if chance < 0.007
+            else f"/go/{target.index}"
+            if chance < 0.022
+            else f"{path}?print=1"
+        )
+    elif target.index == HOME and chance < 0.12:
+        path = "/index.html"
+    elif not article and target.index >= FIRST_HUB and chance < 0.12:
+        path = path.rstrip("/")
+    elif target.host.sessions and target.host.number == source.number and chance > 0.85:
+        path = f"{path}?sid={mix(target.number, int(chance * 2**32)) & 0xFFFFFFFF:08x}"
+    if target.host.number == source.number:
+        return path
+    scheme = target.host.scheme
+    if chance > 0.97:
+        scheme = "http" if scheme == "https" else "https"
+    return f"{scheme}://{target.host.name}{path}"
+
+
+# Which pages a synthetic page links to.
+#
+# Linked pages are nearer in topic than random ones, the nearer the fewer links apart (Davison,
+# SIGIR 2000; Menczer, JASIST 2004): most links of an author stay in the section, with the topic
+# on other hosts, or with a topic near it; popular hosts and pages get most of the links.
+
+_ODD_SECTIONS = (1, 1, 1, 3, 3, 5)
+
+
+class Targets:
+    """Draws targets for the links of one page."""
+
+    def __init__(self, places: Places, page: Page, draws: Draws) -> None:
+        self._places = places
+        self._page = page
+        self._draws = draws
+
+    def same_section(self) -> Page:
+        """Draw a page of the page's own section; the home page has none and gets any section."""
+        host = self._page.host
+        section = self._page.section
+        if section < 0:
+            section = self._draws.rank(host.sections)
+        return self._in_section(host, section)
+
+    def same_host(self) -> Page:
+        """Draw a page of the page's own host, whatever its topic."""
+        host = self._page.host
+        return self._in_section(host, self._draws.between(0, host.sections - 1))
+
+    def on_topic(self, topic: int) -> Page:
+        """Draw a page from a section about `topic`, near by or on a popular host."""
+        draws = self._draws
+        block = self._block()
+        slot = draws.pick(SLOTS_OF[topic])
+        if draws.chance(0.3):
+            section = draws.pick(_ODD_SECTIONS)
+            host = self._places.host_at(block, slot, section)
+            if section < host.sections:
+                return self._in_section(host, section)
+        host = self._places.host_at(block, slot)
+        return self._in_section(host, 2 * draws.rank((host.sections + 1) // 2))
+
+    def kin(self, topic: int) -> Page:
+        """Draw a page about a topic near `topic`."""
+        return self.on_topic(self._draws.pick(KIN[topic]))
+
+    def anywhere(self) -> Page:
+        """Draw a page about anything, often news or a shop."""
+        draws = self._draws
+        general = draws.chance(0.3)
+        return self.on_topic(draws.pick((NEWS, SHOPPING)) if general else draws.pick(SLOTS))
+
+    def home(self, topic: int) -> Page:
+        """Draw the home page of a host whose main topic is `topic`."""
+        slot = self._draws.pick(SLOTS_OF[topic])
+        return self._places.page_at(self._places.host_at(self._block(), slot), 0)
+
+    def _block(self) -> int:
+        draws = self._draws
+        own = self._page.host.block
+        near = draws.unit()
+        if near < 0.55:
+            return own
+        if near < 0.75:
+            return (own + 1) % self._places.blocks
+        return int(draws.unit() * draws.unit() * draws.unit() * self._places.blocks)
+
+    def _in_section(self, host: Host, section: int) -> Page:
+        draws = self._draws
+        pages = self._places.section_pages(host, section)
+        if draws.chance(0.08):
+            return self._places.hub(host, section)
+        return self._places.page_at(host, pages[draws.rank(len(pages))])

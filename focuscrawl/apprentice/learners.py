@@ -1,0 +1,572 @@
+"""The base of learners: incremental linear estimators of relevance."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.foundation.arrays import expect, pack_arrays, unpack_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from focuscrawl.foundation.arrays import Floats, Ints
+
+
+class Learner(ABC):
+    """Learns expected relevance from instances: a linear sum of their features, and what it means.
+
+    Parameters
+    ----------
+    n_features : size of the hashed space
+    prior : weights of the dense inputs, then the intercept, before anything is learned (k + 1,)
+
+    Attributes
+    ----------
+    unit_length : wants the features of an instance scaled to length 1; else they are ones
+    remembers : keeps what it has learned from; else it wants old instances with the new ones
+    """
+
+    unit_length: bool
+    remembers: bool
+
+    def __init__(self, n_features: int, *, prior: Sequence[float] = (0.0,)) -> None:
+        self.n_features = n_features
+        self.prior = prior
+
+    @abstractmethod
+    def partial_fit(
+        self,
+        X: Instances,  # noqa: N803 - the name scikit-learn's API has
+        y: Floats,
+        sample_weight: Floats | None = None,
+    ) -> Self:
+        """Learn from instances whose relevance `y` (n,), in [0, 1], is known.
+
+        Fitted attributes are replaced, not written to: a shallow copy made before stays as it is.
+        """
+
+    def margin(self, X: Instances) -> Floats:  # noqa: N803
+        """Return the linear sums of instances, float64 (n,)."""
+        weights, dense = self.linear()
+        total: Floats = X.dense @ dense[:-1] + dense[-1]
+        return total + X.dot(weights)
+
+    def predict(self, X: Instances) -> Floats:  # noqa: N803
+        """Return the relevance to be expected, or its chance to be high: float64 (n,)."""
+        return self.response(self.margin(X))
+
+    @abstractmethod
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return the weights of hashed features (n_features,), and of dense inputs and intercept.
+
+        Those of the prior before anything was learned.
+        """
+
+    @abstractmethod
+    def response(self, margin: Floats) -> Floats:
+        """Return what linear sums (n,) mean: expected relevance, in [0, 1]."""
+
+    def believe(self) -> Self:
+        """Take what was learned as the prior of what is learned from now on."""
+        return self
+
+    @abstractmethod
+    def get_state(self) -> dict[str, NDArray[np.generic]]:
+        """Return all that was learned."""
+
+    @abstractmethod
+    def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
+        """Take up what `get_state` returned."""
+
+
+class Instances(NamedTuple):
+    """n instances of hashed features and of dense inputs.
+
+    Attributes
+    ----------
+    rows : the hashed features of each
+    values : float64 (nnz,), their values
+    dense : float64 (n, k), k may be 0
+    """
+
+    rows: SparseRows
+    values: Floats
+    dense: Floats
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def dot(self, weights: Floats) -> Floats:
+        """Multiply the hashed part by `weights` (n_features,); returns (n,)."""
+        return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
+
+
+def unit(rows: SparseRows) -> Floats:
+    """Return what gives each row the length 1 when it is multiplied by it; float64 (n,)."""
+    if rows.values is None:
+        return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
+    squares = row_sums(rows.values.astype(np.float64) ** 2, rows.indptr)
+    return 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
+
+
+def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
+    """Add up the values of each row; an empty row has the sum 0."""
+    total = np.zeros(len(indptr) - 1)
+    some = (indptr[1:] > indptr[:-1]).nonzero()[0]
+    if len(some):
+        total[some] = np.add.reduceat(values, indptr[some])
+    return total
+
+
+_MEMORY = 8  # steps that shape the next one
+_ENOUGH = 1e-4  # share of the promised descent a step must bring (Armijo)
+_SHORTEST = 1e-6
+
+
+def descend(
+    function: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    *,
+    steps: int,
+    tolerance: float = 1e-5,
+) -> Floats:
+    """Minimise a smooth convex function, warm from `start`, by at most `steps` steps.
+
+    Parameters
+    ----------
+    function : returns value and gradient at a point (n,)
+    start : (n,)
+    steps : bounds the cost; the best point so far is returned
+    tolerance : stop when a step brings less than this share of the value
+
+    Notes
+    -----
+    Unlike `scipy.optimize.minimize` it knows no bounds, and costs nothing beside the
+    function: there the bookkeeping takes longer than a sparse logistic loss does.
+    """
+    point = start
+    value, gradient = function(point)
+    moves: list[tuple[Floats, Floats, float]] = []
+    for _ in range(steps):
+        direction = _direction(gradient, moves)
+        slope = float(gradient @ direction)
+        if slope >= 0.0:
+            break
+        step = 1.0 if moves else min(1.0, 1.0 / (float(np.abs(gradient).sum()) + 1e-12))
+        while True:
+            candidate = point + step * direction
+            new_value, new_gradient = function(candidate)
+            if new_value <= value + _ENOUGH * step * slope:
+                break
+            step *= 0.4
+            if step < _SHORTEST:
+                return point
+        move, change = candidate - point, new_gradient - gradient
+        curvature = float(move @ change)
+        if curvature > 1e-12:
+            moves = [*moves[1 - _MEMORY :], (move, change, curvature)]
+        gain = value - new_value
+        point, value, gradient = candidate, new_value, new_gradient
+        if gain <= tolerance * max(abs(value), 1.0):
+            break
+    return point
+
+
+def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> Floats:
+    """Return minus the gradient times the inverse Hessian that the last moves suggest."""
+    direction = -gradient
+    shares = []
+    for move, change, curvature in reversed(moves):
+        share = float(move @ direction) / curvature
+        shares.append(share)
+        direction = direction - share * change
+    if moves:
+        _, change, curvature = moves[-1]
+        direction *= curvature / float(change @ change)
+    for (move, change, curvature), share in zip(moves, reversed(shares), strict=True):
+        direction = direction + (share - float(change @ direction) / curvature) * move
+    return direction
+
+
+_STRENGTH = 0.4  # prior variance of a hashed weight (C of the usual notation)
+_LOOSE = 40.0  # variance of the intercept
+
+
+class _Linear(Learner):
+    """Weights found by a few L-BFGS steps a batch, warm from those of the batch before.
+
+    `partial_fit` moves the weights towards the best ones for the instances given, it does not
+    remember them: give it a sample of all that is known, of bounded size, and a batch costs the
+    same whatever the crawl's age, while the weights stay close to those of a full refit. The few
+    steps also keep them from following a small sample all the way.
+
+    Parameters
+    ----------
+    n_features, prior : see `Learner`; learning is drawn to the prior
+    dense_strength : prior variance of a dense weight about its prior
+    steps : L-BFGS steps a batch
+
+    Attributes
+    ----------
+    weights_ : float64 (n_features,)
+    base_ : float64 (n_features,), their prior; None: 0
+    used_ : int64 (m,), the features whose weight or prior may be other than 0, ascending
+    dense_ : float64 (k + 1,)
+    """
+
+    unit_length = True
+    remembers = False
+
+    base_: Floats | None
+    used_: Ints
+    weights_: Floats
+    dense_: Floats
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        prior: Sequence[float] = (0.0,),
+        dense_strength: float = 0.8,
+        steps: int = 8,
+    ) -> None:
+        super().__init__(n_features, prior=prior)
+        self.dense_strength = dense_strength
+        self.steps = steps
+
+    def partial_fit(
+        self,
+        X: Instances,  # noqa: N803
+        y: Floats,
+        sample_weight: Floats | None = None,
+    ) -> Self:
+        """Move towards the best weights for these instances; see `Learner.partial_fit`."""
+        self._begin()
+        if not len(X):
+            return self
+        columns, matrix = _compact(X, self.n_features)
+        turned = matrix.T  # a view, which adds up in the same order
+        dense = np.column_stack([X.dense, np.ones(len(X))])
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        m = len(columns)
+        base = np.zeros(m) if self.base_ is None else self.base_[columns]
+        prior = np.asarray(self.prior, np.float64)
+        penalty = np.full(len(prior), 1.0 / self.dense_strength)
+        penalty[-1] = 1.0 / _LOOSE
+
+        def loss(point: Floats) -> tuple[float, Floats]:
+            hashed, other = point[:m], point[m:]
+            moved = hashed - base
+            value, slope = self._loss(matrix @ hashed + dense @ other, y)
+            slope = slope * weight
+            away = other - prior
+            pull = moved / _STRENGTH
+            gradient = np.concatenate([turned @ slope + pull, slope @ dense + penalty * away])
+            total = weight @ value + 0.5 * (pull @ moved) + 0.5 * (penalty * away) @ away
+            return float(total), gradient
+
+        start = np.concatenate([self.weights_[columns], self.dense_])
+        found = descend(loss, start, steps=self.steps)
+        if self.base_ is None:  # new memory is free until it is written to
+            self.weights_, self.used_ = np.zeros(self.n_features), columns
+        else:
+            self.weights_ = self.base_.copy()
+            self.used_ = np.union1d(np.flatnonzero(self.base_), columns)
+        self.weights_[columns] = found[:m]
+        self.dense_ = found[m:]
+        return self
+
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return weights of hashed features, and of dense inputs; see `Learner.linear`."""
+        self._begin()
+        return self.weights_, self.dense_
+
+    def get_state(self) -> dict[str, NDArray[np.generic]]:
+        """Return the weights that are not 0; see `Learner.get_state`."""
+        self._begin()
+        used, base = self.used_, self.base_
+        return {
+            "used": used,
+            "weights": self.weights_[used],
+            "base": np.zeros(0) if base is None else base[used],
+            "dense": self.dense_,
+            "prior": np.asarray(self.prior, np.float64),
+        }
+
+    def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
+        """Take up the weights; see `Learner.set_state`."""
+        used = self.used_ = np.asarray(state["used"], np.int64)
+        self.base_ = None
+        if len(state["base"]):
+            self.base_ = np.zeros(self.n_features)
+            self.base_[used] = state["base"]
+        self.weights_ = np.zeros(self.n_features)
+        self.weights_[used] = state["weights"]
+        shape = (len(self.prior),)
+        self.dense_ = expect(state, "dense", shape, "f").astype(np.float64)
+        self.prior = expect(state, "prior", shape, "f").astype(np.float64).tolist()
+        return self
+
+    def believe(self) -> Self:
+        """Make what was learned so far the prior of what is learned from now on.
+
+        For a second crawl with the model of the first: its examples are gone, its weights are
+        left only as far as new examples ask for it.
+        """
+        self._begin()
+        self.base_ = self.weights_
+        self.prior = self.dense_.tolist()
+        return self
+
+    @abstractmethod
+    def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return loss and slope at each margin."""
+
+    def _begin(self) -> None:
+        if not hasattr(self, "weights_"):
+            self.base_ = None
+            self.used_ = np.zeros(0, np.int64)
+            self.weights_ = np.zeros(self.n_features)
+            self.dense_ = np.array(self.prior, np.float64)
+
+
+class LogisticLearner(_Linear):
+    """Logistic regression on labels anywhere in [0, 1]: cross-entropy against R(v)."""
+
+    def response(self, margin: Floats) -> Floats:
+        """Return Pr(high), float64 (n,)."""
+        return logistic(margin)
+
+    def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
+        return np.logaddexp(0.0, margin) - y * margin, logistic(margin) - y
+
+
+class LinearRegressor(_Linear):
+    """Continuous ridge regression of R(v) [A02 section 4]."""
+
+    def response(self, margin: Floats) -> Floats:
+        """Return the expected relevance, clipped to [0, 1], float64 (n,)."""
+        return np.clip(margin, 0.0, 1.0)
+
+    def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
+        # a variance of 1/8 makes it about as stiff as the logistic loss
+        error = margin - y
+        return 4.0 * error**2, 8.0 * error
+
+
+def logistic(margin: Floats) -> Floats:
+    """Return 1 / (1 + exp(-margin)), without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * margin))
+
+
+def _compact(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_matrix]:
+    """Return the columns in use, and the matrix of them."""
+    rows = instances.rows
+    used = np.zeros(n_features, bool)
+    used[rows.indices] = True
+    columns = np.flatnonzero(used)
+    renumbered = np.zeros(n_features, np.int32)
+    renumbered[columns] = np.arange(len(columns), dtype=np.int32)
+    matrix = sparse.csr_matrix(
+        (instances.values, renumbered[rows.indices], rows.indptr),
+        shape=(len(rows), len(columns)),
+    )
+    return columns, matrix
+
+
+_HIGH = 0.5  # relevance above which an instance is in the high bucket
+
+
+class NaiveBayesLearner(Learner):
+    """Pr(high) by naive Bayes over hashed features, Laplace-smoothed [A02 equations 1 and 2].
+
+    Values of features are looked at: give counts, or ones. The vocabulary is what was seen in
+    training; other features say nothing. Dense inputs count only while a bucket is empty.
+
+    Attributes
+    ----------
+    counts_ : float64 (2, n_features), how often each feature was seen in low and high instances
+    instances_ : float64 (2,), low and high instances seen
+    """
+
+    unit_length = False
+    remembers = True
+
+    counts_: Floats
+    instances_: Floats
+
+    def partial_fit(
+        self,
+        X: Instances,  # noqa: N803
+        y: Floats,
+        sample_weight: Floats | None = None,
+    ) -> Self:
+        """Count; see `Learner.partial_fit`."""
+        self._begin()
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        high = y > _HIGH
+        each = np.repeat(weight, X.rows.lengths) * X.values
+        in_high = np.repeat(high, X.rows.lengths)
+        self.counts_, self.instances_ = self.counts_.copy(), self.instances_.copy()
+        for bucket, chosen, inside in ((0, ~in_high, ~high), (1, in_high, high)):
+            self.counts_[bucket] += np.bincount(
+                X.rows.indices[chosen], each[chosen], self.n_features
+            )
+            self.instances_[bucket] += weight[inside].sum()
+        return self
+
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return the log-odds of features, and of the buckets; see `Learner.linear`."""
+        self._begin()
+        odds, dense = np.zeros(self.n_features), np.array(self.prior, np.float64)
+        if not self.instances_.all():
+            return odds, dense
+        seen = self.counts_.sum(axis=0) > 0
+        total = max(float(seen.sum()), 1.0) + self.counts_.sum(axis=1)
+        odds[seen] = np.log1p(self.counts_[1, seen]) - np.log1p(self.counts_[0, seen])
+        odds[seen] += np.log(total[0]) - np.log(total[1])
+        dense[:-1] = 0.0
+        dense[-1] = np.log(self.instances_[1]) - np.log(self.instances_[0])
+        return odds, dense
+
+    def response(self, margin: Floats) -> Floats:
+        """Return Pr(high), float64 (n,)."""
+        return logistic(margin)
+
+    def get_state(self) -> dict[str, NDArray[np.generic]]:
+        """Return the counts; see `Learner.get_state`."""
+        self._begin()
+        used = np.flatnonzero(self.counts_.sum(axis=0))
+        return {"used": used, "counts": self.counts_[:, used], "instances": self.instances_}
+
+    def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
+        """Take up the counts; see `Learner.set_state`."""
+        self.counts_ = np.zeros((2, self.n_features))
+        self.counts_[:, np.asarray(state["used"], np.int64)] = state["counts"]
+        self.instances_ = expect(state, "instances", (2,), "f").astype(np.float64)
+        return self
+
+    def _begin(self) -> None:
+        if not hasattr(self, "counts_"):
+            self.counts_ = np.zeros((2, self.n_features))
+            self.instances_ = np.zeros(2)
+
+
+# Learners behind one estimator API: ``partial_fit(X, y, sample_weight)`` and ``predict(X)``.
+#
+# No logic in ``__init__``; what is fitted ends in ``_``; ``get_state`` and ``set_state`` carry it
+# through a restart as plain arrays.
+
+__all__ = [
+    "Instances",
+    "Learner",
+    "LinearRegressor",
+    "LogisticLearner",
+    "NaiveBayesLearner",
+]
+
+
+ROWS = "<i4 <i4"  # of `SparseRows`: the features, and how many each row has
+
+
+@cache
+def _dtype(name: str) -> np.dtype[Any]:
+    """Return a type by its name.
+
+    NumPy has Python's parser read a name with a shape, and that of CPython 3.11 fails now and
+    then when several threads are at it: SystemError, recursion depth mismatch.
+    """
+    return np.dtype(name)
+
+
+@cache
+def _layout(types: tuple[str, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Return, of each array of a record, the type of a number and the shape of a row."""
+    names = [name for each in types for name in each.split()]
+    return [(_dtype(name).base, _dtype(name).shape) for name in names]
+
+
+class PackedRecord:
+    """A base of dataclasses of arrays that the store keeps.
+
+    Attributes
+    ----------
+    TYPES : by field, in their order: the little-endian type of an array, or `ROWS`
+    """
+
+    __slots__ = ()
+    TYPES: ClassVar[Mapping[str, str]]
+
+    def to_bytes(self) -> bytes:
+        """Pack the record: the size of each array, then one after another."""
+        arrays = []
+        for name, types in self.TYPES.items():
+            value = getattr(self, name)
+            parts = (value.indices, value.lengths) if types == ROWS else (value,)
+            for part, dtype in zip(parts, types.split(), strict=True):
+                arrays.append(part.astype(_dtype(dtype).base, copy=False))
+        sizes = np.array([array.size for array in arrays], "<i4")
+        return b"".join(part.tobytes() for part in (sizes, *arrays))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Unpack what `to_bytes` has packed; views."""
+        layout = _layout(tuple(cls.TYPES.values()))
+        sizes = np.frombuffer(data, "<i4", len(layout)).tolist()
+        at = 4 * len(layout)
+        nbytes = sum(n * base.itemsize for n, (base, _) in zip(sizes, layout, strict=True))
+        if min(sizes) < 0 or at + nbytes != len(data):
+            raise ValueError("the arrays are not as long as they are said to be")
+        arrays = list[NDArray[Any]]()
+        for size, (base, shape) in zip(sizes, layout, strict=True):
+            array = np.frombuffer(data, base, size, at)
+            arrays.append(array.reshape(-1, *shape) if shape else array)
+            at += array.nbytes
+        left = iter(arrays)
+        return cls(
+            **{
+                name: SparseRows(next(left), pointers(next(left))) if types == ROWS else next(left)
+                for name, types in cls.TYPES.items()
+            }
+        )
+
+
+def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with a `prefix` of two characters, without it."""
+    return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
+
+
+def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
+    """Pack a learner (prefix ``m_``) and arrays, without pickling."""
+    model = {f"m_{name}": value for name, value in learner.get_state().items()}
+    return pack_arrays(model | arrays, compressed=False)
+
+
+def join(first: bytes, second: bytes) -> bytes:
+    """Put two packs into one; see `parts_of`."""
+    return len(first).to_bytes(8, "little") + first + second
+
+
+def parts_of(joined: bytes) -> tuple[bytes, bytes]:
+    """Return the two packs that were joined."""
+    end = 8 + int.from_bytes(joined[:8], "little")
+    return joined[8:end], joined[end:]
+
+
+def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
+    """Return options as an array, for `pack`."""
+    return np.frombuffer(json.dumps(options).encode(), np.uint8)
+
+
+def options_in(packed: bytes) -> dict[str, Any]:
+    """Return the array ``options`` that was packed."""
+    options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
+    return options

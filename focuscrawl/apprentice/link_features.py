@@ -1,0 +1,267 @@
+"""Features of a link: words around it, its URL, how it lies to its page, co-cited links."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+from zlib import crc32
+
+import numpy as np
+
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, pointers, ranges
+from focuscrawl.page.words import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.foundation.arrays import Floats, Ints
+
+
+WORD, PREFIX = 1, 2  # salts
+_EXTENSION = 7  # characters, dot included
+_DIGITS = re.compile(b"[0-9]+")
+_INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
+_DEEPEST = 8  # directories: deeper ones are told by their words
+PREFIXES = _DEEPEST + 1
+PATTERNS = 4
+ALIASES = 2
+
+
+def address_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the words of path and query of `urls`, and the number of the URL of each word."""
+    paths = [url.split("/", 3)[-1] for url in urls]
+    return tokenize([unquote(path) if "%" in path else path for path in paths])
+
+
+def address_keys(url: str) -> list[int]:
+    """Return numbers of the sets of URLs that `url` belongs to; `PREFIXES + PATTERNS + ALIASES`.
+
+    Its *prefixes*, from large to small, 0 after the last: host, directory, directory in that. The
+    page itself is none; what is asked with a query is.
+
+    Its *patterns*, from the general to the particular: extension and names of its arguments; the
+    same on its host; its last part, digits made equal; the whole of it, so made. Pages of one kind
+    are often alike: slides, calendars, listings, plain text.
+
+    Its *aliases*, two numbers that URLs of the same page often share, with and without the query:
+    ``/a``, ``/a/`` and ``/a/index.html`` are taken for one.
+    """
+    address = url[url.index("//") + 2 :].encode("utf-8", "surrogatepass")
+    path, question, query = address.partition(b"?")
+    parts = path.split(b"/", _DEEPEST + 1)
+    inside = parts[: _DEEPEST + 1] if question else parts[:-1]
+    number = 0
+    keys = [0] * PREFIXES
+    for i, part in enumerate(inside[:PREFIXES]):
+        keys[i] = number = crc32(part, number ^ 0x2F)
+    host = parts[0]
+    folded, _, arguments = _DIGITS.sub(b"0", address[len(host) :]).partition(b"?")
+    if arguments:
+        arguments = b",".join(sorted([p.partition(b"=")[0] for p in arguments.split(b"&")]))
+    directory, _, name = folded.rpartition(b"/")
+    dot = name.rfind(b".")
+    extension = name[dot:] if dot >= 0 and len(name) - dot <= _EXTENSION else name and b"-"
+    kind = b"%s?%s" % (extension, arguments)
+    last = b"%s %s?%s" % (host, name, arguments)
+    same = _INDEX.sub(b"", path).rstrip(b"/").lower()
+    keys += (
+        crc32(kind),
+        crc32(host + kind),
+        crc32(last),
+        crc32(last, crc32(directory)),
+        crc32(same + question + query),
+        crc32(same),
+    )
+    return keys
+
+
+def table_of_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
+    """Return `address_keys` of each URL, uint32 (n, PREFIXES + PATTERNS + ALIASES)."""
+    keys = [address_keys(url) for url in urls]
+    return np.array(keys, np.uint32).reshape(-1, PREFIXES + PATTERNS + ALIASES)
+
+
+def address_features(
+    urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes, *, bits: int
+) -> SparseRows:
+    """Return one row of features a URL: the words of path and query, and its prefixes.
+
+    Parameters
+    ----------
+    urls : n normalised URLs
+    keys : uint32 (n, PREFIXES + ...), their keys
+    hashes : numbers of words
+    bits : of the feature space
+    """
+    words, number = address_words(urls)
+    inside = keys[:, :PREFIXES] > 0
+    features = np.concatenate(
+        [
+            bucket(hashes(words), WORD, bits),
+            bucket(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, bits),
+        ]
+    )
+    owner = np.concatenate([number.astype(np.int64), np.nonzero(inside)[0]])
+    order = np.argsort(owner, kind="stable")
+    return SparseRows(features[order], pointers(np.bincount(owner, minlength=len(urls))))
+
+
+SITE = 8  # salt
+_REMEMBERED = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
+RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
+
+
+def site_features(source: str, targets: Sequence[str], bits: int) -> SparseRows:
+    """Return one feature a link: which of `RELATIONS` its target has to its page.
+
+    Parameters
+    ----------
+    source, targets : normalised URLs of u and of n URLs v
+    bits : of the feature space
+    """
+    features = _features(bits)
+    host, directory = _place(source)
+    found = [_relation(host, directory, *_place(target)) for target in targets]
+    return SparseRows(features[np.array(found, np.int64)], np.arange(len(targets) + 1))
+
+
+@lru_cache
+def _features(bits: int) -> NDArray[np.int32]:
+    return bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, bits)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _place(url: str) -> tuple[str, str]:
+    """Return host and directory, without the scheme."""
+    address = url.partition("//")[2].partition("?")[0]
+    return address.partition("/")[0], address[: address.rfind("/") + 1]
+
+
+def _relation(host: str, directory: str, other_host: str, other: str) -> int:
+    if host != other_host:
+        return 0
+    if directory == other:
+        return 2
+    if other.startswith(directory):
+        return 3
+    return 4 if directory.startswith(other) else 1
+
+
+OFFSET_SALT = 1 << 16  # plus the offset
+#: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
+#: and an anchor left open the whole page
+MAX_TOKENS = 40
+
+
+class Window(NamedTuple):
+    """The tokens around n links.
+
+    Attributes
+    ----------
+    words : uint64 (m,), those near the first link in document order, then those of the next ...
+    offset : int32 (m,), DOM offset of each from its link
+    lengths : int64 (n,), tokens of each link
+    """
+
+    words: NDArray[np.uint64]
+    offset: NDArray[np.int32]
+    lengths: Ints
+
+
+def window(
+    words: NDArray[np.uint64],
+    token_leaf: NDArray[np.int32],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    *,
+    d_max: int,
+    max_tokens: int | None = MAX_TOKENS,
+    repeats: bool = False,
+) -> Window:
+    """Find the tokens around n links of a page.
+
+    Parameters
+    ----------
+    words : uint64 (n_tokens,), numbers of the page's tokens
+    token_leaf : int32 (n_tokens,), the DOM leaf each lies in, ascending
+    left, right : int32 (n,), first and last leaf under each link
+    d_max : leaves looked at on either side
+    max_tokens : at most so many tokens before, inside and after a link, the nearest; None: all
+    repeats : keep a word that a leaf repeats, for learners that count
+    """
+    if not repeats:
+        words, token_leaf = _distinct(words, token_leaf)
+    begin, first = token_leaf.searchsorted(np.array([left - d_max, left]))
+    last, end = token_leaf.searchsorted(np.array([right, right + d_max]), side="right")
+    inside = last - first
+    if max_tokens is not None:
+        begin = np.maximum(begin, first - max_tokens)
+        end = np.minimum(end, last + max_tokens)
+        inside = np.minimum(inside, max_tokens)
+    starts = np.array([begin, first, last]).T
+    spans = np.array([first - begin, inside, end - last]).T
+    at = ranges(starts.ravel(), spans.ravel())
+    lengths = spans.sum(axis=1)
+    leaf = token_leaf[at]
+    nearest = np.minimum(np.maximum(leaf, left.repeat(lengths)), right.repeat(lengths))
+    return Window(words[at], leaf - nearest, lengths)
+
+
+def by_offset(near: Window, bits: int) -> SparseRows:
+    """Return the features (t, d): a word and its DOM offset."""
+    salt = (near.offset + OFFSET_SALT).astype(np.uint64)
+    return SparseRows(bucket(near.words, salt, bits), pointers(near.lengths))
+
+
+def _distinct(
+    words: NDArray[np.uint64], token_leaf: NDArray[np.int32]
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """Keep each word once a leaf, in document order."""
+    pairs = (token_leaf.astype(np.uint64) << np.uint64(32)) | words
+    ordered = np.sort(pairs)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(repeated):
+        return words, token_leaf
+    # only these few are put in order with their places, which takes much longer than to sort
+    place = np.minimum(repeated.searchsorted(pairs), len(repeated) - 1)
+    kept = repeated[place] != pairs
+    again = (~kept).nonzero()[0]
+    kept[again[np.unique(pairs[again], return_index=True)[1]]] = True
+    return words[kept], token_leaf[kept]
+
+
+def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -> Floats:
+    """Return (HIGH, d) and (LOW, d) of each link [A02 section 2.2.3].
+
+    1 where a link of the same page whose first leaf is d leaves away was followed, and its target
+    had R > 1/2 or not.
+
+    Parameters
+    ----------
+    page : int64 (n,), number of the page of each link, ascending
+    position : int32 (n,), first leaf of each link, ascending within a page
+    y : float64 (n,), relevance of the target, NaN if it was not fetched
+    d_max : greatest distance
+
+    Returns
+    -------
+    float64 (n, 2 (2 d_max + 1)), HIGH from -d_max to d_max, then LOW
+    """
+    width = 2 * d_max + 1
+    found = np.zeros((len(page), 2 * width))
+    level = np.where(y > 0.5, 0, width) + d_max
+    known = np.isfinite(y)
+    for apart in range(1, d_max + 1):  # links between: each covers a leaf of its own at least
+        distance = position[apart:] - position[:-apart]
+        near = (page[apart:] == page[:-apart]) & (distance <= d_max) & (distance >= 0)
+        left = np.flatnonzero(near)
+        right = left + apart
+        distance = distance[left]
+        for one, other, offset in ((left, right, distance), (right, left, -distance)):
+            told = known[other]
+            found[one[told], (level[other] + offset)[told]] = 1.0
+    return found

@@ -1,0 +1,432 @@
+"""Critics from a phrase and a few pages: options, and the crawl that fetches the pages."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import Bar, crawl
+from focuscrawl.crawl.crawl_folder import CrawlFolder
+from focuscrawl.critic.corpus import read_known
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.user_input import lines_of, read_text, split_urls
+from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.report.status import open_store
+from focuscrawl.report.summary import Summary
+from focuscrawl.topics import read_bookmarks
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from focuscrawl.critic.focused_critic import TrainedCritic
+    from focuscrawl.page import PageView
+    from focuscrawl.taxonomy import Label
+    from focuscrawl.topics import TopicDefinition
+    from focuscrawl.webs.web_protocol import Web
+
+
+def say_left_out(judged: Iterable[str], trained: TrainedCritic) -> None:
+    """Name the judged pages that a critic could not learn from."""
+    wanted = {normalize(url) or url for url in judged}
+    for url in sorted(wanted - {url for url, _ in trained.examples}):
+        click.echo(f"left out, it cannot be read: {one_line(url)}", err=True)
+
+
+def warn_of_missing_embeddings(trained: TrainedCritic) -> None:
+    """Say so where a critic would have used word embeddings that are not installed."""
+    from focuscrawl.critic.classifiers import LogisticModel
+    from focuscrawl.critic.page_vectors import word_vectors_installed
+
+    model = trained.model
+    if not isinstance(model, LogisticModel) or word_vectors_installed():
+        return
+    if model.vectors.languages[0][0] == "en":  # they know no other language well
+        click.echo(
+            "Warning: this critic knows words, but not what they mean: "
+            "pip install 'focuscrawl[embeddings]', and train again",
+            err=True,
+        )
+
+
+def in_words(definition: TopicDefinition) -> str:
+    """Return what a definition holds, in one line."""
+    parts = [
+        *([f"topics {', '.join(definition.topics)}"] if definition.topics else []),
+        *([counted(len(definition.words), "phrase")] if definition.words else []),
+        counted(len(definition.good), "good page"),
+        counted(len(definition.bad), "bad page"),
+    ]
+    return ", ".join(parts)
+
+
+def parts(text: str | None) -> tuple[str, ...]:
+    """Split what was given with commas."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def bookmarked(path: Path | None, folder: str | None) -> list[str]:
+    """Return the URLs of bookmarks; none without a file."""
+    if path is None:
+        if folder is not None:
+            raise UserError("--folder goes with --bookmarks: name the file, too")
+        return []
+    return [bookmark.url for bookmark in read_bookmarks(path, folder)]
+
+
+def urls_of(given: Iterable[str]) -> list[str]:
+    """Return the URLs given, with commas between or in files."""
+    found: list[str] = []
+    for each in (part for text in given for part in split_urls(text)):
+        if each.lower().startswith(("http:", "https:")):
+            found.append(each)
+            continue
+        if not Path(each).exists():
+            raise UserError(f"{each} is no URL, and no file of URLs")
+        found += lines_of(read_text(each)).values()
+    return [normalize(url) or url for url in found]  # what is none is refused with the definition
+
+
+_RECORDING, _LOG, _SEEDS = "pages.warc.gz", "crawl.log", "examples.txt"
+REDIRECTS = 5  #: of a page that there is room for, where no link is followed
+_SHOWN, _WIDTH = 5, 100  # URLs, characters of one
+
+#: what a project may have set for its own crawls, and such a crawl is without
+_WITHOUT = [f"FOCUSCRAWL_{name}=" for name in ("KNOWLEDGE", "APPRENTICE", "WITHIN")]
+#: one recording of all that is fetched, in the crawl's folder
+_RECORDED = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
+
+
+def live_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a command that fetches pages, and others, where there is no ``--web``."""
+    return options.number("--others", "Without --web: pages fetched beside the examples.", 200)(
+        kept_options(command)
+    )
+
+
+def kept_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a command that fetches pages where there is no ``--web``."""
+    kept = click.option(
+        "--crawl-dir", help="Without --web: where they are kept.  [default: crawls/NAME-TIME]"
+    )
+    return kept(options.SETTINGS(command))
+
+
+def judge(pages: Sequence[PageView]) -> list[float]:
+    """Judge nothing: which pages are on the topic is what is to be learned."""
+    return [0.0] * len(pages)
+
+
+def fetch_examples(
+    urls: Sequence[str],
+    *,
+    out: str,
+    others: int,
+    crawl_dir: str | None,
+    settings: Sequence[str],
+    random_state: int = 0,
+    reach: int | None = None,
+    web: str | None = None,
+) -> Web:
+    """Crawl pages, and others that their links lead to; return the recording.
+
+    It is a crawl like any other: polite, within the same limits, kept in a folder.
+
+    Parameters
+    ----------
+    urls : of the examples; what is none is left out
+    out : folder of the critic to be, whose name the crawl gets
+    others : pages to fetch beside the examples
+    crawl_dir : folder of the crawl; None: a new one in ``crawls``
+    settings : of the crawl, ``NAME=VALUE`` each
+    reach : links that the others are away from the examples, at most, as many of each example;
+        0: only where the examples are redirected to; None: any number, at random
+    web : recording to take them from; None: the Web
+
+    Raises
+    ------
+    UserError
+        None of the pages can be had, or the folder is there already. Those that cannot are
+        named in a line.
+    """
+    wanted = {normalize(url) or url: normalize(url) for url in urls}
+    seeds = [url for url in wanted.values() if url is not None]
+    if not seeds:
+        raise UserError(f"{one_line(urls[0], _WIDTH)} is no http(s) URL: name pages to learn from")
+    source = None if web is None else open_web(web)
+    folder = _made(crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds)
+    recording = folder / _RECORDING
+    beside = f" and {counted(others, 'other page')}" if reach != 0 else ""
+    into = recording if source is None else folder
+    click.echo(f"Fetching {counted(len(seeds), 'example')}{beside} into {into}", err=True)
+    strategy, order = "random", list[str]()
+    if reach is not None:
+        share = {"depth": reach, "width": -(-others // len(seeds))}
+        strategy, order = "fish-search", [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(share)}"]
+    arguments = {
+        "topic": "/good",
+        "critic": f"{__name__}:{judge.__name__}",
+        "strategy": strategy,
+        "seeds": str(folder / _SEEDS),
+        "budget": str(len(seeds) + others),
+        "crawl_dir": str(folder),
+        "random_state": str(random_state),
+        "web": web,
+    }
+    # its summary is of a topic, and says nothing here
+    said = [f"LOG_FILE={folder / _LOG}", *settings, *order, *_WITHOUT]
+    try:
+        crawl(arguments, [*said, *(_RECORDED if source is None else ())], may_fail=True)
+    except SystemExit:
+        _discard_refused(folder)
+        raise
+    try:
+        opened = open_web(str(recording)) if source is None else source
+    except UserError as error:
+        why = _errors(folder) or error
+        raise UserError(f"{_none_of(seeds)} ({why}); see {folder / _LOG}") from None
+    read = read_known([opened], seeds)
+    missing = [url for url in wanted if url not in read]
+    if not read:
+        raise UserError(f"{_none_of(seeds)}: {_listed(missing)}; see {folder / _LOG}")
+    if missing:
+        told = counted(len(missing), "example")
+        click.echo(f"{told} could not be fetched as a page: {_listed(missing)}", err=True)
+    return opened
+
+
+def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
+    """Make the folder of the crawl, with its start pages in it."""
+    folder = Path(folder)
+    if CrawlFolder(folder).exists:
+        raise UserError(
+            f"{folder} is there already: learn from its pages with --web {folder / _RECORDING}, "
+            "or name another --crawl-dir"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / _SEEDS, "\n".join(seeds))
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
+    return folder
+
+
+def _discard_refused(folder: Path) -> None:
+    """Remove what was written for a crawl that was refused; what else is there stays."""
+    if not CrawlFolder(folder).exists:
+        for name in (_SEEDS, _LOG):
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _errors(folder: Path) -> str:
+    """Return why fetches failed; empty where the crawl has not begun."""
+    try:
+        with closing(open_store(folder)) as store:
+            found = Summary.of(store)
+    except UserError:
+        return ""
+    return found.errors_in_words() if found.fetched else ""
+
+
+def _none_of(seeds: Sequence[str]) -> str:
+    return f"none of {counted(len(seeds), 'example')} could be fetched as a page"
+
+
+def _listed(urls: Sequence[str]) -> str:
+    shown = [middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
+    more = len(urls) - len(shown)
+    return ", ".join([*shown, *([f"and {more:,} more"] if more else [])])
+
+
+# the critics load scikit-learn: a second that `--help` can do without
+# ruff: noqa: PLC0415
+
+
+def little_options(command: options.Decorated) -> options.Decorated:
+    """Add the options that say what a topic is, for `Little.of`."""
+    for option in (
+        options.NAME,
+        options.BOOKMARK_FOLDER,
+        options.BOOKMARKS,
+        click.option("--bad", help="File of URLs off the topic, one a line."),
+        click.option("--good", help="File of URLs on the topic, one a line."),
+        options.DESCRIPTION,
+        options.WORDS,
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Little:
+    """What there is of a topic.
+
+    Attributes
+    ----------
+    words, description : as given
+    phrases : words of each phrase; the description is one
+    good, bad : URLs
+    name : of the topic's class, as given
+    """
+
+    words: str | None
+    description: str | None
+    phrases: list[list[str]]
+    good: list[str]
+    bad: list[str]
+    name: str | None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        words: str | None,
+        description: str | None,
+        good: str | None,
+        bad: str | None,
+        bookmarks: Path | None,
+        folder: str | None,
+        name: str | None,
+    ) -> Self:
+        """Read what is given with options.
+
+        Raises
+        ------
+        UserError
+            A file cannot be read, or says nothing.
+        """
+        from focuscrawl.critic.phrase_model import phrases_of, words_of
+        from focuscrawl.critic.training import read_urls
+
+        phrases = phrases_of(words) if words is not None else []
+        if description is not None:
+            phrases.append(words_of(read_description(description)))
+        return cls(
+            words,
+            description,
+            phrases,
+            [*(read_urls(good) if good is not None else []), *bookmarked(bookmarks, folder)],
+            read_urls(bad) if bad is not None else [],
+            name,
+        )
+
+    @property
+    def given(self) -> bool:
+        """Whether there is any of it."""
+        return bool(self.phrases or self.good or self.bad or self.name is not None)
+
+    @property
+    def labels(self) -> list[Label]:
+        """The pages as a table of two classes."""
+        from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
+        from focuscrawl.taxonomy import Label
+
+        sides = ((ON_TOPIC, self.good), (OFF_TOPIC, self.bad))
+        return [Label(url, topic, "train") for topic, urls in sides for url in urls]
+
+
+def read_description(given: str) -> str:
+    """Return a description: the text given, or that in a file of this name.
+
+    Raises
+    ------
+    UserError
+        It is one word that names no file, or the file cannot be read, or is empty.
+    """
+    if os.path.isfile(given):  # noqa: PTH113 - a paragraph may be too long for a path
+        text = read_text(given)
+        if not text.strip():
+            raise UserError(f"--description {given}: nothing in it; write what the topic is about")
+        return text
+    if len(given.split()) < 2:
+        raise UserError(f"--description {given}: no such file; give a paragraph, or a file of it")
+    return given
+
+
+def train_little(
+    little: Little,
+    live: Mapping[str, Any],
+    *,
+    web: str | None,
+    kind: str | None,
+    random_state: int,
+    **learning: Any,
+) -> TrainedCritic:
+    """Train the critic of one topic.
+
+    Parameters
+    ----------
+    live : parameters of `fetch_examples`, where pages are given and no web
+    """
+    from focuscrawl.critic.classifiers import KINDS
+    from focuscrawl.critic.focused_critic import TrainedCritic
+    from focuscrawl.critic.phrase_model import WordsModel, read_phrases
+    from focuscrawl.critic.training import topic_name, train_critic, train_from_little
+
+    _check_kind(kind, little, web)
+    if kind == WordsModel.kind:
+        return TrainedCritic(model=read_phrases(little.words or ""))
+    topic = topic_name(little.name)
+    found = _web(web, [*little.good, *little.bad], live, random_state)
+    with closing(Bar("Reading")) as shown:
+        if kind in KINDS:
+            assert found is not None
+            return train_critic(
+                little.labels,
+                found,
+                kind=kind,
+                random_state=random_state,
+                progress=shown,
+                **learning,
+            )
+        return train_from_little(
+            little.phrases,
+            little.good,
+            little.bad,
+            [] if found is None else [found],
+            topic=topic,
+            random_state=random_state,
+            progress=shown,
+        )
+
+
+def _check_kind(kind: str | None, little: Little, web: str | None) -> None:
+    """Raise `UserError` where a kind of critic cannot learn from what is given."""
+    from focuscrawl.critic.classifiers import KINDS, LogisticModel
+    from focuscrawl.critic.phrase_model import WordsModel
+
+    pages, said = little.good or little.bad, little.words or little.description
+    if kind == WordsModel.kind and (pages or little.description or little.name or web):
+        raise UserError("--kind words learns from --words alone")
+    if kind in KINDS and (said or little.name or not (little.good and little.bad)):
+        raise UserError(f"--kind {kind} learns from good and bad pages, both and alone")
+    if kind not in {None, LogisticModel.kind, WordsModel.kind, *KINDS}:
+        known = ", ".join([LogisticModel.kind, *KINDS, WordsModel.kind])
+        raise UserError(f"unknown kind of critic {kind!r}: choose one of {known}")
+    good, bad = ({normalize(url) or url for url in urls} for urls in (little.good, little.bad))
+    both = sorted(good & bad)
+    if both:
+        raise UserError(f"{both[0]} is both good and bad; take it out of one")
+
+
+def _web(
+    name: str | None, pages: list[str], live: Mapping[str, Any], random_state: int
+) -> Web | None:
+    """Open the web of a name, or fetch pages; None: there are none to read."""
+    from focuscrawl.webs import open_web
+
+    if name is not None:
+        return open_web(name)
+    return fetch_examples(pages, random_state=random_state, **live) if pages else None

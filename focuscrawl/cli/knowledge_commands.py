@@ -1,0 +1,272 @@
+"""``focuscrawl knowledge`` and ``focuscrawl recrawl``."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import crawl, reading
+from focuscrawl.crawl.crawl_folder import CrawlFolder
+from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import changing
+from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.user_input import whole_number
+from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
+from focuscrawl.offline.knowledge_export import collection_of
+from focuscrawl.report.plain_text import counted, middle, one_line, table
+from focuscrawl.report.status import open_store
+from focuscrawl.store.history import History
+from focuscrawl.taxonomy import read_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from focuscrawl.knowledge import UpdateCounts
+
+
+_URL = 90  # characters
+
+
+@click.group()
+def knowledge() -> None:
+    """Learn from crawls what the next ones can use."""
+
+
+@knowledge.command(name="learn")
+@options.CRAWL_DIRS
+@click.option("--topic", required=True, help="Topic path(s) of the crawls.")
+@options.path("--out", "The file.  [default: knowledge/TOPIC.db]")
+def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
+    """Take finished crawls of a topic, the oldest first, into one file of knowledge.
+
+    A file that is there is learned on: it keeps what earlier crawls have taught. It is
+    replaced when a crawl is learned as a whole, and else stays as it was. Of several crawls those
+    that it has already are passed over.
+
+    \b
+    focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
+    focuscrawl crawl -a knowledge=knowledge/Sports_Cycling.db -a topic=/Sports/Cycling
+    """
+    topics = topics_of(topic)
+    path = out or default_path(topics)
+    for crawl_dir in crawl_dirs:  # before the first is learned
+        check_topic(Path(crawl_dir), topics)
+    for crawl_dir in crawl_dirs:
+        try:
+            learned = learn_crawl(Path(crawl_dir), topics, path)
+        except LearnedAlreadyError as error:
+            if len(crawl_dirs) == 1:
+                raise
+            click.echo(str(error))  # as after a command that was interrupted: the rest is new
+        else:
+            click.echo(f"{path}: {in_words(learned)} in {crawl_dir}")
+
+
+def topics_of(topic: str) -> str:
+    """Return topic paths as a crawl keeps them.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    topics = ",".join(read_topics(topic))
+    if not topics:
+        raise UserError("no topic given: name the topic path of the crawl")
+    return topics
+
+
+def default_path(topics: str) -> Path:
+    """Return where the knowledge of a topic is kept if nobody says otherwise."""
+    return Path("knowledge") / (topics.strip("/").replace("/", "_").replace(",_", "+") + ".db")
+
+
+def check_topic(folder: Path, topics: str) -> None:
+    """Raise `UserError` unless there is a crawl of these topics."""
+    with closing(open_store(folder)) as store:
+        found = store.identity().get("topic", "")
+    if found != topics:
+        raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
+
+
+def learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
+    """Take one crawl into the knowledge at `path`.
+
+    Raises
+    ------
+    UserError
+        It is of another topic, or cannot be read or learned.
+    """
+    check_topic(folder, topics)
+    with closing(open_store(folder)) as store, reading(store, "Learning") as bar:
+        return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
+
+
+def in_words(learned: UpdateCounts) -> str:
+    """Say what a crawl has brought."""
+    return (
+        f"{counted(learned.fetches, 'fetch')}, "
+        f"{learned.relevant:,} relevant; {counted(learned.new, 'new page')}, "
+        f"{learned.changed:,} changed, {learned.unchanged:,} unchanged, {learned.failed:,} failed"
+    )
+
+
+@knowledge.command()
+@click.argument("file", metavar="FILE", type=options.PATH)
+@click.argument("urls", metavar="[URL...]", nargs=-1)
+@options.top()
+def show(file: Path, urls: tuple[str, ...], top: int) -> None:
+    """Say what a file of knowledge holds, or what it knows of single URLs."""
+    known = Knowledge(file)
+    with closing(known):
+        for url in urls:
+            click.echo("\n".join(_of_url(known, url)))
+        if not urls:
+            click.echo("\n".join(_of_all(known, top)))
+
+
+def _of_all(known: Knowledge, top: int) -> list[str]:
+    about = known.about
+    judged = int(about["relevant_pages"]) + int(about["other_pages"])
+    facts = {
+        "topic": one_line(about["topic"]),
+        "critic": one_line(about["critic_name"]),
+        "URLs": f"{len(known):,}, {len(known.waiting(1_000_000)):,} more never fetched",
+        "judged": f"{judged:,} pages in all crawls, {int(about['relevant_pages']):,} relevant",
+        "apprentice": "none" if known.graduate is None else "kept",
+        "time": f"counted in {one_line(about['clock'])}",
+    }
+    names = ["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]
+    rows = [names]
+    for number, name, at, *numbers in known.history():
+        counts = [f"{n:,}" for n in numbers]
+        rows.append([str(number), *counts, str(at), middle(one_line(str(name)), _URL // 2)])
+    weights = list(known.keywords.weights.items())[:top]
+    lines = [*(f"{name:<11}{value}" for name, value in facts.items()), "", *table(rows, {7, 8})]
+    lines += ["", "seeds", *(f"  {middle(one_line(url), _URL)}" for url in known.seeds(top))]
+    lines += [
+        "",
+        "keywords",
+        "  " + ", ".join(f"{one_line(w)} {weight:.2f}" for w, weight in weights),
+    ]
+    return lines
+
+
+def _of_url(known: Knowledge, given: str) -> list[str]:
+    url = normalize(given)
+    if url is None:
+        raise UserError(f"{given} {no_url(given)}")
+    page = known.page(url)
+    if page is None:
+        expected = float(known.predict([url], [""])[0])
+        return [f"{url}", f"  never fetched; by its nearest pages R = {expected:.3f}"]
+    lines = [
+        f"{one_line(page.url)}",
+        f"  relevance {page.relevance:.3f}, hub {page.hub:.3f}, authority {page.authority:.3f}",
+        f"  visited at {page.visited:.2f}, {counted(page.accesses, 'visit')} more than one, "
+        f"{page.changes} found a change"
+        + ("" if page.changed is None else f", the last at {page.changed:.2f}"),
+    ]
+    if page.failures:
+        lines.append(f"  failed {page.failures} times in a row")
+    if page.etag or page.last_modified:
+        validators = one_line(f"ETag {page.etag}, Last-Modified {page.last_modified}")
+        lines.append(f"  {validators}")
+    return lines
+
+
+@click.command()
+@click.argument("topic")
+@click.option("--budget", required=True, help="Fetches; 0: no limit.")
+@options.path("--knowledge", "File of what is known.  [default: knowledge/TOPIC.db]")
+@click.option("--critic", help="Who judges.  [default: who judged before; at first models/demo]")
+@click.option("--seeds", help="Start URLs, or a file, of the first time.  [default: the critic's]")
+@click.option("--web", help="A recorded web.  [default: the live Web]")
+@click.option("--crawl-dir", help="[default: crawls/TOPIC-TIME]")
+@options.SETTINGS
+def recrawl(
+    *,
+    topic: str,
+    budget: str,
+    knowledge: Path | None,
+    critic: str | None,
+    seeds: str | None,
+    web: str | None,
+    crawl_dir: str | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Crawl TOPIC again: what is new or has changed, then learn from it.
+
+    The first time, when nothing is known yet, this is a crawl like any other. Later it fetches
+    known pages where they have probably changed, asks servers for them only if they have, and
+    follows new links. What it finds goes into the knowledge, which is replaced at the end.
+
+    \b
+    focuscrawl recrawl /Sports/Cycling --budget 500 --critic models/cycling
+    """
+    topics = topics_of(topic)
+    path = knowledge or default_path(topics)
+    whole_number().read("--budget", budget)
+    folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
+    known_at = None
+    if path.exists():
+        with closing(Knowledge(path)) as known:
+            critic = critic or _who_judged(known)
+            if known.about.get("topic") != topics:
+                raise UserError(
+                    f"knowledge {path} is of topic {known.about.get('topic')}, not {topics}: "
+                    "name the file of this topic with --knowledge"
+                )
+        known_at = str(path)
+        settings = ("FOCUSCRAWL_REVISIT=1", *settings)
+        seeds = None
+    with _alone(path):
+        crawl(
+            {
+                "topic": topics,
+                "budget": budget,
+                "crawl_dir": str(folder),
+                "knowledge": known_at,
+                "critic": critic,
+                "seeds": seeds,
+                "web": web,
+            },
+            settings,
+        )
+        with closing(open_store(folder)) as store:
+            if not History(store).n_fetches():
+                click.echo(f"{path}: nothing was due, nothing was fetched")
+                return
+        learned = learn_crawl(folder, topics, path)
+    click.echo(f"{path}: {in_words(learned)}")
+
+
+def _who_judged(known: Knowledge) -> str:
+    """Return the critic that judged before; a file from a stranger names no program to run."""
+    name = known.about.get("critic_name", "")
+    return refuse_program(name, str(known.path), "--critic ")
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep a second one of the same topic from running: cron jobs may overtake each other."""
+    made = not path.parent.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    busy = f"another recrawl with {path} is running: wait for it, or name another file"
+    try:
+        # not the lock of the file itself: the crawl is learned there in the end
+        with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
+            yield
+    finally:
+        if made:
+            with suppress(OSError):  # it stays if there is something in it
+                path.parent.rmdir()

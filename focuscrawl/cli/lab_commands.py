@@ -1,0 +1,116 @@
+"""``focuscrawl lab``: compare strategies on recorded webs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from filelock import FileLock, Timeout
+from tqdm import tqdm
+
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import check_folder, write_files
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import refuse_link, write_whole
+from focuscrawl.lab.evaluator import evaluators_of
+from focuscrawl.lab.planning import plan_runs
+from focuscrawl.lab.results import Results, collect
+from focuscrawl.lab.run_process import crawl_all, unfinished
+from focuscrawl.lab.study_file import read_study
+from focuscrawl.lab.study_report import PAGE, report_files
+from focuscrawl.lab.study_tables import markdown_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from focuscrawl.lab.study import Run
+
+
+@click.group()
+def lab() -> None:
+    """Compare strategies on recorded webs."""
+
+
+@lab.command()
+@options.STUDY
+@options.out("Folder of results.")
+@options.processes("Crawls")
+@click.option("--keep/--tidy", default=False, help="Keep every crawl, not only its fetches.")
+def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
+    """Crawl every web, topic, draw and strategy of a study.
+
+    Runs that are done are not repeated: after an interruption the same command goes on. Writes
+    fetches.parquet, runs.parquet and tables.md.
+    """
+    check_folder(out)
+    study = read_study(study_file)
+    runs = plan_runs(study, out)
+    evaluators = evaluators_of(study.webs, runs)
+    with _alone(out):
+        failed = crawl_with_progress(runs, processes, study.title, keep=keep)
+        results = collect(study, runs, out, failed, evaluators)
+    write_whole(out / "tables.md", markdown_of(results))
+    click.echo(text_of(results))
+    click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
+    if failed:
+        click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
+        raise SystemExit(1)
+
+
+def _alone(out: Path) -> AbstractContextManager[object]:
+    """Keep a second one from running in the same folder: each would take the other's crawls."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return FileLock(out / ".lock", fallback_to_soft=False).acquire(blocking=False)
+    except Timeout:
+        raise UserError(f"another lab run in {out} is running: wait for it") from None
+    except OSError as error:
+        raise UserError(f"--out {out} cannot be made: {error.strerror}") from None
+
+
+def crawl_with_progress(
+    runs: Sequence[Run], processes: int, title: str, *, keep: bool = False
+) -> dict[str, str]:
+    """Crawl what of `runs` is to be crawled; return those that failed, and why."""
+    failed: dict[str, str] = {}
+    done = len(runs) - len(unfinished(runs, keep=keep))
+    with tqdm(total=len(runs), initial=done, unit="crawl", desc=title) as bar:
+        for ended, error in crawl_all(runs, processes, keep=keep):
+            if error is not None:
+                failed[ended.name] = error
+                bar.set_postfix_str(f"{len(failed)} failed", refresh=False)
+            bar.update()
+    for name, error in failed.items():
+        click.echo(f"failed: {name}: {error}", err=True)
+    return failed
+
+
+@lab.command()
+@options.RESULTS
+@options.path("--out", "[default: DIR/report]")
+@click.option("--csv", is_flag=True, help="Write the tables as CSV, too.")
+@click.option(
+    "--open",
+    "show",
+    type=click.Choice(["yes", "no"]),
+    default="no",
+    show_default=True,
+    help="Show the page in the browser.",
+)
+def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
+    """Draw and tabulate the results that `lab run` has left in DIR.
+
+    Writes report.html, a page of its own with everything in it, and its pictures as PNG.
+    """
+    results = Results.open(folder)
+    files = report_files(results, csv=csv)
+    if out is None:
+        out = folder / "report"
+        refuse_link(out)
+    write_files(out, files)
+    click.echo(text_of(results))
+    click.echo(f"wrote {out / PAGE} and {len(files) - 1} files beside it")
+    if show == "yes":
+        click.launch(str(out / PAGE))

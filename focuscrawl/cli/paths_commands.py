@@ -1,0 +1,458 @@
+"""``focuscrawl paths``: learn the paths to the pages you want, and forage other sites."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from tqdm import tqdm
+
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import check_file, crawl
+from focuscrawl.crawl.scope import read_seeds
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.networks import Networks
+from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.offline.link_graph import CrawlGraph
+from focuscrawl.paths.path_features import PathReader
+from focuscrawl.paths.path_model import FORMAT, read_model, save_model
+from focuscrawl.paths.path_training import TrainingOptions, WebPages, calibrate, observe
+from focuscrawl.paths.path_training import train as train_model
+from focuscrawl.paths.states import FAIL, GOAL
+from focuscrawl.paths.training_paths import (
+    PathSampling,
+    Walk,
+    extract_paths,
+    link_choices,
+    read_page_labels,
+    read_paths,
+    write_paths,
+)
+from focuscrawl.report.goals import goal_pages, write_goals
+from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.status import open_store
+from focuscrawl.webs import open_web
+from focuscrawl.webs.live_web import LiveWeb
+from focuscrawl.webs.warc_recorder import WarcRecorder
+
+if TYPE_CHECKING:
+    from focuscrawl.paths.path_model import PathModel
+    from focuscrawl.paths.training_paths import LinkChoice
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Command = Callable[..., None]
+
+_TRAINING = ("farthest", "untied", "one_state", "l2", "gamma", "max_iter", "printed_rewards")
+
+
+def labelled(command: Command) -> Command:
+    """Add the options of a table of labels, and of the paths that are taken by it.
+
+    The command gets ``labels``, ``column``, ``sampling``, ``random_state``.
+    """
+
+    @options.path("--labels", "CSV: url and a column of labels.", required=True)
+    @click.option("--column", default="topic", help="Of --labels, the label.", show_default=True)
+    @options.number("--paths", "Paths to goals, at most, of each site.", PathSampling.goals)
+    @options.share("--fails", "Paths to fails, for each of these.", PathSampling.fails)
+    @options.random_state()
+    @wraps(command)
+    def sampled(*, paths: int, fails: float, **rest: object) -> None:
+        command(sampling=PathSampling(paths, fails), **rest)
+
+    return sampled
+
+
+def training(command: Command) -> Command:
+    """Add the options of a model's training; the command gets ``training``."""
+
+    @click.option("--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones.")
+    @options.number(
+        "--farthest",
+        "With --ends-only: clicks from a goal that are told apart.",
+        TrainingOptions.farthest,
+        most=50,
+    )
+    @click.option(
+        "--untied", is_flag=True, help="With --ends-only: no features shared by distances."
+    )
+    @click.option(
+        "--one-state",
+        is_flag=True,
+        help="One state a label, and words of links on the ways from one to another.",
+    )
+    @options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True)
+    @options.share(
+        "--gamma",
+        "Discount of a goal for each step to it.",
+        TrainingOptions.gamma,
+        max=1,
+        min_open=True,
+    )
+    @options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter)
+    @click.option(
+        "--printed-rewards",
+        is_flag=True,
+        help="Rewards of labels by the paper's equations 3 to 5 to the letter.",
+    )
+    @wraps(command)
+    def trained(*, ends_only: bool, **given: Any) -> None:
+        own = {name: given.pop(name) for name in _TRAINING}
+        command(training=TrainingOptions(milestones=not ends_only, **own), **given)
+
+    return trained
+
+
+_KEYS = (
+    "NUMBER: take a link   /WORDS: only links with these words   m LABEL: a milestone",
+    "g: a goal   f: a dead end   b: back   u: undo   q: save and quit",
+)
+_SHOWN = 40  # links
+_WIDTH = 60
+
+
+@click.command()
+@click.argument("start", metavar="START_URL")
+@options.out("paths.jsonl; paths in it stay.")
+@click.option("--web", help="Walk a recorded web, or `demo`.  [default: the live Web]")
+@options.path(
+    "--warc", "Live: where pages are recorded, to train on.  [default: beside --out, .warc.gz]"
+)
+@click.option("--agent", help="Live: the User-Agent to send.")
+@click.option(
+    "--private",
+    default="",
+    metavar="ADDRESSES",
+    help="Live: private addresses that may be visited, comma-separated.",
+)
+def record(
+    *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str
+) -> None:
+    """Walk a site, link by link, and save the paths to goals and to dead ends.
+
+    A goal or a dead end ends a path, and you are back on the page before it. Pages on the way
+    may be labelled as milestones (`m people`); sites of a kind should get the same labels.
+
+    \b
+    focuscrawl paths record https://example.org/ --out people.jsonl
+    focuscrawl paths train people.jsonl --web people.warc.gz --out models/people
+    """
+    door = normalize(start)
+    if door is None:
+        raise UserError(f"{start} {no_url(start)}")
+    kept = read_paths(out) if out.exists() else []
+    with ExitStack() as opened:
+        if web is not None:
+            source = open_web(web)
+            (known,) = source.resolve([door])
+            if known is None:
+                raise UserError(
+                    f"{start} is not in {web}: `focuscrawl web urls {web}` lists what is"
+                )
+            pages, door = WebPages(source), known
+        else:
+            networks = Networks.of(filter(None, private.split(",")))
+            recorder = opened.enter_context(
+                WarcRecorder(warc or out.with_name(f"{out.name.partition('.')[0]}.warc.gz"))
+            )
+            pages = WebPages(LiveWeb(networks, recorder, *([] if agent is None else [agent])))
+        session = _Session(pages, Walk.begin(door))
+        try:
+            session.run()
+        finally:  # an interrupt must not lose what was clicked
+            saved = session.walk.saved
+            if saved:
+                write_paths([*kept, *saved], out)
+            click.echo(f"{counted(len(saved), 'path')} saved" + (f" in {out}" if saved else ""))
+
+
+class _Session:
+    """The dialogue: shows a page, reads a key, goes on."""
+
+    def __init__(self, pages: WebPages, walk: Walk) -> None:
+        self._pages = pages
+        self._past: list[Walk] = []
+        self._words = ""
+        self.walk = walk
+        if pages.view(walk.here) is None:
+            raise UserError(f"{walk.here} is no page")
+
+    def run(self) -> None:
+        """Go on until the person quits, or there is no more input."""
+        shown = self._show()
+        while True:
+            click.echo("> ", nl=False)
+            line = sys.stdin.readline()
+            if not line or line.strip() in {"q", "quit"}:
+                return
+            try:
+                shown = self._obey(line.strip(), shown)
+            except UserError as error:
+                click.echo(one_line(str(error)))
+
+    def _obey(self, line: str, shown: list[LinkChoice]) -> list[LinkChoice]:
+        """Do what a line asks for; return the links that have numbers now."""
+        if line.startswith("/"):
+            self._words = line[1:].strip().lower()
+            return self._show()
+        if line.isdecimal():
+            if not 1 <= int(line) <= len(shown):
+                raise UserError(f"there is no link {line}: they go from 1 to {len(shown)}")
+            to = shown[int(line) - 1].url
+            if self._pages.view(to) is None:
+                raise UserError(f"{to} is no page: take another link")
+            return self._go(self.walk.follow(to))
+        if line == "u" and self._past:
+            self.walk = self._past.pop()
+            return self._show()
+        done = self._done(line)
+        if done is not None:
+            return self._go(done)
+        click.echo("\n".join(_KEYS))
+        return shown
+
+    def _done(self, line: str) -> Walk | None:
+        """Return the walk after a key that says what the page here is; None: no such key."""
+        label = line.removeprefix("m ").strip()
+        if line.startswith("m ") and label not in {"", GOAL, FAIL}:
+            return self.walk.milestone(label)
+        if line in {"g", "f"} and len(self.walk.pages) > 1:
+            return self.walk.end(goal=line == "g")
+        return self.walk.back() if line == "b" else None
+
+    def _go(self, walk: Walk) -> list[LinkChoice]:
+        self._past.append(self.walk)
+        self.walk, self._words = walk, ""
+        return self._show()
+
+    def _show(self) -> list[LinkChoice]:
+        """Show the page, and return the links that have a number."""
+        walk = self.walk
+        view = self._pages.view(walk.here)
+        assert view is not None
+        found = [
+            door
+            for door in link_choices(view, self._pages.targets(walk.here))
+            if self._words in f"{door.anchor} {door.url}".lower()
+        ]
+        label = f"  [{walk.labels[-1]}]" if walk.labels[-1] else ""
+        click.echo(f"\n{one_line(view.title, _WIDTH) or 'no title'}{label}")
+        click.echo(
+            f"{one_line(walk.here)}  (click {len(walk.pages) - 1}, {len(walk.saved)} saved)"
+        )
+        for number, door in enumerate(found[:_SHOWN], 1):
+            click.echo(
+                f"{number:>4}  {one_line(door.anchor, _WIDTH) or '-'}  {one_line(door.url)}"
+            )
+        if len(found) > _SHOWN:
+            click.echo(f"      and {len(found) - _SHOWN} more: /WORDS shows those with the words")
+        return found
+
+
+_SHOWN_PATHS = 6  # features of a label
+_LISTED = 10  # goal pages
+_STOP = 0.03  # goals a fetch
+
+
+@click.group()
+def paths() -> None:
+    """Learn the paths to the pages you want, and forage other sites for them."""
+
+
+paths.add_command(record)
+
+
+@paths.command()
+@click.argument("source", metavar="WEB|CRAWL_DIR")
+@click.option("--goal", required=True, help="The label of the pages looked for.")
+@click.option("--starts", help="Front doors: URLs, or a file of them.  [default: the crawl's own]")
+@click.option("--site-column", help="Of --labels, whose page it is: goals are of the same site.")
+@options.out("paths.jsonl.")
+@labelled
+def extract(
+    *,
+    source: str,
+    labels: Path,
+    goal: str,
+    starts: str | None,
+    column: str,
+    site_column: str | None,
+    sampling: PathSampling,
+    random_state: int,
+    out: Path,
+) -> None:
+    """Take paths out of a recorded web, or out of a crawl, whose pages are labelled.
+
+    To each goal one of the shortest ways from the front door, and ways that leave these for
+    pages with no goal behind them.
+
+    \b
+    focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
+        --starts doors.txt --out people.jsonl
+    """
+    check_file(out, "--out")
+    walked = None
+    if (Path(source) / "crawl.db").is_file():
+        with closing(open_store(source)) as store:
+            walked = CrawlGraph.of(store)
+        links, resolve = walked.links, walked.resolve
+    else:
+        web = open_web(source)
+        links, resolve = WebPages(web).links, web.resolve
+    table = read_page_labels(labels, resolve, label=column, site=site_column)
+    if starts is not None:
+        doors = [url for url in resolve(read_seeds(starts, ())) if url is not None]
+    elif walked is not None:
+        doors = walked.starts
+    else:
+        raise UserError("where do sites begin? Name their front doors with --starts")
+    if not doors:
+        raise UserError(f"{source} has none of the front doors {starts}")
+    found, said = [], []
+    for door in doors:
+        of_site = extract_paths(
+            door,
+            links,
+            table.goals(goal, door),
+            table.labels,
+            sampling=sampling,
+            random_state=random_state,
+        )
+        ends = sum(path.succeeds for path in of_site)
+        said.append(f"{door}: {counted(ends, 'path')} to goals, {len(of_site) - ends:,} to fails")
+        found += of_site
+    if not found:
+        raise UserError(f"no page labelled {goal!r} can be reached: is {column} the right column?")
+    written = write_paths(found, out)
+    click.echo("\n".join([*said, f"{out}: {counted(written, 'path')}"]))
+
+
+@paths.command()
+@click.argument("files", metavar="PATHS.jsonl...", nargs=-1, required=True, type=options.PATH)
+@click.option("--web", required=True, help=options.EXAMPLES_WEB)
+@options.out("models/NAME.")
+@training
+def train(
+    *,
+    files: tuple[Path, ...],
+    web: str,
+    out: Path,
+    training: TrainingOptions,
+) -> None:
+    """Train a model on paths, and write it to --out.
+
+    \b
+    focuscrawl paths train people.jsonl --web pages.warc --out models/people
+    """
+    FORMAT.check_out(out)
+    pages = WebPages(open_web(web))
+    walks = [path for file in files for path in read_paths(file)]
+    corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
+    with tqdm(desc="Fitting", unit=" steps", disable=None) as bar:
+        model = train_model(corpus, training, on_iteration=bar.update)
+    model = replace(model, calibration=calibrate(corpus, training))
+    about = {"paths": len(corpus.paths), "sites": len(set(corpus.sites.tolist()))}
+    save_model(model, out, about)
+    left = len(walks) - len(corpus.paths)
+    click.echo(
+        f"{out}: learned from {counted(len(corpus.paths), 'path')} on "
+        f"{counted(about['sites'], 'site')}"
+        + (f"; {left:,} left out, for a page or a link that {web} lacks" if left else "")
+    )
+    _print_model(model)
+
+
+def _print_model(model: PathModel) -> None:
+    """Say what speaks most for each label: of links, of pages."""
+    for i, label in enumerate(model.states.labels):
+        for kind, of_label in (("link", model.states.link_states(i)), ("page", [i])):
+            weights = model.crf.state_[:, of_label].mean(axis=1)
+            best = [j for j in (-weights).argsort(kind="stable")[:_SHOWN_PATHS] if weights[j] > 0]
+            names = ", ".join(one_line(model.vocabulary.names[j]) for j in best)
+            reward = f" (reward {model.rewards[i]:.2f})" if kind == "link" else ""
+            click.echo(f"  {one_line(label)}, {kind}{reward}: {names}")
+
+
+@paths.command()
+@click.argument("model", metavar="MODEL")
+@click.argument("sites", metavar="SITES.txt")
+@options.out("Folder of the forage.")
+@click.option("--web", help="A recorded web to forage.  [default: the live Web]")
+@options.number("--budget", "Fetches; 0: no limit.", 1000, least=0)
+@options.number("--per-site", "Fetches after which a site is given up; 0: never.", 0, least=0)
+@click.option(
+    "--stop",
+    type=options.Number(0),
+    help=f"Goals a fetch below which a site is given up; 0: never.  [default: {_STOP:g}]",
+)
+@click.option(
+    "--printed-scores",
+    is_flag=True,
+    help="Scores by the paper's equations 6 and 7 to the letter: every path by itself.",
+)
+@click.option(
+    "--adapt/--no-adapt",
+    default=None,
+    help="Scores go by what the directories of the site brought, too.  [default: adapt, "
+    "but for --printed-scores]",
+)
+@options.share("--threshold", "Score below which nothing is fetched.", 0.0)
+@options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
+@options.SETTINGS
+def forage(
+    *,
+    model: str,
+    sites: str,
+    out: Path,
+    web: str | None,
+    budget: int,
+    per_site: int,
+    stop: float | None,
+    printed_scores: bool,
+    adapt: bool | None,
+    threshold: float,
+    least: float,
+    settings: tuple[str, ...],
+) -> None:
+    """Forage sites for goal pages; SITES.txt has the front door of each, one a line.
+
+    Writes goals.csv into --out, where the crawl is kept, too: each goal page with the path that
+    led to it. The same command goes on with a forage that was interrupted.
+
+    \b
+    focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."
+    """
+    trained, _ = read_model(Path(model))  # a slip ends here, not in another process
+    read_seeds(sites, ())
+    arguments = {
+        "critic": model,
+        "topic": "/goal",
+        "strategy": "paths",
+        "seeds": sites,
+        "budget": str(budget),
+        "crawl_dir": str(out),
+        "web": web,
+    }
+    if stop is None:
+        stop = 0.0 if trained.calibration is None else _STOP
+    of_strategy = {"threshold": threshold, "per_site": per_site, "stop": stop}
+    if printed_scores:
+        of_strategy["printed_scores"] = True
+    if adapt or (adapt is None and not printed_scores):
+        of_strategy["adapt"] = True
+    crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(of_strategy)}", *settings])
+    with closing(open_store(out)) as store:
+        found = goal_pages(store, least=least)
+    write_goals(found, out / "goals.csv")
+    for page in found[:_LISTED]:
+        click.echo(f"{page.probability:.2f}  {page.path[-1]}  {one_line(page.title, 50)}")
+    click.echo(f"{counted(len(found), 'goal page')}, with their paths in {out / 'goals.csv'}")

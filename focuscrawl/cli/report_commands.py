@@ -1,0 +1,132 @@
+"""``focuscrawl report`` and ``focuscrawl distill``: what crawls achieved."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pandas as pd
+
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import check_file, write_file, write_files
+from focuscrawl.distiller import RULES
+from focuscrawl.foundation.files import refuse_link
+from focuscrawl.report import comparison, html_report
+from focuscrawl.report.figures import learned, learning_curves, learning_figure, loss_figure, png
+from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
+from focuscrawl.report.outcomes import milestones
+from focuscrawl.report.plain_text import cells
+from focuscrawl.report.prestige import Distillation, page, scored, text
+from focuscrawl.report.status import open_store
+from focuscrawl.report.summary import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@click.command()
+@options.CRAWL_DIRS
+@options.path(
+    "--out",
+    "Folder for the figures and the page.  [default: CRAWL_DIR/report, for several crawls "
+    "./report]",
+)
+@options.path("--csv", "Also write one row a fetch to this file.")
+def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
+    """Summarise crawls and draw their curves; works while they run.
+
+    Writes loss.png and report.html, a page of its own with everything in it. Several crawls are
+    compared: the first is the baseline. Crawls of one topic by one strategy may have learned from
+    each other: give them in the order they were made, and learning.png says so.
+    """
+    if csv is not None:
+        check_file(csv, "--csv")
+    folders = list({Path(name).resolve(): name for name in crawl_dirs}.values())
+    with ExitStack() as opened:
+        stores = [opened.enter_context(closing(open_store(folder))) for folder in folders]
+        summaries = [Summary.of(store) for store in stores]
+        crawls = [load_pages(store) for store in stores]
+        labels = comparison.labels(summaries)
+        compared = comparison.compare(summaries, crawls)
+        for summary in summaries:
+            click.echo(f"{summary.text()}\n")
+        if len(stores) > 1:
+            click.echo(f"{comparison.text(compared)}\n")
+            if (sentence := comparison.in_one_sentence(summaries, crawls)) is not None:
+                click.echo(f"{sentence}\n")
+        pages = dict(zip(labels, crawls, strict=True))
+        told = dict(zip(labels, map(milestones, stores), strict=True))
+        curves = {"loss.png": png(loss_figure(pages, told))}
+        if comparison.consecutive(summaries):
+            learning = learning_curves(pages, min(map(len, crawls)))
+            click.echo("\n".join([*learned(learning), ""]))
+            curves["learning.png"] = png(learning_figure(learning))
+        sections = [
+            html_report.section(label, store, summary, frame, number)
+            for number, (label, store, summary, frame) in enumerate(
+                zip(labels, stores, summaries, crawls, strict=True)
+            )
+        ]
+    text = html_report.page(
+        sections, compared, [(name[:-4], image) for name, image in curves.items()]
+    )
+    if out is None:
+        out = Path(folders[0]) / "report" if len(folders) == 1 else Path("report")
+        refuse_link(out)
+    written = write_files(out, {**curves, "report.html": text.encode()})
+    if csv is not None:
+        homes = [summary.home for summary in summaries]
+        written.append(_write_csv(csv, dict(zip(homes, crawls, strict=True))))
+    click.echo("wrote " + ", ".join(map(str, written)))
+
+
+def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
+    frames = [
+        pages.assign(crawl=name, harvest_rate=harvest_rate(pages), loss_rate=loss_rate(pages))
+        for name, pages in crawls.items()
+    ]
+    table = pd.concat(frames).reset_index()
+    first = ["crawl", "seq", "url", "status", "relevance", "harvest_rate", "loss_rate"]
+    table = cells(table)[[*first, *table.columns.difference(first, sort=False)]]
+    return write_file(path, table.to_csv(index=False).encode("utf-8", "replace"), "--csv")
+
+
+@click.command()
+@options.CRAWL_DIR
+@options.top()
+@click.option(
+    "--sites",
+    type=click.Choice(RULES),
+    help="Links within a site do not count: within a host, within a registered domain; with none "
+    "they do.  [default: host; none if every link stays on its host]",
+)
+@options.path("--csv", "Also write all pages with a score to this file.")
+@options.path("--html", "Also write the lists as a page of their own.")
+def distill(
+    crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
+) -> None:
+    """List the hubs and authorities of a crawl; works while it runs.
+
+    Hubs link to relevant pages, authorities are what hubs link to. Then the sites that are
+    densest with relevant pages.
+    """
+    for option, path in (("--csv", csv), ("--html", html)):
+        if path is not None:
+            check_file(path, option)
+    with closing(open_store(crawl_dir)) as store:
+        found = Distillation.of(store, sites)
+    click.echo(text(found, top))
+    written = []
+    if csv is not None:
+        table = cells(scored(found)).to_csv(index=False, lineterminator="\n")
+        written.append(write_file(csv, _encoded(table), "--csv"))
+    if html is not None:
+        written.append(write_file(html, _encoded(page(found, top)), "--html"))
+    if written:
+        click.echo("\nwrote " + ", ".join(map(str, written)))
+
+
+def _encoded(content: str) -> bytes:
+    return content.encode("utf-8", "replace")  # a stranger's title may hold half a character

@@ -1,0 +1,423 @@
+"""``focuscrawl topic``: write definitions of topics, train their critics."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from focuscrawl.cli import common_options as options
+from focuscrawl.cli.common_options import Bar
+from focuscrawl.cli.critic_examples import (
+    REDIRECTS,
+    bookmarked,
+    fetch_examples,
+    in_words,
+    kept_options,
+    live_options,
+    parts,
+    read_description,
+    say_left_out,
+    urls_of,
+    warn_of_missing_embeddings,
+)
+from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
+from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.report.plain_text import counted, middle, one_line, table
+from focuscrawl.taxonomy import ROOT, normalise, read_labels, read_topics
+from focuscrawl.topics import (
+    TopicDefinition,
+    check_marked,
+    edit_definition,
+    fit_classes,
+    pages_learned_from,
+    read_definition,
+    train_definition,
+    write_definition,
+)
+from focuscrawl.topics.definition import class_tree, pages_below, refined
+from focuscrawl.webs import open_web
+from focuscrawl.webs.opening import open_webs
+
+if TYPE_CHECKING:
+    from focuscrawl.knowledge import Keywords
+
+
+_WIDTH = 100  # characters of a URL
+
+
+@click.command()
+@click.argument("critic", metavar="CRITIC")
+@click.option("--under", help="Only this class and those below it.")
+@options.number("--examples", "Example URLs shown of a class.", 2, least=0)
+def tree(*, critic: str, under: str | None, examples: int) -> None:
+    """List the classes of CRITIC, a folder or a name in models/: what can be marked.
+
+    Each with the number of the pages that it was learned from, those below it included, and
+    some of them. Of a critic that was learned from little, the phrases as well.
+
+    \b
+    focuscrawl topic tree models/demo
+    focuscrawl topic tree models/dmoz --under /Sports --examples 5
+    """
+    trained, _ = read_critic(find_model(critic))
+    classes = class_tree(trained)
+    top = ROOT if under is None else normalise(under)
+    if top not in classes:
+        near = classes.nearest(top) or list(classes.leaves[:5])
+        raise UserError(f"{critic} has no class {top}; near it: {', '.join(near)}")
+    shown = [path for path in (top, *classes.descendants(top)) if path != ROOT]
+    pages = pages_below(classes)
+    leaves = len(classes.leaves_under(top))
+    click.echo(
+        f"{critic}: {trained.model.kind}, {counted(leaves, 'topic')}, "
+        f"{counted(pages[top], 'example')}"
+    )
+    if trained.phrases:
+        said = ", ".join(" ".join(phrase) for phrase in trained.phrases)
+        click.echo(f"phrases: {one_line(said, 200)}")
+    least = min((path.count("/") for path in shown), default=0)
+    for path in shown:
+        indent = "  " * (path.count("/") - least)
+        count = f"  {pages[path]:,}" if trained.examples else ""
+        click.echo(f"{indent}{one_line(path)}{count}")
+        for url in classes.examples(path)[:examples]:
+            click.echo(f"{indent}    {middle(one_line(url), _WIDTH)}")
+    for path in trained.absent:
+        click.echo(f"{one_line(path)}: had no example that could be read; it cannot be marked")
+    if not trained.examples:
+        click.echo("learned from words alone: there is no example")
+
+
+# scikit-learn comes with critics: a second that `--help` can do without
+# ruff: noqa: PLC0415
+
+_QUERY = 8  # keywords that a callable is asked with
+
+
+@click.command("seeds")
+@options.DEFINITION
+@click.option(
+    "--candidates",
+    required=True,
+    help="A JSON file of an engine's answers, a CSV of url,title,description, or module:callable.",
+)
+@click.option("--query", help="What a callable is asked with; usual: the topic's first words.")
+@options.number("--n", "Start URLs to take.", 20)
+def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
+    """Take the start URLs of TOPIC.toml from candidates: those most like the topic's words.
+
+    Words are those of the definition, and those that tell the examples of its critic from others;
+    a candidate is as like them as its title and description are.
+
+    \b
+    focuscrawl topic seeds cycling.toml --candidates answers.json
+    focuscrawl topic seeds cycling.toml --candidates mysearch:ask --query "road cycling"
+    """
+    from focuscrawl.knowledge.keywords import ranked, read_candidates
+
+    known = read_definition(definition)
+    keywords = _keywords(known)
+    if not keywords.weights:
+        raise UserError(
+            f"{definition} has no words to rank by: add words = [...] or a description to it"
+        )
+    asked = query or " ".join([*keywords.weights][:_QUERY])
+    found = read_candidates(candidates, asked)
+    best = ranked(found, keywords)
+    if not best:
+        words = ", ".join([*keywords.weights][:_QUERY])
+        raise UserError(
+            f"none of {counted(len(found), 'candidate')} has a word of the topic ({words}): "
+            "give it more words, or other candidates"
+        )
+    for each, score in best[:n]:
+        click.echo(f"{score:.2f}  {middle(one_line(each.url), 90)}  {one_line(each.title, 60)}")
+    urls = [each.url for each, _ in best[:n]]
+
+    def with_seeds(now: TopicDefinition) -> TopicDefinition:
+        return replace(now, seeds=tuple(dict.fromkeys([*now.seeds, *urls])))
+
+    made = edit_definition(definition, with_seeds)
+    click.echo(f"{definition}: {in_words(made)}")
+
+
+def _keywords(known: TopicDefinition) -> Keywords:
+    from focuscrawl.critic import load_critic
+    from focuscrawl.critic.phrase_model import phrases_of, words_of
+    from focuscrawl.knowledge import Keywords
+
+    phrases = phrases_of(", ".join(known.words)) if known.words else []
+    if known.description is not None:
+        phrases.append(words_of(known.description))
+    sources = [dict.fromkeys((word for phrase in phrases for word in phrase), 1.0)]
+    if known.critic is not None and known.topics:
+        critic = load_critic(known.critic, ",".join(known.topics))
+        sources += [getattr(critic, of, dict)() for of in ("phrase_words", "example_words")]
+    if not any(sources):
+        sources.append(Keywords.of_topics([*known.topics, known.name or ""]).weights)
+    return Keywords.of_all(*sources)
+
+
+_EACH = 3  # classes shown of a page
+
+
+@click.command()
+@click.argument("urls", metavar="URL...", nargs=-1)
+@click.option("--critic", required=True, help="Whose classes: a folder, or a name in models/.")
+@click.option("--web", help=options.EXAMPLES_WEB)
+@kept_options
+@options.path("--bookmarks", "Also the pages of a bookmarks.html.")
+@options.BOOKMARK_FOLDER
+@options.top("Rows.")
+def classify(
+    *,
+    urls: tuple[str, ...],
+    critic: str,
+    web: str | None,
+    crawl_dir: str | None,
+    settings: tuple[str, ...],
+    bookmarks: Path | None,
+    folder: str | None,
+    top: int,
+) -> None:
+    """Propose the classes that pages fit best, to be marked in a definition.
+
+    Pages are read from --web; without it they are fetched, by a polite crawl that is kept.
+
+    \b
+    focuscrawl topic classify https://bikes.example/ --critic models/dmoz
+    focuscrawl topic classify --bookmarks bookmarks.html --critic models/dmoz --web pages.warc.gz
+    """
+    wanted = list(dict.fromkeys([*urls, *bookmarked(bookmarks, folder)]))
+    if not wanted:
+        raise UserError("classify which pages? Give URLs, or --bookmarks")
+    wrong = [url for url in wanted if normalize(url) is None]
+    if wrong:
+        raise UserError(f"{wrong[0]} {no_url(wrong[0])}")
+    trained, _ = read_critic(find_model(critic))
+    if web is None:
+        opened = fetch_examples(
+            wanted,
+            out="classify",
+            others=REDIRECTS * len(wanted),
+            crawl_dir=crawl_dir,
+            settings=settings,
+            reach=0,
+        )
+    else:
+        opened = open_web(web)
+    with closing(Bar("Reading")) as shown:
+        shown.start(len(wanted))
+        read = read_known([opened], wanted, progress=shown)
+    if not read:
+        raise UserError(
+            f"none of {counted(len(wanted), 'page')} is in {web}: leave out --web to fetch them"
+        )
+    bags = [page.bag for page in read.values()]
+    probabilities = np.exp(trained.model.log_posteriors(bags, trained.calibration))
+    for url, row in zip(read, probabilities, strict=True):
+        best = np.argsort(-row, kind="stable")[:_EACH]
+        classes = ", ".join(f"{trained.model.classes[i]} {row[i]:.2f}" for i in best.tolist())
+        click.echo(f"{middle(one_line(url), 90)}\n  {classes}")
+    rows = [["pages", "share", "class"]]
+    rows += [
+        [str(fit.pages), f"{fit.share:.2f}", fit.topic]
+        for fit in fit_classes(trained.model.classes, probabilities)[:top]
+    ]
+    click.echo(f"\nof {counted(len(read), 'page')}:")
+    click.echo("\n".join(table(rows, left={2})))
+    if web is not None and len(read) < len(wanted):
+        click.echo(f"left out: {counted(len(wanted) - len(read), 'page')} not in {web}", err=True)
+
+
+@click.command()
+@options.DEFINITION
+@click.argument("pages", metavar="PAGES.csv", type=options.PATH)
+@click.option("--mark", help="Mark only these sub-classes, comma-separated; the rest is off.")
+def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
+    """Split a class that is too broad: move pages into sub-classes of it.
+
+    PAGES.csv has the columns url and topic, the path of a sub-class. What stays of the class
+    becomes its sub-class Other. Marked is what was, unless --mark says which sub-classes are.
+
+    \b
+    focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
+    focuscrawl topic apply crawls/cycling cycling.toml
+    """
+    moved: dict[str, list[str]] = {}
+    for number, label in enumerate(read_labels(pages), 1):
+        url = normalize(label.url)
+        if url is None:
+            raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
+        moved.setdefault(label.topic, []).append(url)
+    marks = None if mark is None else read_topics(mark)
+    made = edit_definition(definition, lambda known: refined(known, moved, marks))
+    for path, urls in sorted(made.classes.items()):
+        click.echo(f"{path}: {counted(len(urls), 'page')}")
+
+
+_GOOD = click.option("--good", multiple=True, help="URLs on the topic, or a file of them.")
+_BAD = click.option("--bad", multiple=True, help="URLs off the topic, or a file of them.")
+
+
+@click.group()
+def topic() -> None:
+    """Define a topic, judge pages of a crawl, and have it follow."""
+
+
+for command in (
+    apply,
+    classify,
+    mark,
+    neighbours_command,
+    refine,
+    seeds_command,
+    suggest_command,
+    tree,
+):
+    topic.add_command(command)
+
+
+@topic.command()
+@options.DEFINITION
+@click.option("--critic", help="A trained critic: its classes are the taxonomy.")
+@click.option("--topic", "marked", help="Classes of it to mark, comma-separated.")
+@click.option("--web", help="Where the pages of its examples are.")
+@options.WORDS
+@options.DESCRIPTION
+@options.NAME
+@click.option("--seeds", multiple=True, help="Start URLs, or a file of them.")
+@_GOOD
+@_BAD
+@options.BOOKMARKS
+@options.BOOKMARK_FOLDER
+def new(
+    *,
+    definition: Path,
+    critic: str | None,
+    marked: str | None,
+    web: str | None,
+    words: str | None,
+    description: str | None,
+    name: str | None,
+    seeds: tuple[str, ...],
+    good: tuple[str, ...],
+    bad: tuple[str, ...],
+    bookmarks: Path | None,
+    folder: str | None,
+) -> None:
+    """Write a definition of a topic to TOPIC.toml.
+
+    \b
+    focuscrawl topic new cycling.toml --critic models/demo --topic /Sports/Cycling
+    focuscrawl topic new cycling.toml --words "road cycling, peloton" --good good.txt
+    focuscrawl topic new mine.toml --bookmarks bookmarks.html --folder Bikes --bad bad.txt
+    """
+    if definition.exists():
+        raise UserError(f"{definition} is there already: add to it with focuscrawl topic add")
+    liked = [*urls_of(good), *bookmarked(bookmarks, folder)]
+    made = TopicDefinition(
+        critic=critic,
+        web=web,
+        topics=parts(marked),
+        words=parts(words),
+        seeds=tuple(urls_of(seeds)),
+        name=name,
+        description=None if description is None else read_description(description),
+    ).judging(liked, urls_of(bad))
+    if made.topics and critic is None:
+        raise UserError("--topic marks classes of a critic: name it with --critic")
+    check_marked(made)
+    write_definition(made, definition)
+    click.echo(f"{definition}: {in_words(made)}")
+
+
+@topic.command()
+@options.DEFINITION
+@_GOOD
+@_BAD
+@options.BOOKMARKS
+@options.BOOKMARK_FOLDER
+def add(
+    *,
+    definition: Path,
+    good: tuple[str, ...],
+    bad: tuple[str, ...],
+    bookmarks: Path | None,
+    folder: str | None,
+) -> None:
+    """Add examples to TOPIC.toml; of two judgements of a page the latest counts."""
+    liked, disliked = [*urls_of(good), *bookmarked(bookmarks, folder)], urls_of(bad)
+    if not liked and not disliked:
+        raise UserError("nothing to add: give --good, --bad or --bookmarks")
+    made = edit_definition(definition, lambda known: known.judging(liked, disliked))
+    click.echo(f"{definition}: {in_words(made)}")
+
+
+@topic.command()
+@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@click.option("--crawl-dir", required=True, help="Where they are kept.")
+@click.option("--web", help="Take them from this recording instead of the Web.")
+@options.SETTINGS
+def fetch(
+    *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
+) -> None:
+    """Fetch pages that are to be judged, or files of their URLs: no link is followed.
+
+    It is a polite crawl that is kept; `topic train` learns from it with --web.
+
+    \b
+    focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
+    """
+    wanted = urls_of(urls)
+    fetch_examples(
+        wanted,
+        out="examples",
+        others=REDIRECTS * len(wanted),
+        crawl_dir=crawl_dir,
+        settings=settings,
+        reach=0,
+        web=web,
+    )
+
+
+@topic.command()
+@options.DEFINITION
+@click.option("--out", required=True, help="Folder of the critic, like models/NAME.")
+@click.option(
+    "--web",
+    "named",
+    multiple=True,
+    help="Where the pages are, if the definition names no web; may be repeated.",
+)
+@live_options
+def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) -> None:
+    """Train the critic of TOPIC.toml, for a new crawl.
+
+    Pages that no web is named for are fetched, by a polite crawl that is kept.
+
+    \b
+    focuscrawl topic train cycling.toml --out models/cycling
+    focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
+    focuscrawl crawl -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
+    """
+    FORMAT.check_out(Path(out))
+    known = read_definition(definition)
+    webs = open_webs(known.web, definition, named)
+    pages = () if webs else pages_learned_from(known)
+    if pages:
+        webs = [fetch_examples(pages, out=out, **live)]
+    with closing(Bar("Reading")) as shown:
+        trained, topics = train_definition(known, webs, progress=shown)
+    save_critic(trained, out)
+    say_left_out(known.judged, trained)
+    warn_of_missing_embeddings(trained)
+    click.echo(f"{out}: topics {', '.join(topics)}")

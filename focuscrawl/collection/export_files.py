@@ -1,0 +1,352 @@
+"""A collection as files: tables, an archive, Markdown, edges of graphs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
+
+import sqlalchemy as sa
+
+from focuscrawl.collection.collection import COLUMNS, row_of
+from focuscrawl.collection.datasheet import datasheet
+from focuscrawl.collection.origin import answer_of
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.files import draft_of, write_whole
+from focuscrawl.foundation.urls import host
+from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.store import schema
+from focuscrawl.webs.capture_index import captures_of, write_cdxj
+from focuscrawl.webs.captures import line_of
+from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.webs.warc_recorder import WarcRecorder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from focuscrawl.collection.collection import Collection
+    from focuscrawl.store import CrawlStore
+
+
+_CHANGED = ("content-length", "content-encoding", "transfer-encoding")  # bodies are unpacked
+
+
+def write_archive(collection: Collection, path: Path) -> None:
+    """Write the pages of a collection as a compressed WARC 1.1, in the order fetched.
+
+    Pages that are not kept any more are left out of the collection, too.
+
+    Addresses of servers and requests as they were sent are in the crawl's own recording only.
+
+    Parameters
+    ----------
+    path : a draft, which may have any name
+    """
+    named = path.with_name(f"{path.name}.warc.gz")
+    try:
+        kept = []
+        with WarcRecorder(named) as recorder:
+            for page in collection.pages:
+                answer = answer_of(collection.webs, page.url)
+                if answer is None:
+                    continue
+                kept.append(page)
+                headers = [each for each in answer.headers if each[0].lower() not in _CHANGED]
+                recorder.record(
+                    request_method="GET",
+                    url=page.url,
+                    request_headers=[],
+                    request_body=b"",
+                    status=answer.status,
+                    reason="OK",
+                    response_headers=[*headers, ("Content-Length", str(len(answer.body)))],
+                    body_raw=answer.body,
+                    ip=None,
+                    at=page.fetched_at,
+                )
+        if collection.pages and not kept:
+            raise UserError(
+                "none of the pages is kept any more, as an archive has them: name a recording of "
+                "them with --web"
+            )
+        if lost := len(collection.pages) - len(kept):
+            collection.left_out["not kept, or changed since"] += lost
+        collection.pages = kept
+        named.replace(path)
+    finally:
+        named.unlink(missing_ok=True)
+
+
+#: source, target: number of links
+Edges = Counter[tuple[str, str]]
+
+_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="links" for="edge" attr.name="links" attr.type="long"/>
+<graph edgedefault="directed">
+"""
+
+
+def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: str) -> list[Path]:
+    """Write the links between pages, and between hosts, each as Parquet and as GraphML.
+
+    Returns
+    -------
+    The files: ``NAME.links.parquet``, ``NAME.links.graphml`` and the same of hosts
+
+    Raises
+    ------
+    UserError
+        One cannot be written.
+    """
+    pages = _links(store, collection)
+    hosts: Edges = Counter()
+    for (source, target), number in pages.items():
+        if host(source) != host(target):
+            hosts[host(source), host(target)] += number
+    written = []
+    urls = [page.url for page in collection.pages]
+    for kind, nodes, edges in (
+        ("links", urls, pages),
+        ("hosts", list(dict.fromkeys(map(host, urls))), hosts),
+    ):
+        table, graph = (folder / f"{name}.{kind}.{each}" for each in ("parquet", "graphml"))
+        try:
+            _write_parquet(edges, table)
+            write_whole(graph, _graphml(nodes, edges))
+        except OSError as error:
+            raise UserError(f"{table} cannot be written ({error.strerror})") from None
+        written += [table, graph]
+    return written
+
+
+def _links(store: CrawlStore, collection: Collection) -> Edges:
+    taken = {page.url for page in collection.pages}
+    source, target = schema.url.alias(), schema.url.alias()
+    of, link = schema.page.c, schema.link.c
+    columns = (source.c.url.label("source"), target.c.url.label("target"))
+    found = sa.select(*columns).select_from(schema.link)
+    found = found.join(source, source.c.id == link.source).join(target, target.c.id == link.target)
+    found = found.join(schema.page, of.url == link.source)
+    found = found.where(of.relevance >= collection.wanted.min_relevance).order_by(link.id)
+    rows = ((row.source, row.target) for row in store.rows(found))
+    return Counter((a, b) for a, b in rows if a in taken and b in taken)
+
+
+def _write_parquet(edges: Edges, path: Path) -> None:
+    with needs("text", "links as Parquet"):
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow.parquet import write_table  # noqa: PLC0415
+    types = [("source", pa.string()), ("target", pa.string()), ("links", pa.int64())]
+    rows = [{"source": a, "target": b, "links": n} for (a, b), n in edges.items()]
+    with draft_of(path) as draft:
+        write_table(pa.Table.from_pylist(rows, pa.schema(types)), draft, compression="zstd")
+
+
+def _graphml(nodes: list[str], edges: Edges) -> str:
+    lines = [f"<node id={_quoted(node)}/>\n" for node in nodes]
+    lines += [
+        f'<edge source={_quoted(a)} target={_quoted(b)}><data key="links">{number}</data></edge>\n'
+        for (a, b), number in edges.items()
+    ]
+    return "".join([_HEAD, *lines, "</graph>\n</graphml>\n"])
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(one_line(text))  # no character that XML has not
+
+
+ENDINGS = (
+    ".parquet",
+    ".jsonl",
+    ".csv",
+    ".warc.gz",
+)  #: of files; what has none is a folder of Markdown
+_FRONT = (  # columns in front of a page in Markdown
+    *("url", "title", "author", "date", "language", "license", "robots", "relevance"),
+    "fetched_at",
+)
+_ROWS = 1_000  # of a row group
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+_NAME = 60  # characters
+
+
+def check_out(out: Path) -> None:
+    """Raise `UserError` if a collection cannot be written there, before anything is read."""
+    if out.suffix and not _ending(out):
+        raise UserError(
+            f"{out}: a collection is a file that ends in {', '.join(ENDINGS)}, or a folder of "
+            "Markdown, whose name has no ending"
+        )
+    if out.is_dir() and (out.suffix or any(out.iterdir())):
+        raise UserError(f"{out} is a folder that is there already: name a new one with --out")
+    if _ending(out) == ".parquet":
+        arrow_schema()  # needs what is not always installed
+    if not out.parent.is_dir():
+        raise UserError(f"{out.parent} is no folder: make it, or name another with --out")
+
+
+def write_collection(
+    collection: Collection, out: Path, *, chunk: int = 0, command: str = ""
+) -> list[Path]:
+    """Write a collection whole or not at all, and return the files, or the folder.
+
+    Parameters
+    ----------
+    out : its ending says what it is, see `ENDINGS`
+    chunk : characters of a chunk at most; 0: no chunks
+    command : that is said to have made it
+
+    Raises
+    ------
+    UserError
+        It cannot be written.
+    """
+    check_out(out)
+    ending = _ending(out)
+    written = [out]
+    columns = [*COLUMNS] if ending in _TABLES else [*_FRONT] if not ending else []
+    rows = (row_of(page, chunk) for page in collection.pages)
+    try:
+        if not ending:
+            sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
+            _write_markdown(rows, out, sheet)
+            return written
+        with draft_of(out) as draft:
+            if ending == ".warc.gz":
+                written.append(out.with_name(f"{name_of(out)}.cdxj"))
+                write_archive(collection, draft)
+                with draft_of(written[-1]) as index:
+                    _write_index(draft, index, out.name)
+            else:
+                _TABLES[ending](rows, draft)
+        written.append(out.with_name(f"{out.name}.datasheet.md"))
+        # only now: an archive leaves out what is there no longer
+        sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
+        write_whole(written[-1], sheet)
+    except OSError as error:
+        raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
+    return written
+
+
+def check_pages(collection: Collection) -> None:
+    """Raise `UserError` if nothing is there to be written, with what became of the pages."""
+    if collection.pages:
+        return
+    least = f"R ≥ {collection.wanted.min_relevance:g}"
+    if not collection.fetched:
+        raise UserError(
+            f"nothing is written: no page of the crawl has {least}; --min-relevance takes others"
+        )
+    raise UserError(
+        f"nothing is written: of {counted(collection.fetched, 'page')} with {least} none is left; "
+        f"left out: {left_out_of(collection)}"
+    )
+
+
+def left_out_of(collection: Collection) -> str:
+    """Return how many pages were left out, and why; empty: none was."""
+    return ", ".join(f"{n:,} {why}" for why, n in collection.left_out.most_common())
+
+
+def name_of(out: Path) -> str:
+    """Return the name of a collection without its ending."""
+    return out.name.removesuffix(_ending(out))
+
+
+def _ending(out: Path) -> str:
+    return next((each for each in ENDINGS if out.name.endswith(each)), "")
+
+
+def _write_index(archive: Path, index: Path, name: str) -> None:
+    with archive.open("rb") as file:
+        write_cdxj(sorted(map(line_of, captures_of(Scan(archive, file), name))), index)
+
+
+def arrow_schema() -> pa.Schema:
+    """Return the schema of a collection in Parquet."""
+    with needs("text", "a collection as Parquet"):
+        import pyarrow as pa  # noqa: PLC0415
+    chunk = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+    types = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "float64": pa.float64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "date": pa.date32(),
+        "list<string>": pa.list_(pa.string()),
+        "list<chunk>": pa.list_(chunk),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+
+
+def _write_pages_parquet(rows: Iterator[dict[str, Any]], path: Path) -> None:
+    schema = arrow_schema()
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+
+    with ParquetWriter(path, schema, compression="zstd") as writer:
+        group: list[dict[str, Any]] = []
+        for row in rows:
+            group.append({**row, "chunks": [each._asdict() for each in row["chunks"]]})
+            if len(group) == _ROWS:
+                writer.write_table(pa.Table.from_pylist(group, schema))
+                group.clear()
+        writer.write_table(pa.Table.from_pylist(group, schema))
+
+
+def _write_lines(rows: Iterator[dict[str, Any]], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            plain = {**row, "chunks": [each._asdict() for each in row["chunks"]]}
+            file.write(json.dumps(plain, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _write_csv(rows: Iterator[dict[str, Any]], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in rows:
+            lists = {
+                "duplicates": " ".join(row["duplicates"]),
+                "chunks": " ".join(f"{start}-{end}" for start, end in row["chunks"]),
+            }
+            values = {name: _plain(value) for name, value in {**row, **lists}.items()}
+            writer.writerow([cell(v) if isinstance(v, str) else v for v in values.values()])
+
+
+_TABLES = {".parquet": _write_pages_parquet, ".jsonl": _write_lines, ".csv": _write_csv}
+
+
+def _write_markdown(rows: Iterator[dict[str, Any]], out: Path, sheet: str) -> None:
+    with draft_of(out, folder=True) as draft:
+        for number, row in enumerate(rows, 1):
+            slug = _NO_NAME.sub("-", row["title"].lower())[:_NAME].strip("-") or "page"
+            content = _front(row) + row["markdown"] + "\n"
+            (draft / f"{number:06}-{slug}.md").write_text(content, encoding="utf-8")
+        (draft / "datasheet.md").write_text(sheet, encoding="utf-8")
+
+
+def _front(row: dict[str, Any]) -> str:
+    """Return what stands before the text: YAML, each text written as JSON, which YAML reads."""
+    front = io.StringIO()
+    front.write("---\n")
+    for name in _FRONT:
+        if row[name] not in ("", None):
+            value = one_line(row[name]) if isinstance(row[name], str) else _plain(row[name])
+            front.write(f"{name}: {json.dumps(value, ensure_ascii=False)}\n")
+    front.write("---\n\n")
+    return front.getvalue()
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) else value

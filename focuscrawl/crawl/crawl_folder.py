@@ -1,0 +1,296 @@
+"""The folder a crawl is kept in, and what people ask of a running crawl through it."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import (
+    BETWEEN,
+    TRIES,
+    changing,
+    is_held,
+    open_plain,
+    refuse_link,
+    write_whole,
+)
+from focuscrawl.store import CrawlStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+#: what the identity of a crawl in rounds says beside the rest, in its folder: where its tables are
+IN_ROUNDS = "tables"
+
+_LONGEST = 64  # characters of a lock that are read
+
+
+class Doing(StrEnum):
+    """What the process that holds a crawl's folder does; it writes that into the lock."""
+
+    STARTING = "starting"
+    CRAWLING = "crawling"
+    ENDING = "ending"
+    JUDGING = "being judged anew"
+
+
+class CrawlFolder:
+    """A crawl's folder: its store, what was written beside it, and the lock of who crawls.
+
+    Attributes
+    ----------
+    path : the folder
+    """
+
+    STORE = "crawl.db"
+    LOCK = "crawl.lock"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # the kernel drops it with the process, however that ends: so never a mere file
+        self._lock = FileLock(
+            path / self.LOCK,
+            TRIES * BETWEEN,
+            poll_interval=BETWEEN,
+            thread_local=False,
+            fallback_to_soft=False,
+        )
+
+    @classmethod
+    def new_name(cls, topic: str, now: datetime) -> Path:
+        """Return ``crawls/<topic>-<time>``, a folder that does not exist yet."""
+        slug = re.sub(r"[^\w.-]+", "_", topic.strip("/").rpartition("/")[2]).strip("_") or "crawl"
+        stem = f"{slug}-{now:%Y%m%d-%H%M%S}"
+        path, n = Path("crawls") / stem, 1
+        while path.exists():
+            n += 1
+            path = Path("crawls") / f"{stem}-{n}"
+        return path
+
+    @property
+    def store_path(self) -> Path:
+        """Where the store is, or will be."""
+        return self.path / self.STORE
+
+    @property
+    def exists(self) -> bool:
+        """True if there is a crawl to resume."""
+        return self.store_path.exists()
+
+    def identity(self) -> dict[str, str]:
+        """Return what the crawl here was started with, see `CrawlStore.identity`."""
+        store = CrawlStore.open(self.store_path, read_only=True)
+        try:
+            return store.identity()
+        finally:
+            store.close()
+
+    def open_store(self, identity: Mapping[str, str], about: Mapping[str, str]) -> CrawlStore:
+        """Open the store of this crawl, or create folder and store for a new one.
+
+        Parameters
+        ----------
+        identity : what makes a crawl this crawl; keys are named in messages
+        about : kept with a new crawl for people to read
+
+        Raises
+        ------
+        UserError
+            The folder holds another crawl, somebody crawls in it at this moment, or it cannot
+            be written.
+        """
+        self.claim()
+        try:
+            if not self.exists:
+                return CrawlStore.create(self.store_path, {**about, **identity})
+            store = CrawlStore.open(self.store_path)
+            self._check(store, identity)
+        except BaseException:
+            self.release()
+            raise
+        return store
+
+    def claim(self) -> None:
+        """Make the folder if need be, and let nobody else crawl here.
+
+        Raises
+        ------
+        UserError
+            Somebody crawls in it at this moment, or it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.acquire()
+        except OSError as error:
+            raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
+
+    @property
+    def in_use(self) -> bool:
+        """True while a process crawls into it."""
+        return is_held(self.path / self.LOCK)
+
+    @property
+    def doing(self) -> Doing | None:
+        """What the process does that has the folder; None: there is none."""
+        if not self.in_use:
+            return None
+        try:
+            with open(self.path / self.LOCK, encoding="ascii", opener=open_plain) as lock:
+                return Doing(lock.read(_LONGEST))
+        except (OSError, UserError, ValueError):
+            return Doing.CRAWLING
+
+    def tell(self, doing: Doing) -> None:
+        """Say what this process does in its folder; nothing if that is not its own."""
+        if self._lock.is_locked:
+            # on a full disk nobody is told
+            with (
+                suppress(OSError),
+                open(self.path / self.LOCK, "w", encoding="ascii", opener=open_plain) as lock,
+            ):
+                lock.write(doing)
+
+    def release(self) -> None:
+        """Let others crawl here."""
+        self._lock.release(force=True)
+
+    def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
+        kept = store.identity()
+        tables = kept.get(IN_ROUNDS)
+        if tables is not None:
+            store.close()
+            raise UserError(
+                f"crawl_dir {self.path} shows a crawl in rounds: go on with its tables {tables}, "
+                "see focuscrawl rounds --help, or name another crawl_dir"
+            )
+        for key, value in identity.items():
+            if kept.get(key, "") != value:
+                store.close()
+                raise UserError(
+                    f"crawl_dir {self.path} holds another crawl: its {key} is "
+                    f"{kept.get(key) or 'none'}, not {value or 'none'}; name another crawl_dir"
+                )
+
+    def acquire(self, doing: Doing = Doing.STARTING) -> None:
+        """Keep others from crawling here; UserError if somebody does at this moment."""
+        refuse_link(self.path / self.LOCK)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise UserError(
+                f"crawl_dir {self.path} is being crawled by another process: wait for it, "
+                "or name another crawl_dir"
+            ) from None
+        self.tell(doing)
+
+
+_LONGEST_ORDER = 4096  # bytes of a file that asks for something
+
+
+class Command(StrEnum):
+    """What a crawl is asked to do."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    STOP = "stop"
+
+
+class FileControl:
+    """Passes on what people want of the crawl in `folder`, whether it runs or not.
+
+    A pause holds until it is taken back, also over a restart. A stop is for the run that sees it,
+    and so is another budget.
+
+    Attributes
+    ----------
+    name : what people call the crawl
+    """
+
+    FILE = "control.json"
+    every = 0.5  #: seconds between two looks
+
+    def __init__(self, folder: Path) -> None:
+        self.name = str(folder)
+        self._path = folder / self.FILE
+
+    @property
+    def wanted(self) -> Command:
+        """What is asked at the moment; a file that nobody understands asks nothing."""
+        try:
+            return Command(self._asked()["wanted"])
+        except (ValueError, LookupError, TypeError):
+            return Command.RUN
+
+    @property
+    def budget(self) -> int | None:
+        """Another budget that is asked for, 0 for no limit; None: none is."""
+        budget = self._asked().get("budget")
+        if isinstance(budget, bool) or not isinstance(budget, int):
+            return None
+        return budget if budget >= 0 else None
+
+    def ask(self, wanted: Command) -> None:
+        """Ask the crawl for something; the file changes as a whole.
+
+        Raises
+        ------
+        UserError
+            The folder cannot be written.
+        """
+        with self._changing():
+            self._write(wanted, self.budget)
+
+    def extend(self, budget: int) -> None:
+        """Give the crawl that runs another budget, 0 for none; raises as `ask` does."""
+        with self._changing():
+            self._write(self.wanted, budget)
+
+    def obeyed(self, wanted: Command) -> None:
+        """Take back a request that was for one run only, if nothing else was asked since."""
+        if wanted is Command.STOP and self.wanted is Command.STOP:
+            with self._changing():
+                if self.wanted is Command.STOP:
+                    self._path.unlink(missing_ok=True)
+
+    def extended(self, budget: int) -> None:
+        """Take back a budget, if no other was asked for since."""
+        with self._changing():
+            if self.budget == budget:
+                self._write(self.wanted, None)
+
+    def _asked(self) -> dict[str, Any]:
+        try:
+            with open(self._path, "rb", opener=open_plain) as file:
+                said = json.loads(file.read(_LONGEST_ORDER))
+        except (OSError, UserError, ValueError, RecursionError):
+            return {}
+        return said if isinstance(said, dict) else {}
+
+    def _write(self, wanted: Command, budget: int | None) -> None:
+        if wanted is Command.RUN and budget is None:
+            self._path.unlink(missing_ok=True)
+            return
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        asked: dict[str, Any] = {"wanted": wanted, "at": at}
+        if budget is not None:
+            asked["budget"] = budget
+        write_whole(self._path, json.dumps(asked) + "\n")
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        try:
+            with changing(self._path):
+                yield
+        except OSError as error:
+            raise UserError(
+                f"{self._path} cannot be written ({error.strerror}): do it as the user who crawls"
+            ) from None

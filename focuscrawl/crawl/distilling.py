@@ -1,0 +1,417 @@
+"""The distiller in a crawl: targets of hubs first, hubs fetched again (F99 section 3.3)."""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.first_visits import followed_links, judged_page, verdict_on
+from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.revisit_policy import conditions
+from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
+from focuscrawl.distiller import RULES, Distiller, LinkGraph, Scores, Sites, best, stand_ins
+from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.store import RevisitRow, VisitRecord, schema
+from focuscrawl.store.history import History
+from focuscrawl.store.schema import QUEUED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.crawl.part import RestoredFetch, Visits
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit, Visit
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.strategies import JudgedPage
+
+
+#: what may be a site, by `focuscrawl.distiller.Sites`; ``auto``: a host, or, as long as every link
+#: stays on its host, a page
+SITES = ("auto", *RULES)
+#: kind of the event that tells of a distillation
+DISTILLED = "distilled"
+
+_LAG = 5  # fetches of a replay that go on while it distils
+_HUBS = 10  # whose targets are raised
+_SHARE = 5  # at most so manieth of all fetches are of targets raised
+
+
+class DistilledGraph(NamedTuple):
+    """What is distilled: pages fetched, links, and the hosts and referrers of all URLs."""
+
+    page: NDArray[np.int64]
+    relevance: NDArray[np.float64]
+    repeats: NDArray[np.int64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    host: NDArray[np.int64]
+    referrer: NDArray[np.int64]
+
+
+class Distilled(NamedTuple):
+    """What came of it.
+
+    Attributes
+    ----------
+    hubs : the top ones, the best first
+    promised : int64 (n,), URLs never fetched that these link to, the best first
+    """
+
+    scores: Scores
+    hubs: list[int]
+    promised: NDArray[np.int64]
+    links: int
+    rule: str
+
+    def in_words(self, raised: int, of: int) -> str:
+        """Return the detail of the event, for so many URLs raised."""
+        return (
+            f"{raised} of {of} unfetched targets of the top {_HUBS} hubs raised "
+            f"({self.links} links, sites: {self.rule}, {self.scores.rounds} rounds)"
+        )
+
+
+def distil(
+    graph: DistilledGraph, sites: str, host_names: Sequence[str], start: Scores | None = None
+) -> Distilled:
+    """Run the distiller.
+
+    Parameters
+    ----------
+    sites : one of `SITES`
+    host_names : for the rule ``domain``
+    start : scores to begin from
+    """
+    source, host = graph.source, graph.host
+    stands = stand_ins(graph.page, graph.repeats, graph.referrer, source)
+    target = stands[graph.target]
+    if sites == "auto":
+        found = Sites.fitting(source, target, host)
+    else:
+        found = Sites.by(sites, host, host_names)
+    relevance = np.full(len(host), np.nan)
+    relevance[graph.page] = graph.relevance
+    distiller = Distiller(LinkGraph(source, target, found.of_pages, relevance))
+    scores = distiller.distill(start)
+    hubs = best(scores.hubs, _HUBS).tolist()
+    promised = best(distiller.promise(scores, _HUBS), len(host))
+    return Distilled(scores, hubs, promised, len(source), found.rule)
+
+
+def raised_at_once(every: int) -> int:
+    """Return how many URLs a distillation may raise: a fifth of the fetches until the next."""
+    return max(1, every // _SHARE)
+
+
+class Distilling(Part):
+    """Runs the distiller off the event loop, and raises what the top hubs promise.
+
+    A target raised gets the score of a start URL: it comes before all others, and no lesson of
+    a strategy moves it. At most a fifth of the fetches between two distillations are raised.
+
+    In a replay time is counted in fetches: what a distillation raises is raised a fixed number of
+    fetches after it began, and each begins anew, not from the scores of the last. So it is the
+    same every time, resumed or not. Else it is raised as soon as it is known.
+
+    Parameters
+    ----------
+    crawl : its plan says how often, 0: never any more, and what counts as one site
+    """
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self._every = crawl.plan.distill
+        self._replay = crawl.web is not None
+        self._lag = min(_LAG, self._every - 1) if self._replay else 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="distiller")
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all links."""
+        self._page = GrowingArray(np.int64)
+        self._relevance = GrowingArray(np.float64)
+        self._repeats = GrowingArray(np.int64)
+        self._bound = GrowingArray(np.int64)  # links found by the end of each fetch
+        self._source = GrowingArray(np.int64)
+        self._target = GrowingArray(np.int64)
+        self._under_way: Future[Distilled] | None = None
+        self._begun_at = 0
+        self._last: Scores | None = None
+
+    def restore(self, fetch: RestoredFetch) -> None:
+        """Take note of a fetch and of the links found by it."""
+        stored = fetch.stored
+        targets = [link.target for link in stored.links]
+        if stored.again:
+            self.found_again(stored.url, targets)
+        else:
+            self._count(stored.url, stored.relevance, stored.duplicate_of, targets)
+
+    def restored(self) -> None:
+        """Begin again what was under way when the last run ended."""
+        if not self._every:
+            return
+        raised = [event.seq for event in History(self._crawl.store).events(DISTILLED)]
+        due = len(self._page) - len(self._page) % self._every
+        if due and max(raised, default=0) < due + self._lag:
+            self._begin(due)
+
+    def found_again(self, url: int, targets: Sequence[int]) -> None:
+        """Take note of links that were not there when their page was first fetched."""
+        self._source.extend(np.full(len(targets), url))
+        self._target.extend(targets)
+
+    def targets_of(self, url: int) -> NDArray[np.int64]:
+        """Return where the links of a page lead, as far as they are known."""
+        targets: NDArray[np.int64] = self._target.data[self._source.data == url]
+        return targets
+
+    def on_recorded(self, visit: PageVisit) -> None:
+        """Take note of a fetch, and begin to distil if it is time and nothing is under way."""
+        targets = [link.target for link in visit.link_rows]
+        self._count(visit.number, visit.relevance, visit.twin, targets)
+        due = self._every > 0 and len(self._page) % self._every == 0
+        if due and self._under_way is None:
+            self._begin(len(self._page))
+
+    def holds_back(self) -> bool:
+        """Tell whether a replay waits for the distillation under way to have its effect."""
+        begun = self._under_way is not None and self._replay
+        return begun and self._crawl.fetched >= self._begun_at + self._lag
+
+    def poll(self, now: float) -> bool:
+        """Raise the best targets of a distillation that is done."""
+        if self._under_way is None or not self._under_way.done():
+            return False
+        if self._replay and not self.holds_back():
+            return False
+        done, self._under_way = self._under_way, None
+        distilled = done.result()
+        if not self._replay:
+            self._last = distilled.scores
+        crawl, urls, promised = self._crawl, self._crawl.urls, distilled.promised
+        waiting = np.zeros(len(urls), np.bool_)
+        waiting[crawl.frontier.queued()] = True
+        # start URLs, and those raised before, come first as it is
+        new = [url for url in promised[waiting[promised]].tolist() if urls.score(url) is not None]
+        raised = new[: raised_at_once(self._every)]
+        for url in raised:
+            urls.change(url, QUEUED, None)
+            crawl.frontier.push(url, urls.host(url), math.inf)
+        told = (crawl.fetched, DISTILLED, distilled.in_words(len(raised), len(new)))
+        crawl.put(VisitRecord(events=[told], revisits=self.to_revisit(distilled.hubs)))
+        return False
+
+    def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
+        """Queue those of the top hubs that are to be fetched again: none; return their rows."""
+        return []
+
+    def close(self) -> None:
+        """Wait for a distillation under way, and forget it."""
+        self._thread.shutdown()
+        self._under_way = None
+
+    def _count(
+        self, url: int, relevance: float, duplicate_of: int | None, targets: Sequence[int]
+    ) -> None:
+        self.found_again(url, targets)
+        self._page.extend([url])
+        self._relevance.extend([relevance])
+        self._repeats.extend([-1 if duplicate_of is None else duplicate_of])
+        self._bound.extend([len(self._source)])
+
+    def _begin(self, fetches: int) -> None:
+        """Distil what the first `fetches` fetches have found, in the other thread."""
+        urls, links = self._crawl.urls, int(self._bound.data[fetches - 1])
+        self._begun_at = fetches
+        graph = DistilledGraph(  # views: arrays only grow at their ends
+            page=self._page.data[:fetches],
+            relevance=self._relevance.data[:fetches],
+            repeats=self._repeats.data[:fetches],
+            source=self._source.data[:links],
+            target=self._target.data[:links],
+            host=urls.hosts(),
+            referrer=urls.referrers(),
+        )
+        sites = self._crawl.plan.distill_sites
+        names = urls.host_names() if sites == "domain" else []
+        self._under_way = self._thread.submit(distil, graph, sites, names, self._last)
+
+
+#: kind of the event that tells of a page fetched again
+REVISITED = "revisited"
+
+
+class HubRevisits(Distilling):
+    """Distils, has top hubs fetched twice or more, and sees to their answers itself.
+
+    Whenever the distiller has run, its top hubs whose last fetch is long enough ago wait in the
+    frontier like start URLs. A second fetch is a row of the table ``revisit``, not of ``page``:
+    the page keeps its one row and place, and counts nowhere else. It counts against the budget.
+    What was not among the links of the page is scored by the strategy as the links of any page
+    are, by the critic's judgement of the page as it is now.
+
+    The rows are written when it is decided, with the event ``distilled`` in one transaction,
+    and again when it is over: a crawl that was killed knows what it still has to do.
+    """
+
+    def reset(self) -> None:
+        """Forget all links, and what waits."""
+        super().reset()
+        self._wanted: dict[int, RevisitRow] = {}  # waiting or under way
+        self._decided = 0  # rows so far
+
+    def restored(self) -> None:
+        """Take up what earlier runs have left undone."""
+        super().restored()
+        for row in _rows_of(self._crawl.store):
+            self._decided = max(self._decided, row.id + 1)
+            if row.seq is None and self._crawl.plan.revisit_hubs:
+                self._wait_for(row)
+
+    def visits_of(self, number: int) -> Visits | None:
+        """Return this part for a page that it wants again."""
+        return self if number in self._wanted else None
+
+    def conditions(self, number: int) -> dict[str, str]:
+        """Return the header fields by which a page is asked for again if it has changed."""
+        row = self._wanted.get(number)
+        return {} if row is None else conditions(row.etag, row.last_modified)
+
+    def judge(self, visit: PageVisit) -> None:
+        """Have the page judged if it has new links.
+
+        Links that it has lost, and what it says now, change nothing; nor does what is the same
+        to the byte, or another page's by now.
+        """
+        crawl, view = self._crawl, visit.view
+        if view is None:
+            if 200 <= visit.status < 300:
+                visit.error = visit.error or "no HTML"
+            return
+        visit.answer = answer_of(view, visit.download)
+        if crawl.duplicates.find(Duplicates.digest(visit.download.body), []) is not None:
+            visit.view = None
+            return
+        visit.links = len(self._new_links(visit))
+        if visit.links:
+            verdict = verdict_on(crawl, visit, view)
+            if verdict is not None:
+                visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
+
+    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+        """Return the page if it has new links, with these."""
+        if visit.view is None or not visit.links:
+            return None
+        return judged_page(self._crawl, visit, visit.view, self._new_links(visit))
+
+    def record(self, visit: PageVisit, now: float) -> Visit:
+        """Record what came of a second fetch, or that it was not made."""
+        crawl, row, came = self._crawl, self._wanted.pop(visit.number), visit.answer
+        crawl.frontier.release(visit.number, now)
+        visit.seq, visit.score = crawl.fetched, None
+        visit.stamp()
+        made = visit.excluded is None
+        done = replace(
+            row,
+            seq=visit.seq,
+            status=visit.status if made else None,
+            relevance=visit.relevance if visit.link_rows else None,
+            fetched_at=visit.fetched_at,
+            size=visit.bytes,
+            error=visit.error,
+            etag=row.etag if came is None else came.etag,
+            last_modified=row.last_modified if came is None else came.last_modified,
+            links=len(visit.link_rows),
+            first_link=visit.link_rows[0].id if visit.link_rows else None,
+            memo=visit.memo,
+        )
+        if made:
+            crawl.count_again(visit.status)
+        told = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
+        events = [(visit.seq, kind, detail) for kind, detail in told]
+        crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=events))
+        self.found_again(visit.number, [link.target for link in visit.link_rows])
+        return visit
+
+    def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
+        """Queue those of the top hubs that are due; at most a fifth of all fetches are."""
+        crawl = self._crawl
+        if not crawl.plan.revisit_hubs:
+            return []
+        if crawl.web is not None:
+            crawl.flush()  # a replay is to find the same whatever the disk does
+        due = [row for row in self._last_fetches(hubs) if self._is_due(row)]
+        rows = []
+        for last in due[: max(1, crawl.plan.distill // 5)]:
+            row = RevisitRow(
+                id=self._decided,
+                url=last.url,
+                asked_at=crawl.fetched,
+                etag=last.etag,
+                last_modified=last.last_modified,
+            )
+            self._decided += 1
+            self._wait_for(row)
+            rows.append(row)
+        return rows
+
+    def _new_links(self, visit: PageVisit) -> dict[int, str]:
+        assert visit.view is not None
+        found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)
+        urls = self._crawl.urls
+        known = set(self.targets_of(visit.number).tolist())
+        return {place: url for place, url in found.items() if urls.get(url) not in known}
+
+    def _wait_for(self, row: RevisitRow) -> None:
+        self._wanted[row.url] = row
+        self._crawl.frontier.push(row.url, self._crawl.urls.host(row.url), np.inf)
+
+    def _is_due(self, last: sa.Row[Any]) -> bool:
+        """Tell whether a page was last fetched long enough ago."""
+        crawl = self._crawl
+        if crawl.web is not None:
+            return bool(crawl.fetched - last.seq >= crawl.plan.revisit_hubs)
+        at = datetime.fromisoformat(last.fetched_at).timestamp()
+        return time.time() - at >= crawl.plan.revisit_hubs
+
+    def _last_fetches(self, hubs: Sequence[int]) -> list[sa.Row[Any]]:
+        """Return when and how hubs that do not wait already were last fetched, in their order."""
+        idle = [hub for hub in hubs if hub not in self._wanted]
+        p, a, r = schema.page.c, schema.answer.c, schema.revisit.c
+        first = sa.select(p.url, p.seq, p.fetched_at, a.etag, a.last_modified)
+        first = first.outerjoin(schema.answer, a.seq == p.seq).where(p.url.in_(idle))
+        again = sa.select(r.url, r.seq, r.fetched_at, r.etag, r.last_modified)
+        again = again.where(r.url.in_(idle), r.seq.is_not(None)).order_by(r.id)
+        last = {row.url: row for query in (first, again) for row in self._crawl.store.rows(query)}
+        return [last[hub] for hub in idle if hub in last]
+
+
+def any_revisits(store: CrawlStore) -> bool:
+    """Tell whether a crawl has fetched pages twice, or was about to."""
+    return bool([*store.rows(sa.select(schema.revisit.c.id).limit(1))])
+
+
+def _rows_of(store: CrawlStore) -> Iterator[RevisitRow]:
+    rows = sa.select(schema.revisit).order_by(schema.revisit.c.id)
+    return (RevisitRow(**row._mapping) for row in store.rows(rows))
+
+
+def _in_words(row: RevisitRow) -> str:
+    if row.status == NOT_MODIFIED:
+        return "not modified"
+    if row.error is not None:
+        return row.error
+    if row.status is not None and not 200 <= row.status < 300:
+        return f"status {row.status}"
+    return f"{row.links} new links" if row.links else "no new links"

@@ -1,0 +1,115 @@
+"""Lessons of a strategy that learns, off the event loop [A02 section 2.3, methods 5]."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.crawl.part import Part
+from focuscrawl.store import ModelRow, VisitRecord
+from focuscrawl.store.history import History
+
+if TYPE_CHECKING:
+    from focuscrawl.crawl.part import RestoredFetch
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit
+    from focuscrawl.frontier import Arrangement
+    from focuscrawl.strategies import Lesson
+
+
+class Learning(Part):
+    """Has one lesson learned at a time, in a thread of its own, and the frontier sorted by it.
+
+    In a replay time is counted in fetches: a lesson takes effect a fixed number of fetches after
+    it began, the strategy's `lag`, and is waited for if need be. So it is the same every time.
+    Else it does as soon as it can: the live Web is slower than any lesson.
+    """
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self._replay = crawl.web is not None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
+        self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
+        self._begun_at = 0
+
+    def reset(self) -> None:
+        """Forget the lesson under way; give the strategy the last model in the store."""
+        self._lesson = None
+        strategy, model = self._crawl.strategy, History(self._crawl.store).last_model()
+        self._learned_at = 0  # fetches when the last lesson was adopted
+        if model is not None:
+            began, state = model
+            adopted = strategy.load(state)
+            self._learned_at = began if adopted is None else adopted
+        self._scores = np.full(len(self._crawl.urls), np.nan)
+
+    def restore(self, fetch: RestoredFetch) -> None:
+        """Collect the scores since the last lesson was adopted, and begin the lesson after it."""
+        seq = fetch.stored.seq
+        if seq > self._learned_at:
+            self._scores[fetch.urls] = fetch.scores
+        if seq == self._learned_at and fetch.last_of_seq:
+            urls, scores = self._crawl.strategy.rescore()
+            self._scores[urls] = scores
+        elif seq <= self._learned_at or fetch.stored.again:
+            return
+        self._begin_if_due()  # one was under way if it had begun when this page was visited
+
+    def restored(self) -> None:
+        """Have the frontier in the order that the strategy has restored."""
+        scored = np.flatnonzero(~np.isnan(self._scores))
+        self._crawl.frontier.rescore(scored, self._scores[scored])
+        del self._scores
+        self._begin_if_due()
+
+    def on_recorded(self, visit: PageVisit) -> None:
+        """Begin a lesson if one is due and none is under way."""
+        self._begin_if_due()
+
+    def holds_back(self) -> bool:
+        """Tell whether a replay waits for the lesson under way to be adopted."""
+        due = self._crawl.fetched >= self._begun_at + self._crawl.strategy.lag
+        return self._lesson is not None and self._replay and due
+
+    def poll(self, now: float) -> bool:
+        """Re-order the whole frontier by a lesson that has been learned."""
+        if self._lesson is None or not self._lesson.done():
+            return False
+        if self._replay and not self.holds_back():
+            return False
+        done, self._lesson = self._lesson, None
+        lesson, arrangement = done.result()
+        found_since = self._crawl.strategy.adopt(lesson)
+        self._crawl.frontier.adopt(arrangement)
+        self._crawl.frontier.update(*found_since)
+        self._crawl.put(VisitRecord(model=model_row(lesson)))
+        return False
+
+    def close(self) -> None:
+        """Wait for a lesson under way, forget it, and note the scores the frontier ends with."""
+        self._thread.shutdown()
+        self._lesson = None
+        self._crawl.urls.take_scores(self._crawl.frontier)
+
+    def _begin_if_due(self) -> None:
+        if self._lesson is None and self._crawl.strategy.lesson_due():
+            self._begun_at = self._crawl.fetched
+            self._lesson = self._thread.submit(self._learn)
+
+    def _learn(self) -> tuple[Lesson, Arrangement]:
+        lesson = self._crawl.strategy.learn()
+        return lesson, self._crawl.frontier.arrange(lesson.urls, lesson.scores)
+
+
+def model_row(lesson: Lesson) -> ModelRow:
+    """Return what the store keeps of a lesson."""
+    return ModelRow(
+        version=lesson.version,
+        trained_at_seq=lesson.trained_at_seq,
+        instances=lesson.instances,
+        metrics=json.dumps(dict(lesson.metrics)),
+        state=lesson.state,
+    )

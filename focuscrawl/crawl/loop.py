@@ -1,0 +1,461 @@
+"""The loop: which URL comes next, and what happens when its answer arrives; and without Scrapy."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from threadpoolctl import threadpool_limits
+
+from focuscrawl.crawl.crawl_folder import Doing
+from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
+from focuscrawl.crawl.state import FAILED_IN_A_ROW, CrawlState
+from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
+from focuscrawl.foundation.urls import resolve
+from focuscrawl.page import (
+    Effort,
+    TooMuchWorkError,
+    is_html,
+    parse_page,
+    read_content_type,
+    shared_parser,
+)
+from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, list_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from focuscrawl.crawl.first_visits import ScoredLinks
+    from focuscrawl.crawl.part import Part, Visits
+    from focuscrawl.crawl.revisit_policy import KnownPages
+    from focuscrawl.crawl.visit import Visit
+    from focuscrawl.page import PageView
+    from focuscrawl.strategies import JudgedPage
+    from focuscrawl.webs.web_protocol import Answer
+
+
+logger = logging.getLogger(__name__)
+
+_UNSAID = ("application/octet-stream", "binary/octet-stream")
+#: media types of what may be PDF; site maps and feeds
+_PDF = ("application/pdf", "application/x-pdf", *_UNSAID)
+_LISTS = (
+    *("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip"),
+    *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNSAID),
+)
+
+
+class Crawl(CrawlState):
+    """One focused crawl: gives out URLs, takes in answers, and lets its parts know.
+
+    An answer is taken in by three calls, with whatever a user does between them: `judge`,
+    `expand`, `record`; or by `visit`, which makes all three.
+
+    Parameters
+    ----------
+    known : what earlier crawls know of its pages; None: nothing
+    others : see `CrawlState`
+    """
+
+    def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
+        super().__init__(**others)
+        self._first_visits = FirstVisits(self, known)
+        self._halted = False
+        self._scoring: int | None = None  # the URL whose page's links are being scored
+        self._held_by: Part | None = None
+
+    def start(self, seeds: Sequence[str]) -> None:
+        """Begin a run: queue the seeds that are new."""
+        self.note("start", self.plan.describe())
+        self.add_seeds(seeds)
+        self.folder.tell(Doing.CRAWLING)
+
+    def extend(self, budget: int) -> None:
+        """Go on with another budget: exact number of fetches over all runs; 0: no limit."""
+        self.plan = replace(self.plan, budget=budget)
+        self.note("budget", str(budget))
+
+    def close(self, reason: str) -> None:
+        """Record the stop reason and wait until everything is on disk."""
+        self.folder.tell(Doing.ENDING)
+        for part in self.parts:
+            part.close()
+        self.note("stop", reason)
+        self._unrecorded = None
+        self._put_held()
+        self.writer.close()
+        for part in self.parts:
+            part.release()
+        self.store.close()
+        self.folder.release()
+
+    # -- what comes next -------------------------------------------------------------------
+
+    @property
+    def store_failure(self) -> BaseException | None:
+        """What went wrong with the store; None while it works."""
+        return self.writer.failure
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why `next` will give out nothing any more; None while it may."""
+        if self.store_failure is not None:
+            return "store_error"
+        if self._halted:
+            return "error"
+        if self.reloading:  # counts are those of the past so far
+            return None
+        for part in self.parts:
+            reason = part.stop_reason()
+            if reason is not None:
+                return reason
+        return None
+
+    @property
+    def unfinished(self) -> bool:
+        """True if the crawl goes on when everything under way is done."""
+        busy = any(part.busy for part in self.parts)
+        return self.stop_reason is None and (busy or len(self.frontier) > 0)
+
+    @property
+    def pausing(self) -> bool:
+        """True while `next` holds back although URLs wait: for a lesson, limits, the store...
+
+        Not while it waits for a host, as that is told by the frontier.
+        """
+        held = self._held_by is not None and self._held_by.pause < math.inf
+        return held or self._scoring is not None or self.writer.full or self.sifting
+
+    @property
+    def pause(self) -> float:
+        """Seconds until a crawl that is `pausing` should be asked again."""
+        return self._held_by.pause if self._held_by is not None else 0.002
+
+    def next(self, now: float) -> Fetch | None:
+        """Give out the best URL whose host has room; None if there is none at `now`.
+
+        It counts as under way until its visit is recorded, or `put_back` is called for it.
+        """
+        self._held_by = None
+        if not self.poll(now) or self.stop_reason is not None or self._waits():
+            return None
+        number = self.peek(now)
+        while number is None and not self.in_flight and any(p.relent() for p in self.parts):
+            number = self.peek(now)
+        if number is None:
+            return None
+        self.frontier.take(number, now)
+        self.in_flight[number] = self.frontier.score(number)
+        for part in self.parts:
+            part.began(number)
+        return self._fetch(number)
+
+    def poll(self, now: float) -> bool:
+        """Take up what was worked out beside the crawl; False if nothing may be fetched now."""
+        if self._scoring is not None:  # in a thread, perhaps, which has the strategy
+            return False
+        for part in self.parts:
+            try:
+                if part.poll(now):
+                    self._held_by = part if part.busy else None
+                    return False
+            except Exception:
+                logger.exception("%s failed", type(part).__name__)
+                self._halted = True
+                return False
+        return True
+
+    def _waits(self) -> bool:
+        holding = [part for part in self.parts if part.holds_back()]
+        self._held_by = min(holding, key=attrgetter("pause"), default=None)
+        return self.crowded or self.writer.full or self._held_by is not None
+
+    def _fetch(self, number: int) -> Fetch:
+        return Fetch(
+            id=number,
+            url=self.urls[number],
+            host=self.urls.host_name(number),
+            depth=self.urls.depth(number),
+            score=self.urls.score(number),
+            referrer=self.urls.referrer(number),
+            again=self._visits_of(number) is not self._first_visits,
+        )
+
+    def put_back(self, number: int, now: float, *, tried: bool = False) -> None:
+        """Queue a URL again that was given out and could not be fetched yet.
+
+        Parameters
+        ----------
+        tried : it was asked for, in vain
+        """
+        score = self.in_flight.pop(number)
+        if tried:
+            score = self.strategy.tried(number, score)
+        if self._scoring == number:
+            self._scoring = None
+        if self._unrecorded == number:
+            self._unrecorded = None
+            self._put_held()
+        self.frontier.release(number, now)
+        if self.urls.holds(number):
+            self.frontier.push(number, self.urls.host(number), score)
+        for part in self.parts:
+            part.did_not_fetch(number)
+
+    def halt(self, number: int, now: float) -> None:
+        """Give out nothing any more, after an error while `number` was visited; it is put back.
+
+        Critic and strategy may fail on single pages (`CrawlState.failed_on`). What else goes
+        wrong, in a feed, a part of the crawl or the store, would do so on the next page, too.
+        """
+        self._halted = True
+        if number in self.in_flight:
+            self.put_back(number, now)
+
+    # -- what came of it -------------------------------------------------------------------
+
+    def arrived(self, number: int, download: Download) -> PageVisit:
+        """Begin the visit of a URL that was given out, with what came for it."""
+        score = self.in_flight[number]
+        return PageVisit(self._fetch(number), None if score == math.inf else score, download)
+
+    def failed(self, number: int, error: str) -> PageVisit:
+        """Begin the visit of a URL that brought no answer."""
+        visit = self.arrived(number, Download(status=0))
+        visit.error = error
+        return visit
+
+    @staticmethod
+    def is_page(visit: PageVisit) -> bool:
+        """Tell whether what came is a page, to be parsed."""
+        came = visit.download
+        return 200 <= came.status < 300 and is_html(came.content_type, came.body)
+
+    def document_kind(self, visit: PageVisit) -> str | None:
+        """Tell which document came that is to be read though it is no HTML; None: none."""
+        came = visit.download
+        if not 200 <= came.status < 300:
+            return None
+        if self.plan.pdf and is_pdf(came.body):
+            return PDF
+        return list_kind(came.body) if self._may_be_list(visit.number) else None
+
+    def may_read(self, number: int, media_type: str) -> bool:
+        """Tell whether a body of a media type that is no HTML may be of use for a URL."""
+        if self.plan.pdf and media_type in _PDF:
+            return True
+        return media_type in _LISTS and self._may_be_list(number)
+
+    def _may_be_list(self, number: int) -> bool:
+        return bool(self.plan.discover) and any(part.lists(number) for part in self.parts)
+
+    def told(self, origin: str, site_maps: Iterable[str]) -> None:
+        """Take note of the site maps that the robots.txt of an origin (`http://host`) names."""
+        for part in self.parts:
+            part.told(origin, site_maps)
+
+    def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
+        """Parse what came; None if it is neither a page nor to be read. May run in any thread.
+
+        Raises
+        ------
+        TooMuchWorkError
+            It may take longer than `most` says, and nothing was parsed; or there was no `most`,
+            and it took too long.
+        """
+        kind = self.document_kind(visit)
+        if kind is not None:
+            self.read(visit, kind, shared_parser().parse_document)
+        elif self.is_page(visit):
+            came = visit.download
+            known: dict[str, Any] = {"encoding": came.encoding, "robots": came.robots}
+            if most < Effort.UNBOUNDED:
+                visit.view = parse_page(came.body, visit.url, **known, most=most)
+            else:
+                visit.view = shared_parser().parse(came.body, visit.url, **known)
+        return visit.view
+
+    @staticmethod
+    def read(visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]) -> None:
+        """Read a document by a function like `focuscrawl.page.documents.parse_document`."""
+        try:
+            visit.view = parse(visit.download.body, visit.url, kind)
+        except UnreadableError:
+            visit.error = UNREADABLE
+
+    def judge(self, visit: PageVisit) -> None:
+        """Find out what the answer is, and have the critic judge it if it is a page."""
+        self._visits_of(visit.number).judge(visit)
+
+    def expand(self, visit: PageVisit) -> None:
+        """Let the strategy know what came, score the links, and queue where they lead.
+
+        The visit is to be recorded before that of another URL is expanded: the strategy sees
+        fetches in the order in which they are recorded. From here on its relevance is settled.
+
+        Raises
+        ------
+        ValueError
+            The relevance is not between 0 and 1.
+        """
+        page = self.begin_expansion(visit)
+        if page is not None:
+            scored = self.score(visit, page)
+            for _ in self.end_expansion(visit, page, scored):
+                pass
+
+    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+        """Begin to `expand`; return the page if its links are to be scored.
+
+        Then `score` does that, which many links make long. It may run in any thread;
+        until `end_expansion` is through nothing is given out, and no other visit may be
+        expanded.
+
+        Raises
+        ------
+        ValueError
+            See `expand`.
+        """
+        if not 0.0 <= visit.relevance <= 1.0:
+            raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
+        visit.settled = visit.relevance
+        self._unrecorded = visit.number
+        page = self._visits_of(visit.number).begin_expansion(visit)
+        self._scoring = None if page is None else visit.number
+        return page
+
+    def score(self, visit: PageVisit, page: JudgedPage) -> ScoredLinks | None:
+        """Have the strategy score the links of a page; None if it fails on it."""
+        try:
+            return score_links(self.strategy, page)
+        except Exception as error:
+            self.failed_on(visit, STRATEGY, error)
+            return None
+
+    def end_expansion(
+        self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks | None
+    ) -> Iterator[None]:
+        """Queue where the links lead, now that they are scored, some at each step.
+
+        None of them is followed if the strategy has failed on the page.
+        """
+        if scored is None:
+            visit.dropped = visit.links
+        else:
+            yield from queue_links(self, visit, page, scored)
+        self._scoring = None
+
+    def record(self, visit: PageVisit, now: float) -> Visit:
+        """Write down all that a visit changes, in one transaction; its URL is under way no more.
+
+        One that nobody has expanded is recorded, too: its links are not followed.
+        """
+        visits = self._visits_of(visit.number)
+        if visit.excluded is None:
+            if visit.settled is None:
+                visit.view = None
+                self.expand(visit)
+            assert visit.settled is not None
+            visit.relevance = visit.settled
+        if self._unrecorded == visit.number:
+            self._unrecorded = None
+        done = visits.record(visit, now)
+        self.count_failure(visit)
+        self._halted = self._halted or self.failed_in_a_row >= FAILED_IN_A_ROW
+        del self.in_flight[visit.number]
+        self._put_held()
+        for part in self.parts:
+            if visit.excluded is not None:
+                part.did_not_fetch(visit.number)
+            elif not visit.again:
+                part.on_recorded(visit)
+        return done
+
+    def visit(self, visit: PageVisit, now: float) -> Visit:
+        """Judge, expand and record."""
+        self.judge(visit)
+        self.expand(visit)
+        return self.record(visit, now)
+
+    def fail(self, number: int, error: str, now: float) -> Visit:
+        """Record a fetch that brought no answer."""
+        return self.record(self.failed(number, error), now)
+
+    def exclude(self, number: int, why: str, now: float) -> None:
+        """Leave a URL that was given out unfetched for good; it costs no budget."""
+        visit = self.failed(number, why)
+        visit.excluded = why
+        self.record(visit, now)
+
+    def conditions(self, number: int) -> dict[str, str]:
+        """Return the header fields by which a page is asked for only if it has changed."""
+        return next(filter(None, (part.conditions(number) for part in self.parts)), {})
+
+    def _visits_of(self, number: int) -> Visits:
+        for part in self.parts:
+            visits = part.visits_of(number)
+            if visits is not None:
+                return visits
+        return self._first_visits
+
+
+NOW = 0.0  # a replay has no clock
+_WAIT = 0.001  # seconds, for the store or a lesson
+
+
+def replay(crawl: Crawl) -> None:
+    """Crawl until there is a reason to stop, and close the crawl.
+
+    Parameters
+    ----------
+    crawl : of a web; opened, and not begun
+    """
+    with threadpool_limits(1, user_api="blas"):  # as in the process of a crawl
+        while True:
+            fetch = crawl.next(NOW)
+            if fetch is not None:
+                visit(crawl, fetch, answer_of(crawl, fetch))
+            elif crawl.stop_reason is not None:
+                crawl.close(crawl.stop_reason)
+                return
+            else:
+                time.sleep(_WAIT)
+
+
+def answer_of(crawl: Crawl, fetch: Fetch) -> Answer | None:
+    """Return what the crawl's web has for a fetch; None if it has nothing."""
+    assert crawl.web is not None
+    return crawl.web.fetch(fetch.url)
+
+
+def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
+    """Give the crawl an answer for what it asked for; None: there is no such page."""
+    if answer is not None and answer.too_large:
+        visit = crawl.failed(fetch.id, "too large: the recorded body")
+    elif answer is not None and answer.failure:
+        visit = crawl.failed(fetch.id, f"not in the archive: {answer.failure}")
+    else:
+        download = Download(404) if answer is None else _download(fetch, answer)
+        visit = crawl.arrived(fetch.id, download)
+        try:
+            crawl.parse(visit)
+        except TooMuchWorkError:
+            visit.error = TOO_HARD
+    return crawl.visit(visit, NOW)
+
+
+def _download(fetch: Fetch, answer: Answer) -> Download:
+    media_type, encoding = read_content_type(answer.header("content-type"))
+    location = answer.header("location")
+    return Download(
+        status=answer.status,
+        body=answer.body,
+        content_type=media_type,
+        encoding=encoding,
+        location=resolve(fetch.url, [location])[0] if location else None,
+        links=tuple(value for name, value in answer.headers if name.lower() == "link"),
+    )

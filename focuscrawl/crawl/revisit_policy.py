@@ -1,0 +1,161 @@
+"""What a crawl does with pages that earlier crawls have met (methods 8, and past it)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from focuscrawl.crawl.part import Part
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import draft_of, refuse_link
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.knowledge import Knowledge
+from focuscrawl.store.history import History
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.crawl.crawl_folder import CrawlFolder
+    from focuscrawl.crawl.crawl_plan import CrawlPlan
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.url_table import UrlTable
+
+
+#: kind of the event that tells what was queued
+RETURNED = "returned"
+#: in a crawl's folder: the knowledge that it began with
+KEPT = "knowledge.db"
+#: strategies that know what to do with knowledge
+STRATEGIES = ("apprentice", "learnable")
+
+_ROOM = 10  # times the budget: pages queued for another visit
+_LEAST = 10_000
+
+
+class KnownPages(Part):
+    """What earlier crawls know of the pages of this one, and which are worth another visit.
+
+    Those are asked for on condition that they have changed.
+
+    Parameters
+    ----------
+    worth : float64, what a visit is worth, by `Knowledge.places`; None: known pages are fetched
+        like any other
+    """
+
+    def __init__(
+        self, knowledge: Knowledge, urls: UrlTable, worth: NDArray[np.float64] | None = None
+    ) -> None:
+        self._knowledge = knowledge
+        self._urls = urls
+        self._worth = worth
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, urls: UrlTable, plan: CrawlPlan, now: float) -> Self:
+        """Make out what is worth another visit, in a crawl at time `now`."""
+        worth = knowledge.worth(now, plan.not_modified_cost) if plan.revisit else None
+        return cls(knowledge, urls, worth)
+
+    def relevance(self, url: str) -> float:
+        """Return what is known of the relevance of a page that did not change."""
+        return float(np.nan_to_num(self._knowledge.relevance([url])[0]))
+
+    def scores(self, urls: Sequence[str]) -> NDArray[np.float64]:
+        """Return the scores that known URLs have whatever links to them; NaN for others."""
+        if self._worth is None:
+            return self._knowledge.relevance(urls)
+        places = self._knowledge.places(urls)
+        return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
+
+    def conditions(self, number: int) -> dict[str, str]:
+        """Return the header fields that ask for a known page only if it has changed.
+
+        None for a page that is visited whatever is known of it.
+        """
+        page = None if self._worth is None else self._knowledge.page(self._urls[number])
+        if page is None or page.content is None:
+            return {}
+        return conditions(page.etag, page.last_modified)
+
+    def queue_into(self, crawl: CrawlState) -> None:
+        """Queue what is worth a visit, and the URLs that still wait for their first.
+
+        The best of both, ten times as many as there are fetches to make. An earlier run may have
+        done so.
+        """
+        if self._worth is None or History(crawl.store).events(RETURNED):
+            return
+        budget = crawl.plan.budget
+        most = max(_LEAST, _ROOM * budget) if budget else len(self._worth)
+        places = np.flatnonzero(self._worth > 0.0)
+        places = places[np.lexsort((places, -self._worth[places]))][:most]
+        pages = [*zip(self._knowledge.urls_at(places), self._worth[places].tolist(), strict=True)]
+        waiting = [*self._knowledge.waiting(most)]
+        found = [*pages, *waiting]
+        urls = [normalize(url) or "" for url, _ in found]
+        for url, (_, score) in zip(crawl.follow(urls), found, strict=True):
+            if url and crawl.urls.get(url) is None:
+                crawl.queue(crawl.urls.add(url, 0, None), score)
+        told = f"{len(pages)} pages to visit again, {len(waiting)} never fetched"
+        crawl.note(RETURNED, told)
+
+
+def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
+    """Return the header fields that ask for a page only if it is another by now."""
+    fields = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+    # they may be a stranger's: no line ends, nothing a header field cannot have
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None and value.isascii() and value.isprintable()
+    }
+
+
+def open_knowledge(plan: CrawlPlan, folder: CrawlFolder) -> Knowledge | None:
+    """Open the knowledge a crawl begins, or began, with.
+
+    Raises
+    ------
+    UserError
+        It cannot be used with this plan.
+    """
+    kept = folder.path / KEPT
+    refuse_link(kept)
+    if kept.exists():
+        return Knowledge(kept)
+    if plan.knowledge is None:
+        if plan.revisit:
+            raise UserError(
+                "FOCUSCRAWL_REVISIT needs to know what to visit: add -a knowledge=FILE"
+            )
+        return None
+    if plan.revisit and plan.strategy != STRATEGIES[0]:
+        raise UserError(f"FOCUSCRAWL_REVISIT goes with the strategy {STRATEGIES[0]}")
+    if plan.strategy not in STRATEGIES:
+        raise UserError(
+            f"strategy {plan.strategy} does not use knowledge: leave it out, or take "
+            f"{' or '.join(STRATEGIES)}"
+        )
+    return Knowledge(Path(plan.knowledge))
+
+
+def keep_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
+    """Keep what a crawl begins with in its folder: it resumes with that, whatever is learned.
+
+    The file is not copied where the file system can give it a second name: learning puts
+    another file in its place, and leaves this one as it is.
+    """
+    kept = folder.path / KEPT
+    if kept.exists():
+        return
+    try:
+        os.link(knowledge.path.resolve(), kept)
+    except OSError:
+        with draft_of(kept) as draft:
+            shutil.copyfile(knowledge.path, draft)

@@ -1,0 +1,150 @@
+"""When a crawl is over: budget, stop rules, completeness."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from focuscrawl.completeness import FILE, EstimateRecord
+from focuscrawl.completeness.recall_estimate import Estimator
+from focuscrawl.crawl.part import Metric, Part
+from focuscrawl.crawl.visit import RELEVANT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from focuscrawl.completeness import Estimate
+    from focuscrawl.crawl.part import RestoredFetch
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit
+
+
+class StopRules(Part):
+    """Ends a crawl under the name of the rule that applies; keeps the budget exact."""
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+
+    def poll(self, now: float) -> bool:
+        """Give out nothing while all that is left of the budget is under way."""
+        return self._crawl.exhausted
+
+    def stop_reason(self) -> str | None:
+        """Return the rule that ends the crawl."""
+        crawl, plan = self._crawl, self._crawl.plan
+        if plan.budget and crawl.spent >= plan.budget:
+            return "budget"
+        if plan.stagnation and crawl.fetched - crawl.last_relevant >= plan.stagnation:
+            return "no_relevant_page"
+        idle = not crawl.in_flight and not any(part.busy for part in crawl.parts)
+        if idle and len(crawl.frontier) == crawl.frontier.left:
+            if len(crawl.urls) and not crawl.reached:
+                return "seeds_unreachable"  # whatever is known is a seed, or where one redirects
+            if crawl.failed_in_a_row and not crawl.any_judged:
+                return "error"  # the critic or the strategy failed on every page of this run
+            return "hosts_unavailable" if len(crawl.frontier) else "frontier_empty"
+        return None
+
+
+RULE = "rule"  # kind of the event that a rule of the user's ends the crawl
+_FIRST = 20  # fetches before the first estimate
+_EVERY, _SHARE = 10, 50  # fetches between two: so many, or one in so many of those made
+
+
+class Completeness(Part):
+    """Estimates after so many fetches, whatever the clock says: a replay has the same ones."""
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self._rules = crawl.plan.stop
+        self._began = time.monotonic()
+        self._record: EstimateRecord | None = None
+
+    def reset(self) -> None:
+        """Forget every fetch."""
+        self._estimator = Estimator(promises=self._crawl.strategy.expects_relevance)
+        self._due = _FIRST
+
+    def restore(self, fetch: RestoredFetch) -> None:
+        """Take in a fetch of an earlier run."""
+        stored = fetch.stored
+        if not stored.again:
+            relevant = stored.relevance > RELEVANT
+            targets = [link.target for link in stored.links]
+            self._estimator.visited(
+                stored.url, stored.referrer, stored.score, targets, relevant=relevant
+            )
+            self._is_due()
+
+    def restored(self) -> None:
+        """Go on with the estimates of the earlier run; of another topic they were others."""
+        path, fetched = self._crawl.folder.path / FILE, self._estimator.fetched
+        again = self._record is not None
+        self._record = EstimateRecord(path, 0 if again else fetched)
+        if fetched >= _FIRST and self._record.latest is None:
+            self._estimate()
+
+    def on_recorded(self, visit: PageVisit) -> None:
+        """Take in a fetch, and estimate if it is time."""
+        referrer = self._crawl.urls.found_on(visit.number)
+        relevant = visit.relevance > RELEVANT
+        targets = [link.target for link in visit.link_rows]
+        self._estimator.visited(visit.number, referrer, visit.score, targets, relevant=relevant)
+        if self._is_due():
+            self._estimate()
+
+    def close(self) -> None:
+        """Say which rule ends the crawl, if one does; estimate once more where nothing waits.
+
+        Whatever came since the last estimate, it is all in reach then.
+        """
+        reason = self.stop_reason()
+        if reason is not None:
+            self._crawl.note(RULE, self._rules.in_words(reason, self.latest))
+        crawl, fetched = self._crawl, self._estimator.fetched
+        told = 0 if self.latest is None else self.latest.fetched
+        if not len(crawl.frontier) and not crawl.in_flight and _FIRST <= fetched > told:
+            self._estimate()
+
+    def stop_reason(self) -> str | None:
+        """Return which of the plan's rules ends the crawl."""
+        if not self._rules:
+            return None
+        return self._rules.reason(self.latest, time.monotonic() - self._began)
+
+    @property
+    def latest(self) -> Estimate | None:
+        """The last estimate; None before the first."""
+        return None if self._record is None else self._record.latest
+
+    def metrics(self) -> Iterable[Metric]:
+        """Tell the last estimate."""
+        latest = self.latest
+        if latest is None:
+            return
+        low, high = latest.interval
+        yield Metric(
+            "recall", "Relevant pages here, of those in reach, by estimate", latest.recall
+        )
+        yield Metric("recall_low", "Lower end of its 90 % interval", low)
+        yield Metric("recall_high", "Upper end of its 90 % interval", high)
+        yield Metric(
+            "relevant_discovered", "Relevant pages expected of URLs that wait", latest.discovered
+        )
+        yield Metric(
+            "relevant_undiscovered", "Relevant pages expected beyond them", latest.undiscovered
+        )
+        yield Metric("next_harvest", "Harvest expected of the next fetches", latest.next_harvest)
+
+    def _is_due(self) -> bool:
+        fetched = self._estimator.fetched
+        if fetched < self._due:
+            return False
+        self._due = fetched + max(_EVERY, fetched // _SHARE)
+        return True
+
+    def _estimate(self) -> None:
+        assert self._record is not None
+        frontier = self._crawl.frontier
+        scores = frontier.scores(frontier.queued())
+        self._record.add(self._estimator.estimate(scores, self._rules.next_fetches))

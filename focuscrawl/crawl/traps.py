@@ -1,0 +1,285 @@
+"""What keeps a crawl out of traps: quotas of hosts and patterns, near-duplicates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.crawl.duplicates import MinHashIndex, sketch
+from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.url_table import pattern
+from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.foundation.urls import host
+from focuscrawl.store.history import History
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from focuscrawl.crawl.part import RestoredFetch
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit
+
+
+FIRST_OF_HOST = 100  # fetches that need not have been earned
+FIRST_OF_PATTERN = 30
+EARNED = 20  # fetches for each relevant page more than there are repeats
+
+
+@dataclass(slots=True)
+class Quota:
+    """Fetches and earnings of one host, or of one pattern.
+
+    Attributes
+    ----------
+    name : the host or the pattern
+    first : fetches that need not have been earned
+    fetched : fetches, whatever came of them
+    earned : its relevant pages that say something new, and those first found on its pages
+    repeats : its duplicates, to the byte or nearly
+    closed : no more fetches for now
+    told : it was closed before
+    held : numbers of the URLs that wait for it to open
+    """
+
+    name: str
+    first: int
+    fetched: int = 0
+    earned: int = 0
+    repeats: int = 0
+    closed: bool = False
+    told: bool = False
+    held: list[int] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """What it is a quota of: ``host`` or ``pattern``."""
+        return "pattern" if "/" in self.name else "host"
+
+    @property
+    def in_words(self) -> str:
+        """What it has brought."""
+        words = f"{self.fetched:,} fetches have brought {self.earned:,} relevant pages"
+        return f"{words}, {self.repeats:,} repeats" if self.repeats else words
+
+    def balance(self, generosity: int) -> int:
+        """Return how many fetches are left."""
+        gain = max(self.earned - self.repeats, 0)
+        return generosity * (self.first + EARNED * gain) - self.fetched
+
+
+class Quotas:
+    """Limits that grow with the harvest, for every host and every pattern of URLs.
+
+    A quota closes when it has had its first fetches, and 20 more for each relevant page by
+    which these outnumber its repeats. It opens when it has earned as many as its first, through
+    pages found on it, or when the limits of all are raised. Everything here is a function of the
+    fetches in their order and of when limits were raised.
+
+    Attributes
+    ----------
+    generosity : what all limits are multiplied by; doubled by each raise
+    """
+
+    def __init__(self) -> None:
+        self.generosity = 1
+        self._quotas: dict[str, Quota] = {}
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]], generosity: int) -> Quotas:
+        """Return the limits that `rows` were of, with nothing held."""
+        quotas = cls()
+        quotas.generosity = generosity
+        for row in rows:
+            quota = quotas._quota(row["name"])
+            quota.fetched, quota.earned = row["fetched"], row["earned"]
+            quota.repeats, quota.closed = row["repeats"], row["closed"]
+        return quotas
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield what `of` needs to go on with these limits."""
+        for quota in self._quotas.values():
+            yield {
+                "name": quota.name,
+                "fetched": quota.fetched,
+                "earned": quota.earned,
+                "repeats": quota.repeats,
+                "closed": quota.closed,
+            }
+
+    def barred(self, url: str) -> Quota | None:
+        """Return the quota that keeps `url` from being fetched now; None if it may be."""
+        for name in (host(url), pattern(url)):
+            quota = self._quotas.get(name)
+            if quota is not None and quota.closed:
+                return quota
+        return None
+
+    def count(
+        self, url: str, referrer: str | None, *, earns: bool, repeats: bool
+    ) -> Iterator[Quota]:
+        """Count a fetch.
+
+        Parameters
+        ----------
+        url : what was fetched
+        referrer : the page it was first found on
+        earns : it is a relevant page that says something new
+        repeats : it is a duplicate, to the byte or nearly
+
+        Yields
+        ------
+        Accounts that close or open by it
+        """
+        own = (self._quota(host(url)), self._quota(pattern(url)))
+        for quota in own:
+            quota.fetched += 1
+            quota.earned += earns
+            quota.repeats += repeats
+        yield from filter(self._turned, own)
+        if earns and referrer is not None:
+            for name in (host(referrer), pattern(referrer)):
+                quota = self._quota(name)
+                if quota not in own:
+                    quota.earned += earns
+                    if self._turned(quota):
+                        yield quota
+
+    def raise_all(self) -> list[Quota]:
+        """Double every limit; return the quotas that open by it."""
+        self.generosity *= 2
+        return [quota for quota in self._quotas.values() if self._turned(quota)]
+
+    def _quota(self, name: str) -> Quota:
+        quota = self._quotas.get(name)
+        if quota is None:
+            first = FIRST_OF_PATTERN if "/" in name else FIRST_OF_HOST
+            quota = self._quotas[name] = Quota(name, first)
+        return quota
+
+    def _turned(self, quota: Quota) -> bool:
+        """Close or open a quota if it is time; tell whether it was."""
+        left = quota.balance(self.generosity)
+        turn = left >= quota.first if quota.closed else left <= 0
+        if turn:
+            quota.closed = not quota.closed
+        return turn
+
+
+#: kinds of events
+LIMITED, RAISED = "limited", "raised"
+
+
+class Traps(Part):
+    """Sees every fetch; defers URLs whose host or pattern has had its share.
+
+    Nothing is lost: what is deferred waits until nothing else does; then the limits of all are
+    doubled. So a crawl whose links are all on one host goes on as it would without limits.
+
+    Attributes
+    ----------
+    quotas : as they are now
+    """
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self.quotas = Quotas()
+
+    def reset(self) -> None:
+        """Forget all quotas; what they deferred is let go."""
+        self.quotas = Quotas()
+        self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
+        raised = History(self._crawl.store).events(RAISED)
+        self._raised = Counter(event.seq for event in raised)
+
+    def restore(self, fetch: RestoredFetch) -> None:
+        """Count a fetch of an earlier run, and raise the limits where that run did."""
+        stored = fetch.stored
+        if stored.again:
+            return
+        self._count(stored.url, stored.relevance, repeats=fetch.repeats)
+        for _ in range(self._raised[stored.seq]):
+            self.quotas.raise_all()
+
+    def on_page(self, visit: PageVisit) -> None:
+        """Count a fetch."""
+        visit.events += self._count(visit.number, visit.relevance, repeats=visit.repeats)
+
+    def relent(self) -> bool:
+        """Raise the limits of all, if every URL that waits is deferred."""
+        if not self._crawl.frontier.all_deferred:
+            return False
+        for quota in self.quotas.raise_all():
+            self._readmit(quota.held)
+        times = self.quotas.generosity
+        self._crawl.note(RAISED, f"all limits are {times} times as high: nothing else waits")
+        return True
+
+    def _count(self, number: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
+        """Count a fetch; return the events of it."""
+        events = []
+        worth = self._crawl.strategy.worth(number, relevance)
+        url, referrer = self._crawl.urls[number], self._crawl.urls.referrer(number)
+        earns = worth > RELEVANT and not repeats
+        for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):
+            if not quota.closed:
+                self._readmit(quota.held)
+            elif not quota.told:
+                quota.told = True
+                events.append((LIMITED, f"{quota.name}: {quota.in_words}; other links come first"))
+        return events
+
+    def admits(self, number: int) -> bool:
+        """Tell whether neither the URL's host nor its pattern has had its share."""
+        quota = self.quotas.barred(self._crawl.urls[number])
+        if quota is not None:
+            quota.held.append(number)
+        return quota is None
+
+    def _readmit(self, held: list[int]) -> None:
+        self._crawl.frontier.readmit(held)
+        held.clear()
+
+
+_REMEMBERED = 10_000  # pages, 30 MB
+#: kind of the event
+NEAR_DUPLICATE = "near-duplicate"
+
+
+class NearDuplicates(Part):
+    """Compares every page with the last ones that said something new, by MinHash.
+
+    What resembles one of them is judged and expanded, but counts as a repeat for quotas.
+    """
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self._index = MinHashIndex(_REMEMBERED)
+
+    def reset(self) -> None:
+        """Forget all pages."""
+        self._index = MinHashIndex(_REMEMBERED)
+
+    def remember(self, url: int, minhash: bytes) -> None:
+        """Compare pages with one that this crawl has not fetched, too."""
+        self._index.find_or_add(url, minhash)
+
+    def restore(self, fetch: RestoredFetch) -> None:
+        """Find out again whether a page of an earlier run resembled one before it."""
+        minhash = fetch.stored.minhash
+        if minhash is not None and not fetch.repeats:
+            fetch.repeats = self._index.find_or_add(fetch.stored.url, minhash) is not None
+
+    def on_judged(self, visit: PageVisit) -> None:
+        """Find out whether a page says something new; its MinHash goes with its digest."""
+        assert visit.view is not None
+        visit.minhash = sketch(visit.view.words) or b""
+        if visit.minhash:
+            visit.resembles = self._index.find_or_add(visit.number, visit.minhash)
+
+    def on_page(self, visit: PageVisit) -> None:
+        """Tell of what resembles."""
+        if visit.resembles is not None:
+            other, alike = visit.resembles
+            detail = f"{visit.url}: {alike:.0%} like {self._crawl.urls[other]}"
+            visit.events.append((NEAR_DUPLICATE, detail))

@@ -1,0 +1,305 @@
+"""Classifiers of pages: naive Bayes, flat and down the topic tree, and logistic regression."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from focuscrawl.critic.bag_of_words import Bag, BagRows, Vocabulary
+from focuscrawl.critic.calibration import log_normalised
+from focuscrawl.critic.languages import ENGLISH, read_as
+from focuscrawl.taxonomy import lies_under
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+    from scipy import sparse
+
+    from focuscrawl.critic.bag_of_words import ClassCounts
+    from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.languages import Shares
+    from focuscrawl.critic.page_vectors import PageRows, PageVectors
+
+
+def log_theta(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return log theta(c,t) = log((1 + n(c,t)) / (|T| + n(c))) [A02 equation 1].
+
+    Parameters
+    ----------
+    counts : (n_words, n_classes), n(c,t)
+
+    Returns
+    -------
+    float64 (n_words, n_classes) in C order, so that a word's row is one stretch of memory.
+    """
+    total = len(counts) + counts.sum(axis=0)
+    return np.ascontiguousarray(np.log((1.0 + counts) / np.maximum(total, 1)))
+
+
+def log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64]:
+    """Return log Pr(c): the share of training pages [A02], or the same for all classes."""
+    weight = np.ones(len(pages)) if uniform else pages.astype(np.float64)
+    prior: NDArray[np.float64] = np.log(weight / weight.sum())
+    return prior
+
+
+class NaiveBayes:
+    """Flat naive Bayes: Pr(c|u) proportional to Pr(c) prod_t theta(c,t)^n(u,t) [A02 equation 2].
+
+    Parameters
+    ----------
+    counts : what was learned
+    uniform_prior : give every class the same Pr(c), for topics whose share among the examples
+        says nothing of their share of the web
+    languages : that pages are in
+
+    Attributes
+    ----------
+    classes : the leaf classes, the columns of every posterior
+    """
+
+    kind: ClassVar[str] = "flat"
+
+    def __init__(
+        self, counts: ClassCounts, *, uniform_prior: bool = False, languages: Shares = ENGLISH
+    ) -> None:
+        self.counts = counts
+        self.classes = counts.classes
+        self.uniform_prior = uniform_prior
+        self.languages = languages
+        self._vocabulary = Vocabulary(counts.words)
+        self._learn()
+
+    def _learn(self) -> None:
+        self._weights = log_theta(self.counts.counts)
+        self._prior = log_prior(self.counts.pages, uniform=self.uniform_prior)
+
+    def log_posteriors(
+        self, bags: Sequence[Bag], calibration: Calibration | None = None
+    ) -> NDArray[np.float64]:
+        """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
+        rows = self._vocabulary.read(read_as(bags, self.languages))
+        posteriors = self.log_posteriors_of_rows(rows)
+        return posteriors if calibration is None else calibration(posteriors, rows.lengths())
+
+    def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
+        """Return log Pr(c|u) of pages already numbered by this model's own words."""
+        return log_normalised(rows.dot(self._weights) + self._prior)
+
+
+class HierarchicalNaiveBayes(NaiveBayes):
+    """Pr(c|u) = Pr(parent|u) Pr(c|u, parent): the chain rule down the topic tree [F99 3.1].
+
+    There is one naive Bayes for each node with several children; the word counts of a child are
+    those of all leaves under it. The nodes' matrices stand side by side, one column a child, so
+    that a page is still read once. With `uniform_prior` all children of a node have the same
+    Pr(c|parent).
+    """
+
+    kind: ClassVar[str] = "hierarchical"
+
+    def _learn(self) -> None:
+        counts, n_classes = self.counts, len(self.classes)
+        nodes = siblings(self.classes)
+        empty = np.zeros((0, n_classes), np.bool_)
+        self._weights = np.hstack(
+            [
+                np.zeros((len(counts.words), 0)),
+                *(log_theta(counts.counts @ reach.T.astype(np.int64)) for reach in nodes),
+            ]
+        )
+        self._prior = np.concatenate(
+            [
+                np.zeros(0),
+                *(log_prior(reach @ counts.pages, uniform=self.uniform_prior) for reach in nodes),
+            ]
+        )
+        self._reach = np.vstack([empty, *nodes]).astype(np.float64)
+        ends = np.cumsum([0, *map(len, nodes)]).tolist()
+        self._nodes = [slice(start, end) for start, end in pairwise(ends)]
+
+    def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
+        """Return log Pr(c|u) of pages already numbered by this model's own words."""
+        steps = rows.dot(self._weights) + self._prior
+        for node in self._nodes:
+            steps[:, node] = log_normalised(steps[:, node])
+        # a leaf's log-posterior is the sum of the steps that lead down to it
+        posteriors: NDArray[np.float64] = steps @ self._reach
+        return posteriors
+
+
+#: the models that learn from examples, by the name of their kind
+KINDS: dict[str, type[NaiveBayes]] = {
+    model.kind: model for model in (NaiveBayes, HierarchicalNaiveBayes)
+}
+
+
+def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
+    """List the nodes of the topic tree with several children, from the root down.
+
+    Parameters
+    ----------
+    classes : leaf paths
+
+    Returns
+    -------
+    One bool (n_children, n_classes) a node: which leaves lie under (or are) each child. A node
+    with one child is left out: Pr(child|parent) = 1.
+    """
+    nodes: dict[str, dict[str, list[int]]] = {}
+    for number, path in enumerate(classes):
+        at = ""
+        for part in path.strip("/").split("/"):
+            below = f"{at}/{part}"
+            nodes.setdefault(at, {}).setdefault(below, []).append(number)
+            at = below
+    found = []
+    for children in nodes.values():
+        if len(children) > 1:
+            reach = np.zeros((len(children), len(classes)), dtype=bool)
+            for child, leaves in enumerate(children.values()):
+                reach[child, leaves] = True
+            found.append(reach)
+    return found
+
+
+# Logistic regression on the words of pages and their meaning, the discriminative critic.
+#
+# Flat over the leaf classes (multinomial), or of two classes. Where naive Bayes asks how often
+# each
+# class uses a word, it asks which words tell the classes apart; from a few examples on it is much
+# the better judge (docs/critics.md).
+
+_C = 10.0  # inverse strength of the L2 penalty
+
+
+class Linear(NamedTuple):
+    """A linear function of page vectors, and what it says.
+
+    Attributes
+    ----------
+    classes : topic paths, sorted
+    weights : float64 (n_words + dimensions, m), words first; m is 1 for two classes, where they
+        add up to the log-odds of the second, else the number of classes
+    intercept : float64 (m,)
+    """
+
+    classes: tuple[str, ...]
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+
+    def log_posteriors(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
+        """Return log Pr(c|u) of n pages, as `as_matrix` has them, float64 (n, n_classes)."""
+        return _log_posteriors(pages @ self.weights + self.intercept)
+
+    def scaled(self, factor: float) -> Linear:
+        """Return the function with all log-odds times `factor`."""
+        return Linear(self.classes, self.weights * factor, self.intercept * factor)
+
+
+class LogisticModel:
+    """Pr(c|u) by a linear function of a page's vector; words of links are read by naive Bayes.
+
+    Parameters
+    ----------
+    vectors : makes vectors of pages
+    linear : the function
+    reader : naive Bayes of the same classes, or of some below them, learned from the same pages
+
+    Notes
+    -----
+    The weight of a word is about pages with hundreds of others; a link has three. Naive Bayes
+    learns what each class's pages are made of, and the evidence of its words adds up (methods 2):
+    it reads the words of links better than what judges pages better (docs/critics.md).
+    """
+
+    kind: ClassVar[str] = "discriminative"
+
+    def __init__(self, vectors: PageVectors, linear: Linear, reader: NaiveBayes) -> None:
+        if not all(lies_under(path, linear.classes) for path in reader.classes):
+            raise ValueError("the reader of words has other classes")
+        self.classes = linear.classes
+        self.vectors = vectors
+        self.linear = linear
+        self.reader = reader
+        n_words = len(vectors.words)
+        self._of_words = np.ascontiguousarray(linear.weights[:n_words])
+        self._of_meaning = linear.weights[n_words:].astype(np.float32)
+
+    def log_posteriors(
+        self, bags: Sequence[Bag], calibration: Calibration | None = None
+    ) -> NDArray[np.float64]:
+        """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
+        rows = self.vectors.read(bags)
+        logits = rows.words.dot(self._of_words)
+        logits += rows.meaning @ self._of_meaning + self.linear.intercept
+        posteriors = _log_posteriors(logits)
+        if calibration is None:
+            return posteriors
+        return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
+
+    def log_posteriors_of_words(self, bags: Sequence[Bag]) -> NDArray[np.float64]:
+        """Return log Pr(c|t) of words of links, each a bag; float64 (n_bags, reader's classes)."""
+        return self.reader.log_posteriors(bags)
+
+    def marked_of_reader(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which classes of the reader lie in those of the model that are `marked`."""
+        topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
+        return np.array([lies_under(path, topics) for path in self.reader.classes], np.bool_)
+
+
+def _log_posteriors(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    if logits.shape[1] == 1:
+        logits = np.hstack([np.zeros_like(logits), logits])
+    return log_normalised(logits)
+
+
+def as_matrix(rows: PageRows, n_words: int) -> sparse.csr_matrix:
+    """Return the vectors of pages as one sparse matrix, words first."""
+    from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
+
+    words = sparse.csr_matrix(
+        (rows.words.counts, rows.words.ids, rows.words.starts), (len(rows.words), n_words)
+    )
+    return sparse.csr_matrix(sparse.hstack([words, sparse.csr_matrix(rows.meaning)]))
+
+
+def fit_logistic(
+    pages: sparse.csr_matrix,
+    topics: Sequence[str] | NDArray[np.str_],
+    weight: NDArray[np.float64] | None = None,
+) -> Linear:
+    """Fit a linear function to labelled pages by logistic regression.
+
+    Parameters
+    ----------
+    pages : (n_pages, n_words + dimensions), as `as_matrix` returns it
+    topics : (n_pages,), at least two distinct ones
+    weight : (n_pages,), of each page; None for 1
+    """
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+    fitted = LogisticRegression(C=_C, max_iter=300, tol=1e-3).fit(pages, topics, weight)
+    return Linear(tuple(map(str, fitted.classes_)), fitted.coef_.T.copy(), fitted.intercept_)
+
+
+def fit_scale(log_posteriors: NDArray[np.float64], truth: NDArray[np.integer]) -> float:
+    """Return by what log-odds have to be multiplied to be those of held-out pages.
+
+    Parameters
+    ----------
+    log_posteriors : (n, n_classes), of models that have not seen the page
+    truth : (n,), true classes
+    """
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415
+
+    rows = np.arange(len(truth))
+
+    def loss(log_scale: float) -> float:
+        scaled = log_normalised(log_posteriors * np.exp(log_scale))
+        return -float(scaled[rows, truth].mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))

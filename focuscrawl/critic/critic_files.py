@@ -1,0 +1,425 @@
+"""Critics on disk (`models/NAME`), and loading one by its name or folder."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import unicodedata
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focuscrawl.critic.bag_of_words import ClassCounts
+from focuscrawl.critic.calibration import Calibration
+from focuscrawl.critic.classifiers import KINDS, Linear, LogisticModel, NaiveBayes
+from focuscrawl.critic.corpus import KeptPages
+from focuscrawl.critic.focused_critic import FocusedCritic, TrainedCritic, is_from_little
+from focuscrawl.critic.languages import ENGLISH
+from focuscrawl.critic.page_vectors import PageVectors, Pieces, word_vectors
+from focuscrawl.critic.phrase_model import WordsModel
+from focuscrawl.critic.protocol import CustomCritic, is_callable_spec, load_custom
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.arrays import (
+    array_of_lines,
+    expect,
+    lines_of,
+    pack_arrays,
+    unpack_numbers,
+)
+from focuscrawl.foundation.model_folder import MANIFEST, ModelFormat
+from focuscrawl.taxonomy import Taxonomy, read_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from importlib.resources.abc import Traversable
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.focused_critic import TopicModel
+    from focuscrawl.critic.languages import Shares
+
+
+# Critics on disk: ``models/NAME``.
+#
+# Beside its manifest (`focuscrawl.foundation.model_folder`) a critic has ``model.npz``, the arrays
+# of its model, and ``examples.csv``, the training pages. All that is read from them is checked.
+
+_ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
+_COLUMNS = ["url", "topic"]
+FORMAT = ModelFormat(
+    "critic",
+    (*KINDS, WordsModel.kind, LogisticModel.kind),
+    1,
+    (_ARRAYS, _EXAMPLES),
+    "focuscrawl critic train",
+)
+
+
+def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False) -> int:
+    """Write a critic to the folder `out`, whole or not at all.
+
+    Parameters
+    ----------
+    trained : the critic
+    out : folder to make
+    force : replace an existing critic
+
+    Returns
+    -------
+    Its size in bytes.
+
+    Raises
+    ------
+    UserError
+        If `out` exists and `force` is not given, or it is not a critic, or cannot be written.
+    """
+    arrays, of_model = pack_model(trained.model)
+    arrays |= trained.pages.pack()
+    if trained.calibration is not None:
+        arrays["calibration"] = np.array([trained.calibration.scale, trained.calibration.exponent])
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([_COLUMNS, *trained.examples])
+    facts = {
+        "classes": list(trained.model.classes),
+        "absent": list(trained.absent),
+        "training_set": trained.training_set,
+        "cross_validation": dict(trained.cross_validation),
+        "calibrated": trained.calibrated,
+        "skipped": dict(trained.skipped),
+        "query": [list(phrase) for phrase in trained.phrases],
+        "random_state": trained.random_state,
+        **of_model,
+    }
+    files = {_ARRAYS: pack_arrays(arrays), _EXAMPLES: table.getvalue().encode()}
+    return FORMAT.write(Path(out), trained.model.kind, facts, files, force=force)
+
+
+def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
+    """Read the critic in `folder`, which may lie in an archive.
+
+    Returns
+    -------
+    The critic, and a hex digest of it.
+
+    Raises
+    ------
+    UserError
+        If it is damaged, was tampered with, or is of another format.
+    """
+    return FORMAT.read(Path(folder) if isinstance(folder, str) else folder, _unpack)
+
+
+def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
+    arrays = unpack_numbers(files[_ARRAYS])
+    calibration = None
+    if "calibration" in arrays:
+        scale, exponent = expect(arrays, "calibration", (2,), "f").tolist()
+        calibration = Calibration(scale, exponent)
+    rows = list(csv.reader(io.StringIO(files[_EXAMPLES].decode(), newline="")))
+    if not rows or rows[0] != _COLUMNS or any(len(row) != 2 for row in rows):
+        raise ValueError(f"{_EXAMPLES} is not url,topic")
+    model = _unpack_model(manifest, arrays)
+    if list(model.classes) != manifest["classes"]:
+        raise ValueError("classes do not match")
+    if any(unicodedata.category(c).startswith("C") for path in model.classes for c in path):
+        raise ValueError("a class has a name that cannot be printed")
+    if not {topic for _, topic in rows[1:]} <= set(model.classes):
+        raise ValueError(f"{_EXAMPLES} has a topic that is no class")
+    phrases = tuple(tuple(map(str, phrase)) for phrase in manifest.get("query", ()))
+    random_state = int(manifest.get("random_state", 0))
+    if not all(phrases) or random_state < 0:
+        raise ValueError("it does not say how it was trained")
+    pages = KeptPages.unpack(arrays)
+    if 0 < pages.n_pages < len(rows) - 1:
+        raise ValueError("pages of examples are missing")
+    return TrainedCritic(
+        model=model,
+        examples=tuple((url, topic) for url, topic in rows[1:]),
+        training_set=str(manifest["training_set"]),
+        absent=tuple(map(str, manifest["absent"])),
+        calibration=calibration,
+        calibrated=bool(manifest["calibrated"]),
+        cross_validation=dict(manifest["cross_validation"]),
+        skipped=dict(manifest["skipped"]),
+        phrases=phrases,
+        random_state=random_state,
+        pages=pages,
+    )
+
+
+def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the arrays of `model`, and the facts about it that go into the manifest."""
+    if isinstance(model, WordsModel):
+        forms = sorted(model.background)
+        arrays: dict[str, NDArray[Any]] = {
+            "background": np.array([model.background[form] for form in forms])
+        }
+        phrases = [list(phrase) for phrase in model.phrases]
+        return arrays, {"phrases": phrases, "forms": forms, **_pack_languages(model.languages)}
+    if isinstance(model, LogisticModel):
+        return _pack_logistic(model)
+    if not isinstance(model, NaiveBayes):
+        raise TypeError(f"no file format for {type(model).__name__}")
+    counts = model.counts
+    smallest = np.min_scalar_type(int(counts.counts.max(initial=0)))
+    return {
+        # class by class and counts, not logarithms: mostly zeros and small numbers pack well
+        "counts": np.ascontiguousarray(counts.counts.T.astype(smallest)),
+        "words": array_of_lines(counts.words),
+    }, {
+        "pages": dict(zip(counts.classes, counts.pages.tolist(), strict=True)),
+        "words": len(counts.words),
+        "uniform_prior": model.uniform_prior,
+        **_pack_languages(model.languages),
+    }
+
+
+def _pack_languages(shares: Shares) -> dict[str, Any]:
+    """Return what a manifest says of languages: nothing if it is English alone."""
+    return {} if shares == ENGLISH else {"languages": [list(each) for each in shares]}
+
+
+def _unpack_languages(manifest: Mapping[str, Any]) -> Shares:
+    if "languages" not in manifest:
+        return ENGLISH
+    shares = tuple((str(code), float(share)) for code, share in manifest["languages"])
+    if not shares or not all(0.0 <= share <= 1.0 for _, share in shares):
+        raise ValueError("languages without shares")
+    return shares
+
+
+def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TopicModel:
+    """Make the model again; ValueError, KeyError or TypeError if its parts do not fit."""
+    kind = manifest["kind"]
+    if kind == WordsModel.kind:
+        forms = [str(form) for form in manifest["forms"]]
+        background = expect(arrays, "background", (len(forms),), "f").tolist()
+        phrases = [[str(word) for word in phrase] for phrase in manifest["phrases"]]
+        return WordsModel(
+            phrases, dict(zip(forms, background, strict=True)), _unpack_languages(manifest)
+        )
+    if kind == LogisticModel.kind:
+        return _unpack_logistic(manifest, arrays)
+    pages = manifest["pages"]
+    vocabulary = lines_of(arrays, "words")
+    counts = expect(arrays, "counts", (len(pages), len(vocabulary)), "u")
+    return KINDS[kind](
+        ClassCounts(
+            tuple(pages),
+            vocabulary,
+            np.ascontiguousarray(counts.T.astype(np.int64)),
+            np.array([int(number) for number in pages.values()], dtype=np.int64),
+        ),
+        uniform_prior=bool(manifest["uniform_prior"]),
+        languages=_unpack_languages(manifest),
+    )
+
+
+def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    vectors, linear = model.vectors, model.linear
+    reader, of_reader = pack_model(model.reader)
+    arrays: dict[str, NDArray[Any]] = {
+        "words": array_of_lines(vectors.words),
+        "idf": vectors.idf,
+        "weights": linear.weights.astype(np.float32),
+        "intercept": linear.intercept.astype(np.float32),
+        **{f"reader_{name}": array for name, array in reader.items()},
+    }
+    if vectors.centre is not None:
+        pieces = word_vectors().pieces(vectors.words)
+        arrays["centre"] = vectors.centre
+        arrays["pieces"] = pieces.ids.astype(np.uint32)
+        arrays["pieces_of_words"] = np.diff(pieces.starts).astype(np.uint16)
+    return arrays, {
+        "words": len(vectors.words),
+        "embeddings": vectors.centre is not None,
+        "reader": of_reader,
+        **_pack_languages(vectors.languages),
+    }
+
+
+def _unpack_pieces(arrays: Mapping[str, NDArray[Any]], n_words: int) -> Pieces:
+    """Return what words are made of: to find it out costs more than to read a page."""
+    lengths = expect(arrays, "pieces_of_words", (n_words,), "u")
+    ids = expect(arrays, "pieces", (int(lengths.sum()),), "u")
+    if ids.max(initial=0) >= word_vectors().n_pieces:
+        raise ValueError("a word has a piece that there is none of")
+    return Pieces.of_lengths(ids, lengths)
+
+
+def _unpack_logistic(
+    manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> LogisticModel:
+    vocabulary = lines_of(arrays, "words")
+    classes = tuple(map(str, manifest["classes"]))
+    columns = 1 if len(classes) == 2 else len(classes)
+    centre = None
+    if manifest["embeddings"]:
+        centre = expect(arrays, "centre", (len(arrays["centre"]),), "f")
+    vectors = PageVectors(
+        vocabulary,
+        expect(arrays, "idf", (len(vocabulary),), "f"),
+        centre,
+        _unpack_languages(manifest),
+        _unpack_pieces(arrays, len(vocabulary)) if "pieces" in arrays else None,
+    )
+    if centre is not None and len(centre) != vectors.dimensions:
+        raise ValueError(f"embeddings of {len(centre)} dimensions")
+    shape = (len(vocabulary) + vectors.dimensions, columns)
+    linear = Linear(
+        classes,
+        expect(arrays, "weights", shape, "f").astype(np.float64),
+        expect(arrays, "intercept", (columns,), "f").astype(np.float64),
+    )
+    of_reader = {"kind": NaiveBayes.kind, **manifest["reader"]}
+    reader = _unpack_model(
+        of_reader,
+        {n.removeprefix("reader_"): a for n, a in arrays.items() if n.startswith("reader_")},
+    )
+    if not isinstance(reader, NaiveBayes):
+        raise ValueError("the reader of words is no naive Bayes")
+    return LogisticModel(vectors, linear, reader)
+
+
+def load_critic(
+    spec: str, topic: str, *, calibrated: bool | None = None
+) -> FocusedCritic | CustomCritic:
+    """Load a critic and point it at topics.
+
+    Parameters
+    ----------
+    spec : folder of a trained critic, its name under ``models/``, or ``module:callable``
+    topic : topic paths, comma-separated; topics below them are marked too
+    calibrated : whether judgements are calibrated; None for what was chosen at training
+
+    Raises
+    ------
+    UserError
+        If there is no such critic, it is damaged, it does not know a topic or has no example
+        of it, or has no calibration and is asked for one.
+    """
+    if is_callable_spec(spec) and not Path(spec).exists():
+        if calibrated:
+            raise UserError(f"critic {spec}: a callable has no calibration; leave it out")
+        return load_custom(spec, _topics(topic))
+    return load_trained(spec, topic, calibrated=calibrated)
+
+
+def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
+    """As `load_critic`, of a name that may come from a file: it runs nobody's program.
+
+    Parameters
+    ----------
+    spec : folder of a trained critic, or its name under ``models/``
+    """
+    topics = _topics(topic)
+    folder = find_model(spec)
+    trained, digest = read_critic(folder)
+    calibrate = trained.calibrated if calibrated is None else calibrated
+    if calibrate and trained.calibration is None:
+        raise UserError(f"{folder}: a critic from words alone has no calibration; leave it out")
+    marked = _marked(folder, trained, topics)
+    focus = "\0".join([digest, f"calibrated={calibrate}", *sorted(marked)])
+    return FocusedCritic(
+        trained.model,
+        np.array([path in marked for path in trained.model.classes]),
+        tuple(url for url, path in trained.examples if path in marked),
+        hashlib.sha256(focus.encode()).hexdigest(),
+        trained.calibration if calibrate else None,
+        trained.phrases,
+        by_main_text=is_from_little(trained),
+    )
+
+
+def refuse_program(name: str, where: str, option: str) -> str:
+    """Return the name of a critic that a file has named, unless that is ``module:callable``.
+
+    Parameters
+    ----------
+    where : it is named, for the message
+    option : that a user can name it with
+
+    Raises
+    ------
+    UserError
+        It is: the file may be a stranger's, and only a user says what is run.
+    """
+    if is_callable_spec(name):
+        raise UserError(f"{where}: its critic {name} is a program: run it with {option}{name}")
+    return name
+
+
+def find_model(spec: str) -> Traversable:
+    """Return the folder of the trained critic that `spec` names: a path, or a name in `models`.
+
+    It may lie in an archive that the package was imported from.
+
+    Raises
+    ------
+    UserError
+        If there is none; it names those that there are.
+    """
+    path = Path(spec).expanduser()
+    if (path / MANIFEST).is_file():
+        return path
+    name = spec.removeprefix("models/")
+    if name and not Path(name).is_absolute():
+        for models in model_folders():
+            if (models / name / MANIFEST).is_file():
+                return models / name
+    known = sorted({name for models in model_folders() for name in _critics(models)})
+    there = f"there are {', '.join(known)}" if known else "train one: focuscrawl critic train"
+    raise UserError(f"no critic {spec}; {there}")
+
+
+def model_file(name: str) -> Traversable | None:
+    """Return the file ``models/...`` that comes with the package; None if there is none."""
+    start, slash, rest = name.partition("models/")
+    if slash and not start and ".." not in rest.split("/"):
+        for models in model_folders()[1:]:
+            if (models / rest).is_file():
+                return models / rest
+    return None
+
+
+def model_folders() -> list[Traversable]:
+    """Return where models are looked up: here, beside the package, and inside it."""
+    package = resources.files("focuscrawl")
+    beside = [package.resolve().parent / "models"] if isinstance(package, Path) else []
+    return [Path("models"), *beside, package / "models"]
+
+
+def _topics(topic: str) -> tuple[str, ...]:
+    """Return the topic paths in a text, normalised."""
+    topics = read_topics(topic)
+    if not topics:
+        raise UserError("no topic named; give topic paths, comma-separated")
+    return topics
+
+
+def _critics(models: Traversable) -> list[str]:
+    """Name the critics in a folder, which need not be there."""
+    if not models.is_dir():
+        return []
+    return [each.name for each in models.iterdir() if (each / MANIFEST).is_file()]
+
+
+def _marked(folder: Traversable, trained: TrainedCritic, topics: Sequence[str]) -> set[str]:
+    """Return the leaves at or below `topics`."""
+    # by class, not by example: a critic from words has classes and no examples
+    classes = Taxonomy({path: [] for path in trained.model.classes})
+    marked: set[str] = set()
+    for topic in topics:
+        if topic in trained.absent:
+            raise UserError(
+                f"{folder}: topic {topic} had no example that could be read; train again with "
+                "examples that the web has"
+            )
+        if topic not in classes:
+            near = classes.nearest(topic) or list(classes.leaves[:5])
+            raise UserError(f"{folder}: unknown topic {topic}; near it: {', '.join(near)}")
+        marked.update(classes.leaves_under(topic))
+    return marked

@@ -1,0 +1,283 @@
+"""What a few examples tell of a critic: held-out judgements, groups, estimates, warnings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.critic.few_shot import LittlePages, learn_judge
+from focuscrawl.critic.languages import ENGLISH, is_part, languages_of, read_as
+from focuscrawl.critic.phrase_model import forms
+from focuscrawl.foundation.urls import host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from scipy import sparse
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.page_vectors import PageVectors
+
+
+_ALL_IN_TURN = 20  # examples; of more, a tenth is held out at once
+_FOLDS = 10
+
+
+class LittleOdds(NamedTuple):
+    """Log-odds of the topic of `LittlePages`, each float64 (n_pages,)."""
+
+    good: NDArray[np.float64]
+    bad: NDArray[np.float64]
+    unlabelled: NDArray[np.float64]
+
+
+def hold_out(
+    vectors: PageVectors,
+    phrases: Sequence[Sequence[str]],
+    pages: LittlePages,
+    random_state: int,
+) -> LittleOdds:
+    """Cross-validate: leave one example out after the other, and a part of the others each time.
+
+    Parameters
+    ----------
+    vectors : has made `pages`
+    phrases : words of each phrase of the topic; without any, two good pages at least
+    pages : of more than 20 good or bad ones, a tenth is left out at once
+    random_state : seed of what is left out with what
+    """
+    most = max(pages.good.shape[0], pages.bad.shape[0])
+    folds = max(most, 2) if most <= _ALL_IN_TURN else _FOLDS
+    generator = np.random.default_rng(random_state)
+    fold_of = [generator.permutation(rows.shape[0]) % folds for rows in pages]
+    judged = LittleOdds(*(np.zeros(rows.shape[0]) for rows in pages))
+    for fold in range(folds):
+        rest = [rows[of != fold] for rows, of in zip(pages, fold_of, strict=True)]
+        judge = learn_judge(vectors, phrases, LittlePages(*rest))
+        for rows, of, odds in zip(pages, fold_of, judged, strict=True):
+            odds[of == fold] = judge.log_odds(rows[of == fold])
+    return judged
+
+
+_NAMES = 5  # words that name a group
+_SMALLEST = 3  # pages in a group
+#: Mean silhouette from which on two groups are apart, and mean cosine of two examples below which
+#: a topic is broad; chosen on topics of two recorded webs and mixtures of them (docs/critics.md).
+#: By words alone all pages are nearly orthogonal.
+_APART, _APART_BY_WORDS = 0.28, 0.05
+_BROAD, _BROAD_BY_WORDS = 0.06, 0.012
+
+
+class Cohesion(NamedTuple):
+    """How well examples belong together.
+
+    Attributes
+    ----------
+    broad : they have hardly more in common with each other than with any other page
+    groups : words that name each of two groups that they fall apart into; empty if they do not
+    """
+
+    broad: bool
+    groups: tuple[tuple[str, ...], ...]
+
+
+def cohesion_of(vectors: PageVectors, pages: LittlePages) -> Cohesion:
+    """Compare the good pages with each other, by meaning, or by words without embeddings.
+
+    Cosines are those of the differences from the mean of the unlabelled pages: two pages that
+    have no more in common than any two have a cosine of 0.
+
+    Parameters
+    ----------
+    vectors : has made `pages`
+    pages : two good ones at least
+    """
+    n_words = len(vectors.words)
+    meaning = vectors.dimensions > 0
+    columns = slice(n_words, None) if meaning else slice(n_words)
+    cosines = _cosines(pages.good[:, columns], pages.unlabelled[:, columns])
+    n = len(cosines)
+    mean = float(cosines[~np.eye(n, dtype=bool)].mean())
+    broad = mean < (_BROAD if meaning else _BROAD_BY_WORDS)
+    if n < 2 * _SMALLEST:
+        return Cohesion(broad, ())
+    first = _one_of_two(cosines, _APART if meaning else _APART_BY_WORDS)
+    if first is None:
+        return Cohesion(broad, ())
+    words = pages.good[:, :n_words], pages.unlabelled[:, :n_words]
+    return Cohesion(False, tuple(_names(vectors, *words, group) for group in (first, ~first)))
+
+
+def _cosines(good: sparse.csr_matrix, unlabelled: sparse.csr_matrix) -> NDArray[np.float64]:
+    centre = np.asarray(unlabelled.mean(axis=0)).ravel()
+    along = good @ centre
+    products = (good @ good.T).toarray() - along[:, None] - along + centre @ centre
+    length = np.sqrt(np.maximum(np.diag(products), 1e-12))
+    cosines: NDArray[np.float64] = products / length[:, None] / length
+    return cosines
+
+
+def _one_of_two(cosines: NDArray[np.float64], apart: float) -> NDArray[np.bool_] | None:
+    """Return which examples are in the first of two groups; None if they belong together."""
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import
+    from sklearn.metrics import silhouette_score  # noqa: PLC0415
+
+    groups = KMeans(2, n_init=10, random_state=0).fit_predict(cosines)
+    first: NDArray[np.bool_] = groups == groups[0]
+    if min(first.sum(), (~first).sum()) < _SMALLEST or cosines[first][:, ~first].mean() >= 0.0:
+        return None
+    distances = np.maximum(1.0 - cosines, 0.0)
+    np.fill_diagonal(distances, 0.0)
+    return first if silhouette_score(distances, groups, metric="precomputed") > apart else None
+
+
+def _names(
+    vectors: PageVectors,
+    good: sparse.csr_matrix,
+    unlabelled: sparse.csr_matrix,
+    group: NDArray[np.bool_],
+) -> tuple[str, ...]:
+    """Return the words that the pages of a group have and others have not."""
+    means = [np.asarray(rows.mean(axis=0)).ravel() for rows in (good[~group], unlabelled)]
+    own = np.asarray(good[group].mean(axis=0)).ravel()
+    best = np.argsort(np.maximum(*means) - own, kind="stable")
+    words = (vectors.words[i] for i in best.tolist())
+    return tuple(islice((word for word in words if not is_part(word)), _NAMES))
+
+
+#: examples on the topic; fewer are too few to measure a critic, or to call one mislabelled
+FEWEST = 10
+_CONFIDENCE = 0.9
+#: what a held-out page counts in an interval: the critic that judges it is not quite the one
+#: that is asked about
+_WORTH = 0.6
+#: The log-odds of a topic's pages are taken to be normally distributed, with mean 0 and this
+#: standard deviation as if so many pages had been seen: by how much two of three examples lie
+#: above zero says more than that they do.
+_USUAL_SPREAD, _USUAL_PAGES = 3.0, 3.0
+
+
+class Share(NamedTuple):
+    """An estimated share of pages, and where it lies with 90 % probability; all in [0, 1]."""
+
+    value: float
+    low: float
+    high: float
+
+
+def too_few(examples: int) -> str:
+    """Return why nothing is measured of a critic with so few examples on the topic; or empty."""
+    if examples >= FEWEST:
+        return ""
+    are = "example on the topic is" if examples == 1 else "examples on the topic are"
+    return f"{examples} {are} too few to measure; give {FEWEST} or more"
+
+
+def share_of(hits: int, pages: int) -> Share:
+    """Estimate a share from a sample of at least one page.
+
+    Notes
+    -----
+    L. D. Brown, T. T. Cai and A. DasGupta, Interval estimation for a binomial proportion, 2001:
+    Jeffreys' interval, which reaches to 0 or 1 where the sample does.
+    """
+    return _around(hits / pages, pages)
+
+
+def recall_of(log_odds: NDArray[np.float64]) -> Share:
+    """Estimate which share of a topic's pages has R > 1/2.
+
+    Parameters
+    ----------
+    log_odds : (n,), of pages of the topic that were held out, n at least 1
+    """
+    from scipy.stats import norm  # noqa: PLC0415 - slow to import
+
+    n = len(log_odds)
+    mean = log_odds.sum() / (n + _USUAL_PAGES)
+    squares = ((log_odds - mean) ** 2).sum() + _USUAL_PAGES * (_USUAL_SPREAD**2 + mean**2)
+    spread = np.sqrt(squares / (n + _USUAL_PAGES))
+    return _around(float(norm.cdf(mean / spread)), n)
+
+
+def _around(value: float, pages: int) -> Share:
+    from scipy.stats import beta  # noqa: PLC0415
+
+    worth = _WORTH * pages
+    low, high = beta.interval(_CONFIDENCE, value * worth + 0.5, (1.0 - value) * worth + 0.5)
+    return Share(value, float(low) if value > 0.0 else 0.0, float(high) if value < 1.0 else 1.0)
+
+
+_FEW = 3  # good examples
+_LITTLE = 0.4  # recall
+_COMMON = 0.2  # share of other pages that have a phrase
+_OTHERS = 20  # other pages, to tell what is common among them
+
+
+def warnings_of(
+    phrases: Sequence[Sequence[str]],
+    good: Sequence[str],
+    others: Sequence[tuple[str, Bag]],
+    cohesion: Cohesion | None,
+    recall: Share | None,
+) -> Iterator[str]:
+    """Yield warnings, each a sentence.
+
+    Parameters
+    ----------
+    phrases : words of each phrase of the topic
+    good : URLs of the good examples
+    others : URLs and words of other pages; where one was is not always known, and empty then
+    cohesion : of the good examples, if there are two
+    recall : as estimated from them
+    """
+    if good and len(good) < _FEW:
+        yield f"{len(good)} good examples are very few: give ten, as different as the topic allows"
+    if len(others) >= _OTHERS:
+        yield from _common_phrases(phrases, [bag for _, bag in others])
+        yield from _one_host(good, [url for url, _ in others])
+    if cohesion is not None and cohesion.groups:
+        one, two = (", ".join(group) for group in cohesion.groups)
+        yield f"the good examples fall apart into two groups: make a topic of each ({one}; {two})"
+    elif cohesion is not None and cohesion.broad and len(good) >= _FEW:
+        yield (
+            "the good examples have hardly more in common with each other than with any page: "
+            "the topic is too broad; make several of it"
+        )
+    elif recall is not None and recall.value < _LITTLE:
+        yield (
+            "many good examples are not found by what the others teach: the topic is too broad "
+            "for so few; give more, or make several topics of it"
+        )
+
+
+def _common_phrases(phrases: Sequence[Sequence[str]], others: Sequence[Bag]) -> Iterator[str]:
+    languages = languages_of(others, (), phrases)
+    pages = read_as(others, languages)
+    for phrase in phrases:
+        if languages == ENGLISH:
+            having = sum(
+                all(any(form in bag for form in forms(word)) for word in phrase) for bag in pages
+            )
+        else:
+            (wanted,) = read_as([dict.fromkeys(phrase, 1)], languages)
+            having = sum(bag.keys() >= wanted.keys() for bag in pages)
+        if having > _COMMON * len(others):
+            it = "all its words" if len(phrase) > 1 else "it"
+            yield (
+                f"{' '.join(phrase)!r} is too common: {having} of {len(others)} other pages have "
+                f"{it}; take words that only pages on the topic have"
+            )
+
+
+def _one_host(good: Sequence[str], others: Sequence[str]) -> Iterator[str]:
+    hosts = Counter(map(host, good))
+    if len(good) < _FEW or len(hosts) > 1:
+        return
+    (only,) = hosts
+    if sum(host(url) == only for url in others if url) < len(others) / 2:
+        yield f"all good examples are of {only}: the critic may learn the site, not the topic"

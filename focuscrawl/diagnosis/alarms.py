@@ -1,0 +1,244 @@
+"""Alarms: when a fall of the harvest rate or of the speed is more than noise."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from focuscrawl.diagnosis.attribution import RELEVANT, Diagnosis, Outcome, Tally, diagnose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+#: kinds of the events that tell of a fall, and of its end
+ALARM, RECOVERED = "alarm", "recovered"
+
+WINDOW = 50  # latest fetches that are held against all before them
+_FALL = 0.5  # of the rate before, or less
+_SURE = 3.0  # standard errors
+_AGAIN = 0.75  # of the rate before the fall: it is over
+
+
+class HarvestWatch:
+    """Watches the harvest rate, fetch by fetch.
+
+    The last `WINDOW` fetches are held against all before them, as many at least: an alarm is
+    a rate of half or less that chance does not explain, three standard errors of a mean of
+    fetches that have nothing to do with each other. It ends when three quarters are reached
+    again; a fall by half of what the alarm told of is another. Of fetches before the last it
+    keeps counts, and by `visited`, not by `add`, a number a URL.
+
+    Parameters
+    ----------
+    marked : topic paths in focus
+
+    Attributes
+    ----------
+    alarm : the fall under way, None if there is none
+    """
+
+    def __init__(self, marked: Sequence[str]) -> None:
+        self.alarm: Diagnosis | None = None
+        self._marked = marked
+        self._latest: deque[Outcome] = deque()
+        self._earlier = Tally()
+        self._recent = 0.0  # sum of R of the latest
+        self._classes: dict[str, int] = {}
+        self._names: list[str] = []  # of the classes, by number
+        self._page: dict[int, int] = {}  # by URL, no dense number: 2 * class + whether relevant
+
+    def visited(
+        self,
+        url: int,
+        referrer: int | None,
+        *,
+        relevance: float,
+        topic: str | None,
+        judged: bool,
+        overtakes: str | None = None,
+    ) -> str | None:
+        """Take note of a fetch.
+
+        Parameters
+        ----------
+        url, referrer : numbers of the page, and of the page it was first found on
+        relevance, topic, judged, overtakes : see `Outcome`
+
+        Returns
+        -------
+        `ALARM` or `RECOVERED` if it is that fetch which tells; `alarm` says more
+        """
+        from_topic, from_relevant = self._origin(referrer)
+        number = self._classes.setdefault(topic or "", len(self._names))
+        if number == len(self._names):
+            self._names.append(topic or "")
+        self._page[url] = 2 * number + (relevance > RELEVANT)
+        return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes))
+
+    def add(self, outcome: Outcome) -> str | None:
+        """Take note of a fetch of which it is known where it was found; return as `visited`."""
+        self._latest.append(outcome)
+        self._recent += outcome.relevance
+        if len(self._latest) > WINDOW:
+            left = self._latest.popleft()
+            self._recent -= left.relevance
+            self._earlier.add(left)
+        return self._tell() if self._earlier.fetches >= WINDOW else None
+
+    def _origin(self, referrer: int | None) -> tuple[str | None, bool]:
+        """Return class of the page that a fetch was found on, and whether that is relevant."""
+        kept = -1 if referrer is None else self._page.get(referrer, -1)
+        if kept < 0:
+            return None, False
+        return self._names[kept // 2] or None, bool(kept % 2)
+
+    def _tell(self) -> str | None:
+        before, now = self._earlier.rate, self._recent / WINDOW
+        told, seq = self.alarm, self._earlier.fetches + WINDOW
+        if told is not None and now >= _AGAIN * told.before:
+            self.alarm = None
+            return RECOVERED
+        if told is None:
+            n = self._earlier.fetches
+            variance = max(self._earlier.squares / n - before * before, 0.0)
+            error = math.sqrt(variance * (1.0 / WINDOW + 1.0 / n))
+            fallen = now <= _FALL * before and before - now > _SURE * error
+        else:
+            fallen = now <= _FALL * told.now and now < told.now and seq >= told.seq + WINDOW
+        if not fallen:
+            return None
+        self.alarm = diagnose(list(self._latest), self._earlier, self._marked)
+        return ALARM
+
+
+#: kinds of the events that tell of a crawl that slows down, and of its end
+SLOW, SPEEDY = "slow", "fast again"
+
+_HOUR = 3600.0
+_MOST = 0.5  # of the latest fetches that a host has to have, to be named
+
+
+class Slowness(NamedTuple):
+    """A crawl that brings relevant pages more slowly than it did.
+
+    Attributes
+    ----------
+    now, before : relevance gained in an hour, by the latest fetches and by all before them
+    pace : by what part the fetches themselves come more slowly; above 1 it is these, and not
+        only what they bring
+    host : that more than half of the latest fetches went to; None for several
+    """
+
+    now: float
+    before: float
+    pace: float
+    host: str | None
+
+    def short(self) -> str:
+        """Return it for a progress bar."""
+        return f"slow: {self.now:,.0f} relevant pages/h, {self.before:,.0f} before"
+
+    def describe(self) -> str:
+        """Return it in one line, with the way out."""
+        line = f"{self.now:,.0f} relevant pages an hour, {self.before:,.0f} before"
+        if self.pace < 1.0 / _AGAIN:
+            return f"{line}: fetches come as fast, and bring less"
+        line += f": a fetch takes {self.pace:.1f} times as long"
+        if self.host is None:
+            return f"{line}; servers are slow, or refuse: focuscrawl status says which"
+        return f"{line}; most go to {self.host}, which is asked politely: add seeds of other hosts"
+
+
+class _Sums:
+    """Sums over fetches: how many, time, relevance, and their squares and product."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.time = self.gain = 0.0
+        self._times = self._gains = self._products = 0.0
+
+    def add(self, time: float, gain: float, sign: int = 1) -> None:
+        self.n += sign
+        self.time += sign * time
+        self.gain += sign * gain
+        self._times += sign * time * time
+        self._gains += sign * gain * gain
+        self._products += sign * time * gain
+
+    def variance(self, speed: float) -> float:
+        """Return the variance of what a fetch gains beyond what its time should bring."""
+        squares = self._gains - 2.0 * speed * self._products + speed * speed * self._times
+        return max(squares / self.n, 0.0)
+
+
+class SpeedWatch:
+    """Watches the relevance gained in a unit of time, fetch by fetch.
+
+    The last `WINDOW` fetches are held against all before them, as many at least: an alarm is
+    half the speed or less, where that is three standard errors below what their time should have
+    brought (the speed is a ratio of two sums, and this its usual linear approximation). It ends
+    when three quarters are reached again. Between the two nothing is told, so a speed that
+    hovers about either bound is told once.
+
+    A run is watched by itself: the time that a crawl rested is not its own.
+
+    Attributes
+    ----------
+    slowness : what is under way, None if nothing is
+    """
+
+    def __init__(self) -> None:
+        self.slowness: Slowness | None = None
+        self._latest: deque[tuple[float, float, str]] = deque()
+        self._now, self._earlier = _Sums(), _Sums()
+        self._last: float | None = None
+
+    def visited(self, at: float, relevance: float, host: str) -> str | None:
+        """Take note of a fetch.
+
+        Parameters
+        ----------
+        at : when it came, in seconds of a clock that never goes back
+        relevance : R, 0 for what is no page
+        host : that it was of
+
+        Returns
+        -------
+        `SLOW` or `SPEEDY` if it is that fetch which tells; `slowness` says more
+        """
+        before, self._last = self._last, at
+        if before is None:
+            return None
+        took = max(at - before, 0.0)
+        self._latest.append((took, relevance, host))
+        self._now.add(took, relevance)
+        if len(self._latest) > WINDOW:
+            time, gain, _ = self._latest.popleft()
+            self._now.add(time, gain, -1)
+            self._earlier.add(time, gain)
+        return self._tell() if self._earlier.n >= WINDOW else None
+
+    def _tell(self) -> str | None:
+        now, earlier, told = self._now, self._earlier, self.slowness
+        if now.time <= 0.0 or earlier.time <= 0.0:
+            return None
+        speed, before = now.gain / now.time, earlier.gain / earlier.time
+        if told is not None:
+            if speed * _HOUR < _AGAIN * told.before:
+                return None
+            self.slowness = None
+            return SPEEDY
+        spread = earlier.variance(before) * now.n * (1.0 + now.n / earlier.n)
+        lost = before * now.time - now.gain
+        if speed > _FALL * before or lost <= _SURE * math.sqrt(spread):
+            return None
+        host, fetches = Counter(host for _, _, host in self._latest).most_common(1)[0]
+        self.slowness = Slowness(
+            speed * _HOUR,
+            before * _HOUR,
+            (now.time / now.n) / (earlier.time / earlier.n),
+            host if fetches > _MOST * now.n else None,
+        )
+        return SLOW

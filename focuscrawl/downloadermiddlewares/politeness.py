@@ -1,0 +1,102 @@
+"""Waits between requests to a host: back-off, and AutoThrottle's delay for the frontier."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import NotConfigured
+
+from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
+from focuscrawl.engine.component import URL_ID, Component
+from focuscrawl.engine.private import slot_delay
+from focuscrawl.engine.settings_table import BACKOFF, BACKOFF_MAX, HOST_FAILURES
+from focuscrawl.engine.visits import cause
+from focuscrawl.frontier.hosts import LEFT, HostBackoff, read_retry_after
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+logger = logging.getLogger(__name__)
+
+_BUSY = (429, 502, 503, 504)
+# what a host does that is not there; one that sends half a page, or no HTTP, is
+_ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
+
+
+class BackoffMiddleware(Component):
+    """Holds a host in the frontier for as long as it asks to, or longer after every failure.
+
+    It sits between the downloader and Scrapy's retries: what is to be retried goes back to the
+    frontier, and leaves it when its host may be asked again. A host that goes on failing, or
+    wants a longer wait than the crawl can give, is left alone until the crawl is resumed. What
+    a recording answers is as it was; replays do without.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        if self._crawl.web is not None:
+            raise NotConfigured
+        settings = crawler.settings
+        first, longest = BACKOFF.of(settings), BACKOFF_MAX.of(settings)
+        per_host = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
+        failures = HOST_FAILURES.of(settings)
+        self._patience = HostBackoff(first, max(first, longest), failures, per_host)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Look at the status of an answer to a request that came out of the frontier."""
+        number = request.meta.get(URL_ID)
+        if number is None:
+            return response
+        if response.status in _BUSY:
+            said = (response.headers.get("Retry-After") or b"").decode("latin-1")
+            wait = read_retry_after(said, datetime.now(UTC))
+            self._failed(number, f"HTTP {response.status}", wait)
+        else:
+            self._patience.answered(self._crawl.urls.host(number))
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Count a request that brought no answer."""
+        number = request.meta.get(URL_ID)
+        if number is None:
+            return
+        why = cause(exception).partition(":")[0]
+        if isinstance(exception, RobotsUnreachableError):
+            self._failed(number, why, exception.retry_after)
+        elif why in _ABSENT:
+            self._failed(number, why, None)
+
+    def _failed(self, number: int, why: str, retry_after: float | None) -> None:
+        host = self._crawl.urls.host(number)
+        wait = self._patience.failed(host, retry_after)
+        if not math.isinf(wait):
+            self._crawl.frontier.hold(host, time.monotonic() + wait)
+            return
+        if retry_after is not None:
+            why += f", asks for {retry_after:,.0f} s"
+        logger.info("%s is left alone: %s", self._crawl.urls.host_name(number), why)
+        self._crawl.frontier.hold(host, math.inf)
+        self._crawl.note(LEFT, f"{self._crawl.urls.host_name(number)}: {why}")
+
+
+class ThrottleMiddleware(Component):
+    """Lets the frontier wait as long between two pages of a host as the downloader's slot does.
+
+    A request that waited in the slot would hold a place that another host could have used.
+    """
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Hand on the delay of the host's slot, which an answer may have changed."""
+        number = request.meta.get(URL_ID)
+        if number is not None:
+            delay = slot_delay(self._crawler, request.meta["download_slot"])
+            if delay is not None:
+                self._crawl.frontier.set_delay(self._crawl.urls.host(number), delay)
+        return response

@@ -1,0 +1,173 @@
+"""The process that a crawl has to itself: memory, threads, log, settings that cost nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.logformatter import LogFormatter
+from scrapy.utils.misc import load_object
+from threadpoolctl import threadpool_limits
+
+from focuscrawl.engine.private import pause_briefly
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import without_credentials
+from focuscrawl.report.plain_text import printable
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.logformatter import LogFormatterResult
+    from scrapy.settings import BaseSettings
+
+
+_TRACEBACKS = logging.Formatter()
+
+
+class PlainRecord(logging.LogRecord):
+    """A record whose text and traceback a terminal can be shown, without URLs' credentials.
+
+    All loggers of a process make such records after
+    ``logging.setLogRecordFactory(PlainRecord)``, whatever their handlers are.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.exc_info and self.exc_info[0] is not None:
+            error = self.exc_info[1]
+            # formatters take the text that is there instead of making their own
+            self.exc_text = plain(
+                str(error)  # what the user has to put right: no way through our code helps
+                if isinstance(error, UserError)
+                else _TRACEBACKS.formatException(self.exc_info)
+            )
+
+    def getMessage(self) -> str:  # noqa: N802 - the base class's name
+        """Return the message, made plain."""
+        return plain(super().getMessage())
+
+
+def plain(text: str) -> str:
+    """Return `text` without what a terminal obeys and without URLs' credentials."""
+    return without_credentials(printable(text))
+
+
+_REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # Scrapy's redirects ask it
+#: what switches extensions off that Scrapy imports, with a web server or a shell, to find that out
+_SWITCHES = {
+    "scrapy.extensions.remote_control.RemoteControl": "REMOTE_CONTROL_ENABLED",
+    "scrapy.extensions.telnet.TelnetConsole": "TELNETCONSOLE_ENABLED",
+}
+#: what a recording, which answers at once, takes no notice of
+_FOR_NETWORKS = (
+    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
+    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware",
+    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware",
+    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware",
+    "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware",
+)
+_DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
+
+
+def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
+    """Leave out Scrapy's own spider middlewares, extensions that are off, and lines nobody reads.
+
+    Each of the middlewares would pass every visit on through generators of its own; a line of
+    the log is made whether it is shown or not. What users have set stays.
+
+    Parameters
+    ----------
+    replays : pages come from a recording: nor is anything added to requests for a network
+    """
+    for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
+        if path != _REFERRERS:
+            component = load_object(path)
+            settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", component, None)
+    for path in _FOR_NETWORKS if replays else ():
+        component = load_object(path)
+        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", component, None)
+    for path, switch in _SWITCHES.items():
+        if not settings.getbool(switch):
+            settings["EXTENSIONS_BASE"].pop(path, None)
+    if settings.get("LOG_LEVEL") not in _DETAILED and not settings.getpriority("LOG_FORMATTER"):
+        settings.set("LOG_FORMATTER", QuietFormatter, priority="spider")
+
+
+class QuietFormatter(LogFormatter):
+    """Makes no line for a page or an item: where there is None, Scrapy logs nothing."""
+
+    def crawled(  # type: ignore[override]  # None is documented, though not in the type
+        self, request: Request, response: Response, spider: Spider
+    ) -> None:
+        """Say nothing of a page."""
+
+    def scraped(  # type: ignore[override]
+        self, item: object, response: object, spider: Spider
+    ) -> None:
+        """Say nothing of an item."""
+
+    def dropped(
+        self, item: object, exception: BaseException, response: object, spider: Spider
+    ) -> LogFormatterResult:
+        """Say nothing of what is no item; of what a user's pipeline drops, what Scrapy says."""
+        ours = ("excluded", "again", "noindex")
+        if any(getattr(item, name, None) for name in ours):
+            return None  # type: ignore[return-value]
+        return super().dropped(item, exception, response, spider)  # type: ignore[arg-type]
+
+
+# The set-up of a process that ``scrapy crawl focused`` has to itself: memory, threads, pauses.
+#
+# Nothing here is for a process that belongs to others: they crawl with the add-on, or drive a
+# `focuscrawl.crawl.Crawl` themselves.
+
+# of mallopt(3)
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_LARGE = 8 << 20  # bytes
+_LEFT = 64 << 20
+_CONTAINERS = 10_000
+
+
+def set_up_process(crawler: Crawler) -> None:
+    """Set up the process for the one crawl of `crawler`, so that it can last for weeks.
+
+    numpy has to be loaded by now: sharing small vectors out among threads of BLAS takes longer
+    than the work on them, and it is loaded libraries that are told so. (scipy has a BLAS of its
+    own, which is for training; no crawl needs it.)
+    """
+    pause_briefly()
+    _return_large_arrays()
+    threadpool_limits(1, user_api="blas")
+    crawler.signals.connect(_freeze, signal=signals.spider_opened, weak=False)
+
+
+def _return_large_arrays() -> None:
+    """Have arrays of 8 MB and more given back to the system when they are freed.
+
+    Columns that grow are copied to larger ones again and again. glibc keeps what was freed, up to
+    32 MB a piece, and fills the holes with small things: after some thousand pages half of a
+    crawl's growth is such holes. Smaller arrays it should keep: a lesson makes dozens of a few
+    megabytes, and the system clears each page of memory that it gives anew. So that they are
+    used again, whichever thread freed them, there is one heap, and up to 64 MB stay at its end.
+    Where there is no such C library nothing happens.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        mallopt(_M_TRIM_THRESHOLD, _LEFT)
+        mallopt(_M_ARENA_MAX, 1)
+
+
+def _freeze() -> None:
+    """Take what is loaded now out of the way of full collections, which hold the event loop.
+
+    And look for garbage after 10,000 new containers, not after 700: one page has thousands of
+    rows and texts, which go without being looked for.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_CONTAINERS, *gc.get_threshold()[1:])

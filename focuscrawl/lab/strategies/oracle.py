@@ -1,0 +1,108 @@
+"""The strategy ``oracle``, which knows all pages of a recorded web before it crawls it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.strategies import Expansion, Strategy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.strategies import JudgedPage, RecalledPage, Scores, StrategyContext
+
+
+_UNKNOWN, _ABSENT = -2, -1
+
+
+class Oracle(Strategy):
+    """Priority of v = R(v): greedy best-first on what a fetch of v will show (methods 1).
+
+    What is fetched with relevance 0 has that here: redirects, errors, and URLs whose content
+    has come under another URL. The measure of what can be had on a recorded web, for studies:
+    no crawler can know it. The first oracle on a web and critic judges every page, later ones
+    read what it has kept. Not the optimum: links that are worth nothing in themselves come in
+    the order they were found, whatever lies behind them.
+
+    Raises
+    ------
+    UserError
+        The crawl is live, or its critic has no classes.
+    """
+
+    def __init__(self, context: StrategyContext) -> None:
+        if context.web is None:
+            raise UserError("strategy oracle needs a recorded web: add -a web=..., or use another")
+        if not len(context.critic.marked):
+            raise UserError(
+                "strategy oracle needs a critic with classes: use another strategy with this one"
+            )
+        self._web = context.web
+        whole = whole_web(context.web, context.critic)
+        shares = whole.probabilities[:, context.critic.marked]
+        self._relevance = np.minimum(shares.sum(axis=1, dtype=np.float64), 1.0)
+        self._content = whole.content
+        self._number = {url: i for i, url in enumerate(whole.urls)}
+        self._place = GrowingArray(np.int64, fill=_UNKNOWN)  # by URL of the crawl: of the web
+        self._fetched = np.zeros(len(whole.urls), np.bool_)  # by content
+        self._alike: defaultdict[int, list[int]] = defaultdict(list)  # URLs by content
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score every link with the relevance of its target."""
+        self._place.grow(max(page.url, int(page.targets.max(initial=0))) + 1)
+        new = self._place.data[page.targets] == _UNKNOWN
+        urls = [page.view.links.urls[i] for i in page.links[new].tolist()]
+        places = self._look_up([page.view.url, *urls])
+        memo = np.concatenate([page.targets[new], places])  # own place in the middle
+        self._note(page.url, page.targets[new], places)
+        return Expansion(
+            self._worth(page.targets), *self._scores(page.url, page.targets), memo=memo.tobytes()
+        )
+
+    def recall(self, page: RecalledPage) -> Scores:
+        """Take in the links of an earlier run."""
+        assert page.memo is not None
+        memo = np.frombuffer(page.memo, np.int64)
+        found, places = memo[: len(memo) // 2], memo[len(memo) // 2 :]
+        self._place.grow(max(page.url, int(page.targets.max(initial=0))) + 1)
+        self._note(page.url, found, places)
+        return self._scores(page.url, page.targets)
+
+    def _look_up(self, urls: list[str]) -> NDArray[np.int64]:
+        known = self._web.resolve(urls)
+        places = [_ABSENT if url is None else self._number.get(url, _ABSENT) for url in known]
+        return np.array(places, np.int64)
+
+    def _note(self, url: int, found: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+        """Take note of where in the web a page is, the first of `places`, and what it links to."""
+        own, *others = places.tolist()
+        self._place.data[found] = others
+        for each, place in set(zip(found.tolist(), others, strict=True)):
+            if place != _ABSENT:
+                self._alike[int(self._content[place])].append(each)
+        self._place.data[url] = own
+        if own != _ABSENT:
+            self._fetched[self._content[own]] = True
+
+    def _worth(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what fetches of `urls` would show now, float64 (n,)."""
+        places = self._place.data[urls]
+        known = places != _ABSENT
+        places = places[known]
+        worth = np.zeros(len(urls))
+        taken = self._fetched[self._content[places]]
+        worth[known] = np.where(taken, 0.0, self._relevance[places])
+        return worth
+
+    def _scores(self, url: int, targets: NDArray[np.int64]) -> Scores:
+        """Return the scores of a page's targets, and of URLs that are now known for duplicates."""
+        own = int(self._place.data[url])
+        alike = [] if own == _ABSENT else self._alike[int(self._content[own])]
+        urls = np.unique(np.concatenate([targets, np.array(alike, np.int64)]))
+        return urls, self._worth(urls)

@@ -1,0 +1,565 @@
+"""Q-values of links: Rennie and McCallum, ICML 1999; temporal-difference values."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import zlib
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import SGDRegressor
+
+from focuscrawl.apprentice.hashing import SparseRows, beside, pointers, ranges
+from focuscrawl.apprentice.link_table import RowStore
+from focuscrawl.distiller import registered_domain
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
+from focuscrawl.foundation.urls import host
+from focuscrawl.lab.strategies.batch_learners import (
+    FAR,
+    BatchLearner,
+    FittedModel,
+    PathWords,
+    WordClasses,
+    distances,
+)
+from focuscrawl.strategies.base import Expansion, check_count, check_number
+from focuscrawl.strategies.rescoring import LinkLog, PathFacts, RescoringStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.rescoring import Past
+
+
+HORIZON = 6  # fetches looked ahead: what comes later counts less than gamma^6, at most 1/64
+
+
+def discounted_rewards(
+    source: Ints, target: Ints, relevance: Floats, wanted: Ints, *, gamma: float
+) -> Floats:
+    """Return the value of fetching each of some URLs, by what a crawl has found behind it.
+
+    After the URL itself, of all that is known to be linked from what was fetched since, what is
+    nearest to a relevant page is fetched next, the more relevant before the less; the t-th fetch
+    earns gamma^t times its relevance, if that is above 1/2: what Rennie and McCallum 1999 ask of
+    an optimal spider, but for this: distances are not counted anew when a relevant page has been
+    fetched, so a step may lead towards one that is no longer there to be had.
+
+    Parameters
+    ----------
+    source, target : int64 (n_links,), the ends of the links
+    relevance : float64 (n_urls,), NaN for URLs that were not fetched
+    wanted : int64 (n,), fetched URLs
+    gamma : discount a fetch, at most 1/2
+
+    Returns
+    -------
+    float64 (n,), from 0 to 1 / (1 - gamma)
+    """
+    reward = np.where(relevance > 0.5, relevance, 0.0)
+    away = distances(source, target, reward > 0, limit=HORIZON)
+    begin, children = _nearest(source, target, away, reward)
+    discount = (gamma ** np.arange(HORIZON + 1)).tolist()
+    known = _Known(reward.tolist(), away.tolist(), begin.tolist(), children.tolist())
+    promising = np.flatnonzero(away[wanted] < FAR)
+    values = np.zeros(len(wanted))
+    values[promising] = [_walk(url, discount, known) for url in wanted[promising].tolist()]
+    return values
+
+
+def _nearest(source: Ints, target: Ints, away: Ints, reward: Floats) -> tuple[Ints, Ints]:
+    """Return, page by page, the targets nearest to a relevant page, more than can be fetched."""
+    n = len(reward)
+    near = np.flatnonzero(away[target] < FAR)
+    pairs = np.unique(source[near] * n + target[near])
+    source, target = pairs // n, pairs % n
+    order = np.lexsort((target, -reward[target], away[target], source))
+    source, target = source[order], target[order]
+    rank = np.arange(len(source)) - np.searchsorted(source, source)
+    kept = rank <= HORIZON
+    return pointers(np.bincount(source[kept], minlength=n)), target[kept]
+
+
+class _Known(NamedTuple):
+    """Lists by page, since a walk goes page by page; the last two are those of `_nearest`."""
+
+    reward: list[float]
+    away: list[int]
+    begin: list[int]
+    children: list[int]
+
+
+def _walk(url: int, discount: list[float], known: _Known) -> float:
+    """Return the discounted sum of the rewards of the fetches from `url` on."""
+    reward, away, begin, children = known
+    total = 0.0
+    queue, met = [(0, 0.0, url)], {url}
+    for weight in discount:
+        if not queue:
+            break
+        _, _, page = heapq.heappop(queue)
+        total += weight * reward[page]
+        for child in children[begin[page] : begin[page + 1]]:
+            if child not in met:
+                met.add(child)
+                heapq.heappush(queue, (away[child], -reward[child], child))
+    return total
+
+
+_LINKS = 8  # links of a URL that are learned from, the first found
+
+
+class QValues(BatchLearner):
+    """Priority of v = the discounted reward that the words of a link into it promise.
+
+    The value of a link (u,v) that was followed is worked out from what was found behind v (see
+    `discounted_rewards`). Values are put into bins, and naive Bayes tells the bin of a new link by
+    the words inside and near it, those of its URL, and those of its page; its score is the mean
+    value of each bin weighed by the bin's posterior. The best link into v counts.
+
+    The paper learns from whole sites that were crawled before. Here it is the crawl so far, in
+    batches, and a first few relevant pages say little: so the score is mixed with R(u) by the
+    number n of relevant pages known, with n / (n + `trust`).
+
+    Parameters
+    ----------
+    gamma : discount a fetch; the paper's is 1/2
+    bins : of values: one for 0, the others share what is above 0 equally
+    length : words that a link counts for, and again those of its page, see `WordClasses`
+    trust : relevant pages at which what was learned counts half
+    memory : links learned from, the latest: bounds the cost of a lesson
+    batch, growth : see `BatchLearner`
+    """
+
+    def __init__(
+        self,
+        context: StrategyContext,
+        *,
+        gamma: float = 0.5,
+        bins: int = 4,
+        length: float = 10.0,
+        trust: float = 30.0,
+        memory: int = 12000,
+        batch: int = 25,
+        growth: float = 0.05,
+    ) -> None:
+        check_number("q-values: gamma", gamma, 0.0, 0.5)
+        check_count("q-values: bins", bins, 2)
+        check_number("q-values: length", length, 1)
+        check_number("q-values: trust", trust, 0.0)
+        check_count("q-values: memory", memory, 1)
+        self._gamma = gamma
+        self._bins = bins
+        self._length = length
+        self._trust = trust
+        self._memory = memory
+        self._words = PathWords()
+        super().__init__("q-values", batch, growth)
+
+    def read(self, page: JudgedPage) -> PathFacts:
+        """Take the words of the page, and those in, near and behind its links."""
+        links, _ = beside(self._words.surroundings(page), self._words.addresses(page))
+        return PathFacts(page.targets, self._words.page(page), links)
+
+    def unlearned(self) -> PathValues:
+        """Return the model that knows R(u) alone."""
+        return PathValues(None, None, np.zeros(0), 0.0)
+
+    def fit(self, past: Past) -> PathValues:
+        """Learn the values of the links followed so far."""
+        links = np.flatnonzero(~np.isnan(past.relevance[past.target]))
+        links = links[np.argsort(past.target[links], kind="stable")]
+        rank = np.arange(len(links)) - np.searchsorted(past.target[links], past.target[links])
+        links = np.sort(links[rank < _LINKS])[-self._memory :]
+        relevant = float((past.relevance > 0.5).sum())
+        if not len(links):  # nothing but seeds was fetched
+            return self.unlearned()
+        urls, at = np.unique(past.target[links], return_inverse=True)
+        worth = discounted_rewards(
+            past.source, past.target, past.relevance, urls, gamma=self._gamma
+        )
+        labels, means = bins_of(worth, self._bins)
+        weight = (1.0 / np.bincount(at))[at]  # a URL counts 1
+        of_links = WordClasses(
+            past.link_words.take(links), labels[at], len(means), length=self._length, weight=weight
+        )
+        # many links of a page fall into the same bin: its words are counted for all at once
+        pair, which = np.unique(past.page[links] * len(means) + labels[at], return_inverse=True)
+        of_pages = WordClasses(
+            past.page_words.take(pair // len(means)),
+            pair % len(means),
+            len(means),
+            length=self._length,
+            weight=sums(which, weight, len(pair)),
+        )
+        metrics = {"mean_value": float(worth.mean()), "bins": float(len(means))}
+        trust = relevant / (relevant + self._trust)
+        return PathValues(of_links, of_pages, means, trust, instances=len(links), metrics=metrics)
+
+
+def bins_of(values: Floats, bins: int) -> tuple[Ints, Floats]:
+    """Put values (n,) into bins.
+
+    Returns
+    -------
+    labels : int64 (n,); bin 0 is that of the value 0, the others hold about equally many
+    means : float64, the mean value of each bin; at most `bins`, fewer where values are equal
+    """
+    above = values[values > 0.0]
+    shares = np.arange(bins - 1) / max(bins - 1, 1)
+    edges = np.unique(np.quantile(above, shares)) if len(above) else np.zeros(0)
+    labels = np.searchsorted(edges, values, side="right")
+    n = len(edges) + 1
+    return labels, np.bincount(labels, values, n) / np.maximum(np.bincount(labels, minlength=n), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PathValues(FittedModel):
+    """Classifiers of bins by the words of links and pages, and the mean value of each bin.
+
+    `trust` is the share of what they say in the score, the rest is R(u).
+    """
+
+    of_links: WordClasses | None
+    of_pages: WordClasses | None
+    means: Floats
+    trust: float
+
+    def evidence(self, past: Past, links: Ints) -> Floats:
+        """Return the value to be expected of each link."""
+        relevance = past.relevance[past.source[links]][:, None]
+        if self.of_links is None or self.of_pages is None:
+            return relevance
+        pages, at = np.unique(past.page[links], return_inverse=True)
+        likelihood = self.of_links.log_likelihood(past.link_words.take(links))
+        likelihood += self.of_pages.log_likelihood(past.page_words.take(pages))[at]
+        expected = (self.of_links.posterior(likelihood) * self.means).sum(axis=1)
+        mixed: Floats = (1.0 - self.trust) * relevance
+        mixed += self.trust * expected[:, None]
+        return mixed
+
+
+_BITS = 18  # of the features of anchors, and again of those of URLs
+_WIDTH = (2 << _BITS) + 1  # last: whether a link stays in its domain
+_UNKNOWN = 0.05  # a value before anything was learned
+
+
+class Link(NamedTuple):
+    """What the features of a link are made of."""
+
+    anchor: str
+    url: str
+    inside: bool  # its domain
+
+
+class LinkVectors:
+    """Vectors of distinct links, by number.
+
+    Anchors are read as their distinct runs of 3 to 5 characters, URLs as those of 4 and 5, each
+    as a unit vector of hashed features; one more says whether a link stays in its domain.
+    """
+
+    def __init__(self) -> None:
+        hashed = {"analyzer": "char", "binary": True, "n_features": 1 << _BITS}
+        self._anchors = HashingVectorizer(ngram_range=(3, 5), **hashed)
+        self._urls = HashingVectorizer(ngram_range=(4, 5), **hashed)
+        self._number: dict[Link, int] = {}
+        self._rows = RowStore()
+        self._values = GrowingArray(np.float32)
+
+    def numbers(self, links: Sequence[Link]) -> Ints:
+        """Return the numbers of links, int64 (n,); those that are new get one."""
+        new = list(dict.fromkeys(link for link in links if link not in self._number))
+        if new:
+            parts = [
+                self._anchors.transform([link.anchor for link in new]),
+                self._urls.transform([link.url for link in new]),
+                sparse.csr_matrix([[float(link.inside)] for link in new]),
+            ]
+            rows = sparse.hstack(parts, format="csr")
+            self._values.extend(rows.data)
+            indices = rows.indices.astype(np.int32, copy=False)
+            self._rows.extend(SparseRows(indices, rows.indptr.astype(np.int64)))
+            self._number.update(zip(new, count(len(self._number)), strict=False))
+        return np.array([self._number[link] for link in links], np.int64)
+
+    def matrix(self, numbers: Ints) -> sparse.csr_matrix:
+        """Return the vectors of links, (n, `_WIDTH`)."""
+        rows = self._rows.rows(len(self._rows))
+        taken = rows.take(numbers)
+        at = ranges(rows.indptr[numbers], taken.lengths)
+        values = self._values.data[at].astype(np.float64)
+        return sparse.csr_matrix(
+            (values, taken.indices, taken.indptr), shape=(len(numbers), _WIDTH)
+        )
+
+
+class Values(NamedTuple):
+    """A linear model of the value of links."""
+
+    weights: Floats | None
+    intercept: float
+
+    def of(self, links: sparse.csr_matrix) -> Floats:
+        """Return float64 (n,)."""
+        if self.weights is None:
+            return np.full(links.shape[0], _UNKNOWN)
+        return np.round(links @ self.weights + self.intercept, 9)
+
+
+class Experience(NamedTuple):
+    """A link that was followed: its number, the reward, and the links found behind it."""
+
+    link: int
+    reward: float
+    found: Ints
+
+
+class ValueLearner:
+    """Q-learning with a linear model, replay of experience, and double learning.
+
+    The value of a link that led to a reward r and to links A is to be
+    r + gamma target(argmax over A of online). At every step the online model takes one pass of
+    stochastic gradient descent over a sample of all experience, the target model becomes
+    a copy of it after every `switch` steps.
+
+    Attributes
+    ----------
+    target : of the last switch
+    steps : taken
+    """
+
+    def __init__(
+        self, vectors: LinkVectors, random_state: int, gamma: float, sample: int, switch: int
+    ) -> None:
+        self._vectors = vectors
+        self._random = np.random.default_rng(random_state)
+        self._gamma, self._sample, self._switch = gamma, sample, switch
+        self._online = SGDRegressor(
+            penalty="l1", learning_rate="constant", eta0=0.1, random_state=random_state
+        )
+        self._experience: list[Experience] = []
+        self.target = Values(None, 0.0)
+        self.steps = 0
+
+    def learn(self, experience: Experience) -> bool:
+        """Take a step; return whether there is a new target."""
+        self.steps += 1
+        self._experience.append(experience)
+        n = len(self._experience)
+        chosen = self._random.choice(n, min(n, self._sample), replace=False)
+        sample = [self._experience[i] for i in chosen.tolist()]
+        followed = np.array([each.link for each in sample], np.int64)
+        goal = np.array([each.reward for each in sample])
+        goal += self._gamma * self._next_values([each.found for each in sample])
+        self._online.partial_fit(self._vectors.matrix(followed), goal)
+        switched = self.steps % self._switch == 0
+        if switched:
+            self.target = Values(self._online.coef_.copy(), float(self._online.intercept_[0]))
+        return switched
+
+    def _next_values(self, found: Sequence[Ints]) -> Floats:
+        """Return the target's value of the link that the online model prefers; 0 without links."""
+        lengths = np.array([len(links) for links in found])
+        values = np.zeros(len(found))
+        some = np.flatnonzero(lengths)
+        if len(some):
+            links = np.concatenate(found)
+            distinct, at = np.unique(links, return_inverse=True)
+            online = self._online_values().of(self._vectors.matrix(distinct))[at]
+            begins = np.cumsum(lengths) - lengths
+            best = [begins[i] + online[begins[i] :][: lengths[i]].argmax() for i in some.tolist()]
+            values[some] = self.target.of(self._vectors.matrix(links[best]))
+        return values
+
+    def _online_values(self) -> Values:
+        if not hasattr(self._online, "coef_"):
+            return Values(None, 0.0)
+        return Values(self._online.coef_, float(self._online.intercept_[0]))
+
+
+_NEXT = 100.0  # of what exploration has drawn: more than any value
+_ATTEMPTS = 10  # at drawing a URL that was not fetched
+
+
+class Waiting:
+    """URLs that wait, by domain, to draw from at random."""
+
+    def __init__(self) -> None:
+        self._by_domain: dict[str, list[int]] = {}
+
+    def add(self, domain: str, url: int) -> None:
+        """Take in a URL."""
+        self._by_domain.setdefault(domain, []).append(url)
+
+    def draw(self, random: np.random.Generator, fetched: np.ndarray) -> int | None:
+        """Draw a domain, then a URL of it; None if that finds only what was fetched."""
+        for _ in range(_ATTEMPTS):
+            if not self._by_domain:
+                break
+            domains = list(self._by_domain)
+            domain = domains[random.integers(len(domains))]
+            urls = self._by_domain[domain]
+            at = int(random.integers(len(urls)))
+            urls[at], urls[-1] = urls[-1], urls[at]
+            url = urls.pop()
+            if not urls:
+                del self._by_domain[domain]
+            if url >= len(fetched) or not fetched[url]:
+                return url
+        return None
+
+
+class TdValues(RescoringStrategy[Values]):
+    """Priority of v = the value of the first link into v, learned by temporal differences.
+
+    The order of deep-deep (<https://github.com/TeamHG-Memex/deep-deep>, its spider for relevant
+    pages with its defaults): Q-learning, see `ValueLearner`, where following a link is the action
+    and R(v) the reward. A link is described by its anchor, its URL and whether it stays in its
+    domain, see `LinkVectors`; the page it is on plays no part. After a share `explore` of pages
+    the next fetch is drawn at random, first a domain, then a URL of it that waits. A fetch that
+    brings no page teaches a reward of 0.
+
+    deep-deep also draws the domain of every other fetch, by a softmax of the best values with
+    a temperature of 0.1; here the best URL comes first, whatever its domain. It has four times as
+    many features to hash to, reads the ``title`` of links, too, and forgets experience beyond
+    100,000 fetches; here all of it stays in memory, with the features of every distinct link.
+
+    Parameters
+    ----------
+    gamma : discount a fetch
+    explore : share of fetches drawn at random
+    sample : experiences learned from at each step
+    switch : steps from one target model, and order of the frontier, to the next
+    """
+
+    def __init__(
+        self,
+        context: StrategyContext,
+        *,
+        gamma: float = 0.4,
+        explore: float = 0.2,
+        sample: int = 50,
+        switch: int = 100,
+    ) -> None:
+        check_number("td-values: gamma", gamma, 0, 1)
+        check_number("td-values: explore", explore, 0, 1)
+        check_count("td-values: sample", sample, 1)
+        check_count("td-values: switch", switch, 1)
+        super().__init__("td-values", switch, 0.0, LinkLog())
+        self._explore = explore
+        self._vectors = LinkVectors()
+        self._learner = ValueLearner(self._vectors, context.random_state, gamma, sample, switch)
+        self._random = np.random.default_rng((context.random_state, 1))
+        self._model = self._learner.target
+        self._targets = [(0, self._model)]  # each with the fetches when it came
+        self._followed: tuple[int, float] | None = None  # link and reward of the last fetch
+        self._link = GrowingArray(np.int64, fill=-1)  # the first into each URL
+        self._fetched = GrowingArray(np.bool_, fill=False)
+        self._waiting = Waiting()
+        self._drawn: set[int] = set()  # to be fetched before all others, or fetched
+        self._drawn_before = self._drawn  # the last lesson began
+
+    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
+        """Take note of a fetch; it is learned from when its links are known, or none came."""
+        self._learn(np.zeros(0, np.int64))
+        super().observe(url, relevance, duplicate_of)
+        self._fetched.grow(url + 1)
+        known = url < len(self._link) and self._link.data[url] >= 0
+        if known and not self._fetched.data[url]:
+            self._followed = (int(self._link.data[url]), relevance)
+        self._fetched.data[url] = True
+
+    def lesson_due(self) -> bool:
+        """Tell whether there is a new target."""
+        due = self._targets[-1][0] > self._learned_at
+        if due:
+            self._extent = (self.log.fetches, self.log.pages)
+            self._drawn_before = set(self._drawn)
+        return due
+
+    def rescore(self) -> Scores:
+        """Score by the target of the last lesson again."""
+        self._drawn_before = set(self._drawn)
+        return super().rescore()
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score the links of `page`, and draw what is to be fetched next now and then."""
+        links = page.view.links
+        urls = [links.urls[i] for i in page.links.tolist()]
+        anchors = [" ".join(links.anchors[i].lower().split()) for i in page.links.tolist()]
+        link_scores, scores = self._take_in(page, page.view.url, urls, anchors)
+        memo = zlib.compress(json.dumps([page.view.url, urls, anchors]).encode())
+        return Expansion(link_scores, *scores, memo=memo)
+
+    def recall(self, page: RecalledPage) -> Scores:
+        """Take in the links of an earlier run."""
+        assert page.memo is not None
+        return self._take_in(page, *json.loads(zlib.decompress(page.memo)))[1]
+
+    def work_out(self, observed: int, pages: int) -> tuple[Values, Scores]:
+        """Look up the target after so many fetches, and score by it all that was found."""
+        model = next(model for at, model in reversed(self._targets) if at <= observed)
+        urls = np.unique(self.log.links(pages)[1])
+        return model, (urls, self._values_of(urls, model, self._drawn_before))
+
+    def take_over(self, model: Values, pages: int) -> Scores:
+        """Score by a new target from now on, the links read meanwhile first."""
+        self._model = model
+        used = max(i for i, (at, _) in enumerate(self._targets) if at <= self._learned_at)
+        self._targets = self._targets[used:]
+        later = [targets for _, targets in self.log.pages_since(pages)]
+        urls = np.unique(np.concatenate([np.array([*self._drawn], np.int64), *later]))
+        return urls, self._values_of(urls, model, self._drawn)
+
+    def _take_in(
+        self, page: JudgedPage | RecalledPage, source: str, urls: list[str], anchors: list[str]
+    ) -> tuple[Floats, Scores]:
+        """Return the scores of links, and those of URLs that are new or drawn."""
+        targets, first, at = np.unique(page.targets, return_index=True, return_inverse=True)
+        own = registered_domain(host(source))
+        domains = [registered_domain(host(urls[i])) for i in first.tolist()]
+        links = self._vectors.numbers(
+            [
+                Link(anchors[i], urls[i], domain == own)
+                for i, domain in zip(first.tolist(), domains, strict=True)
+            ]
+        )
+        self._learn(links)
+        self.log.add_links(page.url, targets)
+        self._link.grow(int(targets.max(initial=-1)) + 1)
+        new = self._link.data[targets] < 0
+        self._link.data[targets[new]] = links[new]
+        for i in np.flatnonzero(new).tolist():
+            self._waiting.add(domains[i], int(targets[i]))
+        values = self._model.of(self._vectors.matrix(links))
+        return values[at], self._explored(targets[new], values[new])
+
+    def _learn(self, found: Ints) -> None:
+        """Take the step of the last fetch, whose links are `found`."""
+        if self._followed is not None:
+            link, reward = self._followed
+            self._followed = None
+            if self._learner.learn(Experience(link, reward, found)):
+                self._targets.append((self.log.fetches, self._learner.target))
+
+    def _explored(self, urls: Ints, values: Floats) -> Scores:
+        """Return scores of URLs, with one drawn at random before all others now and then."""
+        if self._random.random() >= self._explore:
+            return urls, values
+        drawn = self._waiting.draw(self._random, self._fetched.data)
+        if drawn is None:
+            return urls, values
+        self._drawn.add(drawn)
+        others = urls != drawn
+        return np.append(urls[others], drawn), np.append(values[others], _NEXT)
+
+    def _values_of(self, urls: Ints, model: Values, drawn: set[int]) -> Floats:
+        values = model.of(self._vectors.matrix(self._link.data[urls]))
+        return np.where(np.isin(urls, [*drawn]), _NEXT, values)

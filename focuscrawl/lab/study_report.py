@@ -1,0 +1,253 @@
+"""The report of a study: its loss curves, its tables, one HTML page."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from focuscrawl.lab.study_tables import by_topic, grids
+from focuscrawl.report.figures import Line, axes, legend, plain, png
+from focuscrawl.report.plain_text import counted
+from focuscrawl.report.templates import load_template
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from focuscrawl.lab.results import Results
+
+
+# Loss curves of a study: averaged over draws, one figure a topic; and one of a whole web.
+#
+# Every function gives a matplotlib figure that belongs to nobody: save it, or show it in a
+# notebook.
+
+_POINTS = 100  # of a curve
+_JUDGED = "judged"
+_MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
+
+Curves = dict[str, dict[str, "NDArray[np.float64]"]]
+
+
+def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
+    """Return the loss rate over the fetches of a web, averaged over draws (methods 1).
+
+    Parameters
+    ----------
+    by : column of the fetches; ``judged`` for the word of the evaluator's judge, without start
+        pages, as in the tables
+
+    Returns
+    -------
+    By topic and strategy: float64 (100,), the mean loss rate after 1 %, 2 %, ... of the
+    budget. Fetches that a crawl did not make count as lost, as in the tables.
+    """
+    sums: dict[str, dict[str, list[NDArray[np.float64]]]] = {}
+    for run, fetches in results.each_run([by, "referrer"], web):
+        found = fetches[: run.budget]
+        starts = found["referrer"].isna() & (by == _JUDGED)
+        budget = run.budget - int(starts.sum())
+        lost = np.ones(max(budget, 1))
+        lost[: (~starts).sum()] -= found[by].to_numpy()[~starts]
+        rate = lost.cumsum() / np.arange(1, len(lost) + 1)
+        after = np.ceil(np.arange(1, _POINTS + 1) / _POINTS * len(lost)).astype(np.int64) - 1
+        sums.setdefault(run.topic, {}).setdefault(run.strategy, []).append(rate[after])
+    return {
+        topic: {label: np.mean(draws, axis=0) for label, draws in strategies.items()}
+        for topic, strategies in sums.items()
+    }
+
+
+def topic_figure(
+    curves: Mapping[str, NDArray[np.float64]], budget: float, strategies: list[str]
+) -> Figure:
+    """Draw the curves of one topic.
+
+    Parameters
+    ----------
+    curves : of `mean_curves`, by strategy
+    budget : mean number of fetches at the end of the curves
+    strategies : all of the study, which gives each its look
+    """
+    at = np.arange(1, _POINTS + 1) / _POINTS * budget
+    return _figure(curves, at, strategies, "fetches", "loss rate, mean over draws")
+
+
+def web_figure(curves: Curves, strategies: list[str]) -> Figure:
+    """Draw the median over the topics of a web, for the strategies that ran on all of them."""
+    topics = curves.values()
+    medians = {
+        label: np.median([found[label] for found in topics], axis=0)
+        for label in strategies
+        if all(label in found for found in topics)
+    }
+    at = np.arange(1, _POINTS + 1) / _POINTS * 100
+    return _figure(
+        medians, at, strategies, "fetches, % of the budget", "loss rate, median over topics"
+    )
+
+
+def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str) -> Figure:
+    """Draw how each strategy's loss reduction is spread over the topics of a web.
+
+    Parameters
+    ----------
+    topics : of one web, as `focuscrawl.lab.study_tables.by_topic` returns them
+    strategies : from top to bottom
+    """
+    reductions = {
+        label: topics.loc[topics["strategy"] == label, "reduction"].dropna().to_numpy()
+        for label in strategies
+        if label != baseline
+    }
+    shown = {label: values for label, values in reductions.items() if len(values)}
+    with axes(height=1.2 + 0.32 * max(len(shown), 2)) as (figure, plot):
+        for place, values in enumerate(shown.values()):
+            # far below -100 % nothing can be read off any more: a mark at the edge says so
+            within = np.clip(values, -1, 1)
+            plot.plot(within, np.full(len(within), place), "o", mfc="none", mec="0.35", ms=5)
+            plot.plot(np.median(within), place, "|", color="black", ms=17, mew=2.5)
+        plot.axvline(0, color="black", lw=0.8)
+        plot.set(
+            xlabel=f"reduction of loss against {plain(baseline)}; ○ a topic, | the median",
+            xlim=(-1.05, 1.05),
+            ylim=(len(shown) - 0.5, -0.5),
+        )
+        plot.set_yticks(range(len(shown)), [plain(label) for label in shown])
+        plot.set_xticks([-1, -0.5, 0, 0.5, 1], ["-100 % or less", "-50 %", "0", "50 %", "100 %"])
+    return figure
+
+
+def _figure(
+    curves: Mapping[str, NDArray[np.float64]],
+    at: NDArray[np.float64],
+    strategies: list[str],
+    xlabel: str,
+    ylabel: str,
+) -> Figure:
+    with axes(height=5.2) as (figure, plot):
+        for number, label in enumerate(strategies):
+            if label not in curves:
+                continue
+            marks = {"marker": _MARKERS[number % len(_MARKERS)], "markevery": (number % 10, 20)}
+            Line.of(number).draw(
+                plot, at, curves[label], label, lw=1.6, ms=5, mfc="white", **marks
+            )
+        plot.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=(-0.01, 1.01))
+        legend(figure, fontsize=8.5)
+    return figure
+
+
+PAGE = "report.html"
+
+#: by whose word losses are drawn, as files are named: columns of fetches, and of runs
+_JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
+
+
+class Picture(NamedTuple):
+    """A figure of the report: ``name`` for its file, ``caption`` for people."""
+
+    name: str
+    caption: str
+    png: bytes
+
+
+def report_files(results: Results, *, csv: bool = False) -> dict[str, bytes]:
+    """Return the files of a report by name.
+
+    Parameters
+    ----------
+    csv : with the tables in numbers, too
+    """
+    webs = [_web(results, web) for web in dict.fromkeys(results.runs["web"])]
+    pictures = [picture for web in webs for picture in (*web["whole"], *web["topics"])]
+    files = {picture.name: picture.png for picture in pictures}
+    page = load_template("report.html.j2", "focuscrawl.lab").render(
+        title=results.title,
+        facts=_facts(results),
+        failed=results.failed,
+        webs=webs,
+    )
+    files[PAGE] = page.encode()
+    if csv:
+        for grid in (grid for web in webs for grid in web["grids"]):
+            files[f"{_slug(grid.name)}.csv"] = grid.frame.to_csv(index=False).encode()
+    return files
+
+
+def _web(results: Results, web: str) -> dict[str, Any]:
+    """Draw and tabulate one web of a study, as the template names it."""
+    runs = results.runs[results.runs["web"] == web]
+    whole, of_topics = [], []
+    for by, (column, loss) in _JUDGES.items():
+        if runs[loss].notna().any():
+            curves = mean_curves(results, web, column)
+            measured = runs.assign(loss=runs[loss])
+            whole += _of_all_topics(results, web, curves, measured, by)
+            of_topics += _of_topics(results, web, curves, measured, by)
+    return {"name": web, "grids": grids(results, web), "whole": whole, "topics": of_topics}
+
+
+def _of_all_topics(
+    results: Results, web: str, curves: Curves, runs: pd.DataFrame, by: str
+) -> list[Picture]:
+    strategies, told = list(results.strategies), _told(by)
+    median = png(web_figure(curves, strategies))
+    pictures = [
+        Picture(_file(web, f"median{by}"), f"{web}: loss rate{told}, median over topics", median)
+    ]
+    topics = by_topic(runs, results.baseline)
+    if topics["reduction"].notna().any():
+        spread = png(reduction_figure(topics, strategies, results.baseline))
+        caption = f"{web}: reduction of loss{told} on each topic"
+        pictures.append(Picture(_file(web, f"reductions{by}"), caption, spread))
+    return pictures
+
+
+def _of_topics(
+    results: Results, web: str, curves: Curves, runs: pd.DataFrame, by: str
+) -> list[Picture]:
+    budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
+    return [
+        Picture(
+            _file(web, f"{topic}{by}"),
+            f"{web} {topic}{_told(by)}",
+            png(topic_figure(curves[str(topic)], float(budget), list(results.strategies))),
+        )
+        for topic, budget in budgets.items()
+    ]
+
+
+def _told(by: str) -> str:
+    return f", by the {by.strip('-')}" if by else ""
+
+
+def _facts(results: Results) -> list[tuple[str, str]]:
+    runs = results.runs
+    topics = [
+        f"{counted(of_web['topic'].nunique(), 'topic')} of {web}"
+        for web, of_web in runs.groupby("web", sort=False, observed=True)
+    ]
+    cost = f"{runs['seconds'].sum() / 60:,.0f} min in all, {runs['seconds'].mean():.1f} s a run"
+    return [
+        ("compared", ", ".join(topics)),
+        ("strategies", ", ".join(results.strategies)),
+        ("baseline", results.baseline),
+        ("draws", f"{runs['draw'].nunique()}"),
+        ("runs", f"{len(runs):,}, {runs['fetches'].sum():,} fetches"),
+        ("time of the processes", cost),
+        ("memory", f"{runs['megabytes'].max():,.0f} MB in the largest run"),
+    ]
+
+
+def _file(web: str, what: str) -> str:
+    return f"{_slug(web)}-{_slug(what)}.png"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text).strip("_") or "all"

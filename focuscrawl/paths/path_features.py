@@ -1,0 +1,361 @@
+"""Features of the pages and links of a path [C 3.1]."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, pointers, ranges
+from focuscrawl.distiller import registered_domain
+from focuscrawl.foundation.urls import host as host_of
+from focuscrawl.page.words import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+
+
+DIGITS = re.compile(r"\d+")
+_PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
+_LONGEST_SHAPE = 5
+
+
+class UrlParts(NamedTuple):
+    """Parts of a URL.
+
+    Attributes
+    ----------
+    host : with its port
+    domain : the registered domain, or the host where there is none
+    subdomain : what of the host stands before it
+    directory : of the path, up to the last slash
+    rest : path and query
+    facts : what its form says, as features: depth, ending, a home directory, a query
+    """
+
+    host: str
+    domain: str
+    subdomain: str
+    directory: str
+    rest: str
+    facts: tuple[str, ...]
+
+
+@lru_cache(maxsize=50_000)
+def parts_of(url: str) -> UrlParts:
+    """Return the parts of a normalised URL."""
+    host = host_of(url)
+    rest = url.partition("://")[2][len(host) :] or "/"
+    path, _, query = rest.partition("?")
+    directory, _, name = path.rpartition("/")
+    domain = registered_domain(host)
+    stem, dot, ending = name.rpartition(".")
+    facts = [f"depth{min(path.count('/'), 6)}"]
+    facts.append(f"ends.{ending.lower()}" if dot and stem else "ends" if name else "ends/")
+    if query:
+        facts.append("query")
+    if "/~" in path or "/%7e" in path.lower():
+        facts.append("~")
+        inside = path.lower().replace("%7e", "~").partition("/~")[2].strip("/")
+        facts.append("~home" if "/" not in inside else "~inside")
+    if stem.lower() in {"index", "home", "default", "welcome"} or not name:
+        facts.append("index")
+    return UrlParts(
+        host,
+        domain,
+        host.removesuffix(domain).strip("."),
+        directory,
+        rest,
+        tuple(f"place:{fact}" for fact in facts),
+    )
+
+
+@lru_cache(maxsize=50_000)
+def words_of(url: str) -> str:
+    """Return the words of a URL: of its path and query, and of its host all but the domain."""
+    parts = parts_of(url)
+    return DIGITS.sub("0", f"{parts.subdomain} {parts.rest}")
+
+
+def relation(url: UrlParts, seen_from: UrlParts) -> str:
+    """Say where a URL is as seen from another: other domain, other host, below, beside, ..."""
+    if url.domain != seen_from.domain:
+        return "away"
+    if url.host != seen_from.host:
+        return "domain"
+    if url.directory == seen_from.directory:
+        return "beside"
+    if url.directory.startswith(seen_from.directory + "/"):
+        return "below"
+    if seen_from.directory.startswith(url.directory + "/"):
+        return "above"
+    return "host"
+
+
+@lru_cache(maxsize=50_000)
+def word_shape(text: str) -> str:
+    """Return the shape of a short text: ``Aa Aa`` for a name, ``AA 0`` for a course number."""
+    pieces = _PIECES.findall(text[:80])
+    shapes = []
+    for piece in pieces[:_LONGEST_SHAPE]:
+        if piece[0].isdigit():
+            shapes.append("0")
+        elif not piece[0].isalpha():
+            shapes.append(piece)
+        elif piece.islower():
+            shapes.append("a")
+        elif piece.isupper():
+            shapes.append("A" if len(piece) == 1 else "AA")
+        else:
+            shapes.append("Aa")
+    return "".join(shapes) + ("+" if len(pieces) > _LONGEST_SHAPE else "")
+
+
+# Features of the pages and links of a path [C 3.1].
+#
+# A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
+# Relations and shapes, which no word says, are words of the kinds ``page`` and ``link``.
+
+PAGE_KINDS = ("text", "title", "heading", "url", "page")
+LINK_KINDS = ("anchor", "near", "above", "target", "link")
+KINDS = (*PAGE_KINDS, *LINK_KINDS)
+_BITS = 8  # of a key that hold the kind
+_NO_KEYS = np.zeros(0, np.uint64)
+
+
+class Observed(NamedTuple):
+    """Features of a page, or of n links, by their keys; one that repeats counts once.
+
+    Attributes
+    ----------
+    keys : uint64 (m,)
+    owner : int64 (m,), the row each is of, in [0, n)
+    n : rows
+    """
+
+    keys: NDArray[np.uint64]
+    owner: NDArray[np.int64]
+    n: int
+
+
+@dataclass(frozen=True)
+class ReadingLimits:
+    """How much of a page is read.
+
+    Attributes
+    ----------
+    words : distinct words of a page's text, the first
+    near : tokens on either side of a link
+    """
+
+    words: int = 200
+    near: int = 8
+
+
+class PathReader:
+    """Reads the features of pages and links.
+
+    Parameters
+    ----------
+    reading : how much is read
+    forgets : whether the words of many pages may be forgotten again; `names` needs them all
+    """
+
+    def __init__(self, reading: ReadingLimits, *, forgets: bool = True) -> None:
+        self._reading = reading
+        self._hashes = WordHashes() if forgets else WordHashes(most=sys.maxsize)
+        self._read: tuple[PageView, NDArray[np.uint64]] | None = None
+
+    def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
+        """Return ``kind word`` of every key; only for a reader that forgets nothing."""
+        words = self._hashes.words()
+        names = {}
+        for key in np.unique(np.concatenate([_NO_KEYS, *observed])).tolist():
+            names[key] = f"{KINDS[key % (1 << _BITS)]} {words[key >> _BITS]}"
+        return names
+
+    def page(self, view: PageView, start: str | None) -> Observed:
+        """Return the features of a page on the site that begins at `start`: one row.
+
+        Without a start nothing is said of where in a site it is.
+        """
+        text = _first(view.tokens, self._reading.words)
+        n = len(view.headings)
+        words, place = tokenize([view.title, *view.headings, words_of(view.url)])
+        facts = self._page_facts(view, start)
+        title, headings = np.searchsorted(place, [1, 1 + n]).tolist()
+        lengths = [len(text), title, headings - title, len(words) - headings, len(facts)]
+        kinds = np.repeat(np.arange(len(PAGE_KINDS)), lengths)
+        keys = _keyed(kinds, self._hashes([*text, *words, *facts]))
+        return Observed(keys, np.zeros(len(keys), np.int64), 1)
+
+    def links(self, view: PageView, start: str, links: NDArray[np.int64]) -> Observed:
+        """Return the features of some of a page's links, one row each.
+
+        Parameters
+        ----------
+        links : int64 (n,), which of ``view.links``
+        """
+        n = len(links)
+        if not n:
+            return Observed(_NO_KEYS, np.zeros(0, np.int64), 0)
+        words = self._words(view)
+        left, right = view.links.left[links], view.links.right[links]
+        first = np.searchsorted(view.token_leaf, left)
+        last = np.searchsorted(view.token_leaf, right, side="right")
+        last = np.minimum(last, first + 30)
+        begin = np.maximum(first - self._reading.near, 0)
+        end = np.minimum(last + self._reading.near, len(words))
+        near = ranges(np.concatenate([begin, last]), np.concatenate([first - begin, end - last]))
+        anchors = [view.links.anchors[i] for i in links.tolist()]
+        of_anchors, whose = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
+        above, under = self._above(view, left)
+        to = [view.links.urls[i] for i in links.tolist()]
+        of_targets, leading = tokenize([words_of(url) for url in to])
+        facts = self._link_facts(view, start, to, anchors)
+        of_kinds: list[NDArray[np.uint64]] = [
+            self._hashes(of_anchors),
+            words[near],
+            above,
+            self._hashes(of_targets),
+            self._hashes([fact for row in facts for fact in row]),
+        ]
+        rows = np.arange(n)
+        owner: list[NDArray[np.integer]] = [
+            whose,
+            np.repeat(rows, first - begin),
+            np.repeat(rows, end - last),
+            under,
+            leading,
+            np.repeat(rows, [len(row) for row in facts]),
+        ]
+        kinds = np.repeat(np.arange(len(PAGE_KINDS), len(KINDS)), [len(each) for each in of_kinds])
+        keys = _keyed(kinds, np.concatenate(of_kinds))
+        return Observed(keys, np.concatenate(owner).astype(np.int64), n)
+
+    def _words(self, view: PageView) -> NDArray[np.uint64]:
+        """Return the numbers of a page's words."""
+        if self._read is None or self._read[0] is not view:
+            self._read = view, self._hashes(view.tokens)
+        return self._read[1]
+
+    def _above(
+        self, view: PageView, left: NDArray[np.int32]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Return the words of the heading that each link stands under, and whose each is."""
+        under = np.searchsorted(view.heading_leaf, left, side="right") - 1
+        there: NDArray[np.int64] = np.flatnonzero(under >= 0)
+        if not len(there):
+            return _NO_KEYS, there
+        words, heading = tokenize(view.headings)
+        numbers = self._hashes(words)
+        indptr = pointers(np.bincount(heading, minlength=len(view.headings)))
+        starts = indptr[under[there]]
+        lengths = indptr[under[there] + 1] - starts
+        return numbers[ranges(starts, lengths)], np.repeat(there, lengths)
+
+    def _page_facts(self, view: PageView, start: str | None) -> list[str]:
+        url = parts_of(view.url)
+        here = [] if start is None else [f"start:{relation(url, parts_of(start))}"]
+        return [
+            "any",
+            *here,
+            f"links:{_size(len(view.links))}",
+            f"words:{_size(len(view.tokens))}",
+            *url.facts,
+        ]
+
+    def _link_facts(
+        self, view: PageView, start: str, to: list[str], anchors: list[str]
+    ) -> list[list[str]]:
+        """Return what is said of links by where they lead, and by the shapes of their anchors."""
+        own, front = parts_of(view.url), parts_of(start)
+        crowd = Counter(parts_of(url)[:4] for url in set(view.links.urls))
+        facts = []
+        for url, anchor in zip(to, anchors, strict=True):
+            parts = parts_of(url)
+            facts.append(
+                [
+                    "any",
+                    f"shape:{word_shape(anchor)}",
+                    f"start:{relation(parts, front)}",
+                    f"page:{relation(parts, own)}",
+                    f"crowd:{_size(crowd[parts[:4]])}",
+                    *parts.facts,
+                ]
+            )
+        return facts
+
+
+class FeatureVocabulary:
+    """The features that a model knows, by number.
+
+    Parameters
+    ----------
+    names : ``kind word`` of each
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        kinds, words = zip(*(name.split(" ", 1) for name in names), strict=True)
+        self._kinds = np.array([KINDS.index(kind) for kind in kinds], np.int64)
+        keys = _keyed(self._kinds, WordHashes()(words))
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def rows(self, observed: Observed) -> SparseRows:
+        """Return the numbers of the features that are known, ascending in each row."""
+        at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
+        known = self._keys[at] == observed.keys
+        width = len(self._keys)
+        cells = observed.owner[known] * width + self._order[at[known]]
+        cells.sort()
+        distinct = np.ones(len(cells), np.bool_)
+        np.not_equal(cells[1:], cells[:-1], out=distinct[1:])
+        row, number = np.divmod(cells[distinct], width)
+        return SparseRows(
+            number.astype(np.int32), pointers(np.bincount(row, minlength=observed.n))
+        )
+
+    def values(self, rows: SparseRows) -> NDArray[np.float64]:
+        """Return what each feature of rows counts, float64 (nnz,): n^-1/2 if n are of its kind.
+
+        So each kind of a page or a link has a length of 1 whatever the number of its words. The
+        words of a text hang together: were each to count 1, a hundred of them would speak with
+        a hundred voices, against the two or three of an anchor.
+        """
+        row = np.repeat(np.arange(len(rows)), rows.lengths)
+        cell = row * len(KINDS) + self._kinds[rows.indices]
+        values: NDArray[np.float64] = np.bincount(cell)[cell] ** -0.5
+        return values
+
+
+def _keyed(kinds: NDArray[np.int64], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the keys of words (n,), as `WordHashes` numbers them, in places of these `KINDS`."""
+    keys: NDArray[np.uint64] = words << np.uint64(_BITS) | kinds.astype(np.uint64)
+    return keys
+
+
+def _first(words: list[str], n: int) -> list[str]:
+    """Return the first n distinct words."""
+    found = dict.fromkeys(words[: 4 * n])
+    if len(found) < n:
+        found = dict.fromkeys(words)
+    return list(found)[:n]
+
+
+def _size(n: int) -> int:
+    """Return n on a scale of powers of two."""
+    return n.bit_length()

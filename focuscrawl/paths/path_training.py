@@ -1,0 +1,437 @@
+"""Training the chain model, and its calibration on sites left out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from focuscrawl.apprentice.hashing import pointers
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import resolve
+from focuscrawl.paths.crf import ChainCRF, Sequences
+from focuscrawl.paths.path_features import (
+    KINDS,
+    FeatureVocabulary,
+    Observed,
+    ReadingLimits,
+    parts_of,
+)
+from focuscrawl.paths.path_model import Calibration, Evidence, PathModel, log_odds
+from focuscrawl.paths.states import FAIL, GOAL, PathStates, printed_rewards, rewards
+from focuscrawl.webs.web_protocol import HtmlAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+    from focuscrawl.paths.path_features import PathReader
+    from focuscrawl.paths.training_paths import SitePath
+    from focuscrawl.webs.web_protocol import Source
+
+
+_KEPT = 3000  # pages in memory
+_REDIRECTS = 5  # followed from one link
+
+
+class WebPages:
+    """Pages and the links between them; links to what the source does not have are left out.
+
+    Parameters
+    ----------
+    source : a recorded web is read again and again; what comes from the live one is kept
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.view = lru_cache(_KEPT)(self._view)
+        self.targets = lru_cache(None)(self._targets)
+
+    def _view(self, url: str) -> PageView | None:
+        """Return the page that a link to `url` leads to, None if there is none."""
+        for _ in range(_REDIRECTS + 1):
+            answer = self._source.fetch(url)
+            if answer is None:
+                return None
+            location = answer.header("location")
+            if location is None or not 300 <= answer.status < 400:
+                page = HtmlAnswer.of(answer, url)
+                return None if page is None else page.parse()
+            (to,) = self._source.resolve(
+                [each for each in resolve(url, [location]) if each is not None]
+            ) or (None,)
+            if to is None:
+                return None
+            url = to
+        return None
+
+    def _targets(self, url: str) -> list[str | None]:
+        """Return where each link of a page leads, None: to nothing that the source has."""
+        view = self.view(url)
+        return [] if view is None else self._source.resolve(view.links.urls)
+
+    def links(self, url: str) -> list[str]:
+        """Return the pages that a page links to, itself left out, each once, in order."""
+        found = dict.fromkeys(to for to in self.targets(url) if to is not None)
+        return [to for to in found if to != url]
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a model of paths is trained.
+
+    Attributes
+    ----------
+    milestones : whether pages have states by their labels, the fully supervised case; otherwise
+        by their distance to the goal
+    farthest : of these distances the last that has a state of its own
+    untied : whether each distance has features of its own alone, and shares none
+    one_state : whether labels have one state each, and links are transitions (figure 1a)
+    l2 : see `ChainCRF`
+    gamma : see `focuscrawl.paths.states.rewards`
+    max_iter : iterations of L-BFGS
+    printed_rewards : whether rewards are those of the paper's equations 3 to 5 to the letter
+    reading : how much of a page is read
+    """
+
+    milestones: bool = True
+    farthest: int = 5
+    untied: bool = False
+    one_state: bool = False
+    l2: float = 1.0
+    gamma: float = 0.9
+    max_iter: int = 60
+    printed_rewards: bool = False
+    reading: ReadingLimits = field(default_factory=ReadingLimits)
+
+
+def train(
+    corpus: Corpus, training: TrainingOptions, on_iteration: Callable[[], object] = lambda: None
+) -> PathModel:
+    """Train a model of paths.
+
+    Raises
+    ------
+    UserError
+        There are no paths to goals, or none to fails.
+    """
+    ends = {path.labels[-1] for path in corpus.paths}
+    for end, how in ((GOAL, "that ends at a goal"), (FAIL, "that fails")):
+        if end not in ends:
+            raise UserError(f"of {len(corpus.paths)} paths none could be read {how}: add some")
+    vocabulary = choose_features(corpus)
+    if training.milestones:
+        labels = [label for path in corpus.paths for label in path.labels if label is not None]
+        states = PathStates.supervised(labels, one_state=training.one_state)
+    else:
+        states = PathStates.partially_supervised(
+            training.farthest, one_state=training.one_state, tied=not training.untied
+        )
+    crf = ChainCRF(states.structure, l2=training.l2, max_iter=training.max_iter)
+    crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
+    model = PathModel(
+        states, vocabulary, crf, np.zeros(len(states)), share_away(corpus), training.reading
+    )
+    return rewarded(model, corpus, training)
+
+
+def rewarded(model: PathModel, corpus: Corpus, training: TrainingOptions) -> PathModel:
+    """Return a model with the rewards of its labels by the paths that it was fitted to.
+
+    A label's reward is that of its link state, and of its page state where it has no other.
+    """
+    observed, k = sequences(corpus, model.vocabulary), len(model.states)
+    one_state = model.states.one_state
+    if training.printed_rewards:
+        worth = printed_rewards(model.crf, observed, 0, gamma=training.gamma, pages_only=one_state)
+    else:
+        worth = rewards(model.crf, observed, 0, gamma=training.gamma)
+    return replace(model, rewards=worth[:k] if one_state else worth[k:])
+
+
+class Corpus(NamedTuple):
+    """What was observed along n paths; positions are pages and links in turns.
+
+    Attributes
+    ----------
+    paths : those whose pages could be read
+    observed : uint64 keys of the features at each position, path after path
+    bounds : int64 (n + 1,), of the positions of each path
+    sites : int64 (n,), the number of each path's start
+    names : ``kind word`` of every key
+    """
+
+    paths: list[SitePath]
+    observed: list[NDArray[np.uint64]]
+    bounds: NDArray[np.int64]
+    sites: NDArray[np.int64]
+    names: dict[int, str]
+
+
+def of_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
+    """Return the paths of some sites, by their numbers."""
+    chosen = np.flatnonzero(np.isin(corpus.sites, sites))
+    lengths = np.diff(corpus.bounds)[chosen]
+    observed = [
+        keys
+        for path in chosen.tolist()
+        for keys in corpus.observed[corpus.bounds[path] : corpus.bounds[path + 1]]
+    ]
+    return Corpus(
+        [corpus.paths[path] for path in chosen.tolist()],
+        observed,
+        pointers(lengths),
+        np.searchsorted(np.unique(corpus.sites[chosen]), corpus.sites[chosen]),
+        corpus.names,
+    )
+
+
+def observe(paths: Sequence[SitePath], pages: WebPages, reader: PathReader) -> Corpus:
+    """Read the features of all pages and links of paths.
+
+    Paths with a page that `pages` lacks, or that does not link to the next one, are left out.
+
+    Parameters
+    ----------
+    reader : one that forgets no word
+    """
+    kept: list[SitePath] = []
+    observed: list[NDArray[np.uint64]] = []
+    lengths: list[int] = []
+    seen: dict[tuple[str, ...], NDArray[np.uint64] | None] = {}
+    for path in paths:
+        steps: list[tuple[str, ...]] = [(path.start, path.pages[0])]
+        for page, to in pairwise(path.pages):
+            steps += [(path.start, page, to), (path.start, to)]
+        for step in steps:
+            if step not in seen:
+                seen[step] = _observed(pages, reader, *step)
+        of_path = [keys for step in steps if (keys := seen[step]) is not None]
+        if len(of_path) == len(steps):
+            kept.append(path)
+            observed += of_path
+            lengths.append(len(steps))
+    starts = {start: i for i, start in enumerate(dict.fromkeys(path.start for path in kept))}
+    sites = np.array([starts[path.start] for path in kept], np.int64)
+    return Corpus(
+        kept, observed, pointers(np.array(lengths, np.int64)), sites, reader.names(observed)
+    )
+
+
+def _observed(
+    pages: WebPages, reader: PathReader, start: str, page: str, to: str | None = None
+) -> NDArray[np.uint64] | None:
+    """Return the features of a page, or of all its links to another; None if there is none."""
+    view = pages.view(page)
+    if view is None:
+        return None
+    if to is None:
+        return np.unique(reader.page(view, start).keys)
+    there = np.array([i for i, url in enumerate(pages.targets(page)) if url == to], np.int64)
+    return np.unique(reader.links(view, start, there).keys) if len(there) else None
+
+
+def share_away(corpus: Corpus) -> float:
+    """Return the share of goals that are not on the registered domain of their site's start.
+
+    With half a goal there and half a goal elsewhere added: what was not seen may be.
+    """
+    goals = {(path.start, path.pages[-1]) for path in corpus.paths if path.labels[-1] == GOAL}
+    away = sum(parts_of(start).domain != parts_of(goal).domain for start, goal in goals)
+    return (away + 0.5) / (len(goals) + 1.0)
+
+
+def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> FeatureVocabulary:
+    """Return the features that were seen at so many positions, on so many sites.
+
+    What only one site has is its own words, and says nothing about others.
+    """
+    sites = min(sites, len(set(corpus.sites.tolist())))
+    seen: Counter[int] = Counter()
+    on: dict[int, set[int]] = {}
+    distinct: dict[bytes, None] = {}
+    for path, (start, end) in enumerate(zip(corpus.bounds[:-1], corpus.bounds[1:], strict=True)):
+        for keys in corpus.observed[start:end]:
+            at = bytes([corpus.sites[path]]) + keys.tobytes()
+            if at in distinct:
+                continue  # the same page on several paths says it once
+            distinct[at] = None
+            for key in keys.tolist():
+                seen[key] += 1
+                on.setdefault(key, set()).add(int(corpus.sites[path]))
+    chosen = [key for key, n in seen.items() if n >= positions and len(on[key]) >= sites]
+    names = sorted((corpus.names[key] for key in chosen), key=_by_kind)
+    return FeatureVocabulary(names)
+
+
+def sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequences:
+    """Return what was observed, by the numbers of the features in a vocabulary."""
+    lengths = np.array([len(keys) for keys in corpus.observed], np.int64)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    observed = Observed(np.concatenate(corpus.observed), owner, len(lengths))
+    rows = vocabulary.rows(observed)
+    shape = (len(rows), len(vocabulary))
+    matrix = csr_array((vocabulary.values(rows), rows.indices, rows.indptr), shape=shape)
+    return Sequences(matrix, corpus.bounds)
+
+
+class Examples(NamedTuple):
+    """What a chain model is fitted to: `ChainCRF.fit` says what the fields are."""
+
+    sequences: Sequences
+    known: NDArray[np.bool_]
+    weight: NDArray[np.float64]
+
+
+def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) -> Examples:
+    """Return the paths, and the beginnings of paths that end in a page not yet seen.
+
+    A link is scored before its page is fetched. In whole paths the many words of pages explain
+    the labels so well that the few of links learn little; in a beginning that ends with a link
+    they are all there is to tell the next page's label.
+
+    One of m that leave the same pages counts as 1 / m: a page which a hundred paths leave is
+    still one page. Counted a hundred times, its words would be known by heart, and a list on
+    another site, with other words, would be a fail. A beginning that n paths share counts as
+    sqrt(n) / m: there are few ways to a list of goals, and much depends on them.
+    """
+    whole = sequences(corpus, vocabulary)
+    labels_of = known_labels(corpus, states)
+    unseen = whole.observed.shape[0]
+    rows: list[NDArray[np.int64]] = []
+    known: list[NDArray[np.bool_]] = []
+    begun: dict[tuple[str, ...], int] = {}
+    left: list[tuple[bool, tuple[str, ...]]] = []  # whether a whole path; the pages it leaves
+    onward: Counter[int] = Counter()
+    for number, path in enumerate(corpus.paths):
+        positions = np.arange(corpus.bounds[number], corpus.bounds[number + 1])
+        labels = labels_of[number]
+        rows.append(positions)
+        known.append(labels)
+        left.append((True, path.pages[:-1]))
+        for end in range(1, len(path.pages)):
+            beginning = path.pages[: end + 1]
+            if beginning not in begun:
+                begun[beginning] = len(rows)
+                rows.append(np.append(positions[: 2 * end], unseen))
+                known.append(labels[: 2 * end + 1])
+                left.append((False, beginning[:-1]))
+            onward[begun[beginning]] += 1
+    siblings = Counter(left)
+    weight = np.array(
+        [math.sqrt(onward.get(i, 1)) / siblings[each] for i, each in enumerate(left)]
+    )
+    observed = vstack([whole.observed, csr_array((1, len(vocabulary)))], format="csr")
+    bounds = pointers(np.array([len(each) for each in rows], np.int64))
+    return Examples(
+        Sequences(observed[np.concatenate(rows)], bounds), np.concatenate(known), weight
+    )
+
+
+def known_labels(corpus: Corpus, states: PathStates) -> list[NDArray[np.bool_]]:
+    """Return which states the positions of each path may be in; see `PathStates.known`."""
+    ahead = _ahead(corpus)
+    return [states.known(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
+
+
+def _ahead(corpus: Corpus) -> list[list[int | None]]:
+    """Return for each page of each path the clicks to the next goal.
+
+    Where the path itself has no goal ahead, its last page that lies on a path of the same site
+    to a goal tells how far it and the pages before it were.
+    """
+    clicks: dict[tuple[str, str], int] = {}
+    found: list[list[int | None]] = []
+    for path in corpus.paths:
+        goals = [i for i, label in enumerate(path.labels) if label == GOAL]
+        own = [next((g - i for g in goals if g >= i), None) for i in range(len(path.pages))]
+        found.append(own)
+        for page, near in zip(path.pages, own, strict=True):
+            if near is not None:
+                at = path.start, page
+                clicks[at] = min(near, clicks.get(at, near))
+    for path, own in zip(corpus.paths, found, strict=True):
+        far: int | None = None
+        for i in range(len(own) - 1, -1, -1):
+            if own[i] is None and path.labels[i] != FAIL:
+                far = clicks.get((path.start, path.pages[i])) if far is None else far + 1
+                own[i] = far
+    return found
+
+
+def _by_kind(name: str) -> tuple[int, str]:
+    kind, _, word = name.partition(" ")
+    return KINDS.index(kind), word
+
+
+# Calibration of a model of paths on the sites that it was learned from, each left out in turn.
+#
+# Models are learned from the other sites, and what they say of the site left out is set against
+# what its pages are.
+
+_PENALTY = 10.0  # inverse; keeps the slope finite where models tell all goals
+
+
+def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
+    """Set what models say of sites left out against what their pages are.
+
+    Parameters
+    ----------
+    corpus : paths of several sites
+    training : as for `train`
+
+    Returns
+    -------
+    None, if fewer than two sites have paths to goals as well as to fails
+    """
+    links, pages, most = [], [], []
+    for rest, held in left_out(corpus):
+        model = train(rest, training)
+        k = len(model.states)
+        found = examples(held, model.vocabulary, model.states)
+        said = model.crf.marginals(found.sequences)
+        ends = found.sequences.bounds[1:] - 1
+        ahead = np.diff(found.sequences.observed.indptr)[ends] == 0  # page not yet seen
+        known = found.known[ends, :k]
+        goal = known[:, 0] & (known.sum(axis=1) == 1)
+        pairs = np.stack([said[ends, 0], goal], axis=1)
+        links.append(pairs[ahead])
+        pages.append(pairs[~ahead])
+        most.append(len({path.pages[-1] for path in held.paths if path.succeeds}))
+    if not most:
+        return None
+    link, page = np.concatenate(links), np.concatenate(pages)
+    return Calibration(_fit(link), _fit(page), float(page[:, 1].mean()), min(most))
+
+
+def left_out(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
+    """Give the paths of all sites but one, and of that one; each in turn.
+
+    Of sites that have paths to goals as well as to fails; nothing, if fewer than two have.
+    """
+    numbers = range(int(corpus.sites.max(initial=-1)) + 1)
+    parts = {each: of_sites(corpus, [each]) for each in numbers}
+    told = [n for n in numbers if len({path.succeeds for path in parts[n].paths}) == 2]
+    if len(told) > 1:
+        for held in told:
+            yield of_sites(corpus, [n for n in told if n != held]), parts[held]
+
+
+def _fit(pairs: NDArray[np.float64]) -> Evidence:
+    """Fit to rows of Pr(goal) and whether it was one; both occur."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
+
+    said, goal = pairs.T
+    fitted = LogisticRegression(C=_PENALTY).fit(log_odds(said)[:, None], goal)
+    share = goal.mean()
+    return Evidence(
+        float(fitted.coef_[0, 0]), float(fitted.intercept_[0] - np.log(share / (1.0 - share)))
+    )

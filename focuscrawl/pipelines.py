@@ -1,0 +1,174 @@
+"""Scrapy item pipelines, in the order of ITEM_PIPELINES: judge, score, extract, record."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.exceptions import DropItem
+
+from focuscrawl.crawl import PageVisit
+from focuscrawl.engine.browser import rendering_of
+from focuscrawl.engine.component import URL_ID, Component
+from focuscrawl.engine.instance_feed import InstanceFeed
+from focuscrawl.engine.page_parsing import expand, parsing_of
+from focuscrawl.engine.page_texts import TextVisit, texts_of
+from focuscrawl.engine.private import wake
+from focuscrawl.engine.settings_table import TEXT_MARKDOWN, TEXTS
+from focuscrawl.engine.visits import count_again, halting, turns_of
+from focuscrawl.errors import GivenUpError
+from focuscrawl.signals import page_visited
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+
+# Scrapy item pipelines: what becomes of a fetch, one step each, in the order of ITEM_PIPELINES.
+#
+# The items are `focuscrawl.crawl.visit.PageVisit`, one a fetch. A pipeline of your own between two
+# of these sees what those before it found out; what it changes counts for those after it.
+
+
+class CriticPipeline(Component):
+    """Parses what came and sets `relevance`, `topic`, `probabilities` and `view` of the item.
+
+    Redirects, errors, duplicates and what is no HTML have relevance 0. Pipelines after this one
+    may set another relevance: links are scored, limits earned and lessons learned by that.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._parsing = parsing_of(crawler)
+        self._rendering = rendering_of(crawler)
+
+    async def process_item(self, item: Any) -> Any:
+        """Judge a fetch; items of other kinds pass."""
+        if isinstance(item, PageVisit) and item.excluded is None:
+            try:
+                await self._parsing.parse(item)
+                await self._rendering.render(item)
+            except GivenUpError as error:
+                raise DropItem(str(error), log_level="DEBUG") from None
+            with halting(self._crawl, item.number):
+                self._crawl.judge(item)
+        return item
+
+
+class LinkPipeline(Component):
+    """Has every link of the page scored, queues where they lead, and emits (u,v) instances.
+
+    The page is v for the links that led to it: with R(v) known, each of them is an instance to
+    learn from. The strategy is given them; `FOCUSCRAWL_INSTANCES` names a feed or a callable
+    that is, too. One page at a time is between here and `RecordPipeline`: the strategy sees
+    pages in the order in which they are recorded.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._turns = turns_of(crawler)
+        self._instances = InstanceFeed.of(crawler)
+
+    async def process_item(self, item: Any) -> Any:
+        """Expand a fetch; items of other kinds pass."""
+        if isinstance(item, PageVisit) and item.excluded is None:
+            await self._turns.begin(item)
+            try:
+                with halting(self._crawl, item.number):
+                    await expand(self._crawl, item)
+                    if self._instances is not None:
+                        self._instances.add(item)
+            except Exception:
+                self._turns.end(item)
+                raise
+        return item
+
+
+class TextPipeline(Component):
+    """Makes every fetch a `TextVisit`; there with ``FOCUSCRAWL_TEXT``, after what records.
+
+    The crawl goes on meanwhile.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._texts = texts_of(crawler)
+        self._markdown = TEXT_MARKDOWN.of(crawler.settings)
+
+    async def process_item(self, item: Any) -> Any:
+        """Take the text of a fetch; items of other kinds pass."""
+        if not isinstance(item, PageVisit):
+            return item
+        found = await self._texts.take(item) if self._texts.wants(item) else None
+        return TextVisit.of(item, found, markdown=self._markdown)
+
+
+logger = logging.getLogger(__name__)
+
+
+class RecordPipeline(Component):
+    """Records every fetch, once, and passes on those that users count: feeds come after it.
+
+    A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as
+    it has come: it was made. What was excluded (robots.txt) is no fetch, and no item.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._turns = turns_of(crawler)
+        crawler.signals.connect(self.given_up, signal=signals.item_dropped)
+        crawler.signals.connect(self.given_up, signal=signals.item_error)
+        if _has_others(crawler.settings):
+            crawler.signals.connect(self.swallowed, signal=signals.item_scraped)
+
+    def process_item(self, item: Any) -> Any:
+        """Record a fetch; items of other kinds pass."""
+        if not isinstance(item, PageVisit):
+            return item
+        if item.number in self._crawl.in_flight:
+            self._record(item)
+        if item.excluded is not None:
+            self._crawler.stats.inc_value("focuscrawl/excluded")
+            raise DropItem(f"excluded: {item.excluded}")
+        if item.again:
+            count_again(self._crawler.stats, item)
+            raise DropItem("fetched again for its new links: nobody else asked for it")
+        if item.noindex:
+            self._crawler.stats.inc_value("focuscrawl/noindex")
+            raise DropItem("the page asks not to be listed anywhere")
+        return item
+
+    async def given_up(self, item: Any) -> None:
+        """Record a fetch that another pipeline has dropped, or failed on."""
+        if isinstance(item, PageVisit) and item.number in self._crawl.in_flight:
+            await self._turns.begin(item)
+            self._record(item)
+
+    def swallowed(self, item: Any, response: Any) -> None:
+        """Record the fetch whose turn it is, if a pipeline has returned something else for it."""
+        visit = self._turns.holder
+        if visit is None or isinstance(item, PageVisit) or response is None:
+            return
+        if response.request.meta.get(URL_ID) == visit.number:
+            logger.error("a pipeline returned no fetch for %s, but %r", visit.url, item)
+            self._record(visit)
+
+    def _record(self, visit: PageVisit) -> None:
+        try:
+            with halting(self._crawl, visit.number):
+                self._crawl.record(visit, time.monotonic())
+        finally:
+            self._turns.end(visit)
+        wake(self._crawler)  # the next request need not wait until Scrapy is through with the item
+        if visit.excluded is None and not visit.again:
+            send = self._crawler.signals.send_catch_log
+            send(page_visited, crawl=self._crawl, visit=visit)
+
+
+def _has_others(settings: BaseSettings) -> bool:
+    """Tell whether pipelines of a user's are there, besides the project's own."""
+    places = settings.getdict("ITEM_PIPELINES").values()
+    ours = 4 if TEXTS.of(settings) else 3
+    return len([place for place in places if place is not None]) > ours

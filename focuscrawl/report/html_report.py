@@ -1,0 +1,152 @@
+"""A report as one HTML page that needs nothing else: no script, no server, no network."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from focuscrawl.crawl.visit import NOINDEX, RELEVANT
+from focuscrawl.report import comparison, measures
+from focuscrawl.report.figures import completeness_figure, png, relevance_figure
+from focuscrawl.report.outcomes import PAGE
+from focuscrawl.report.plain_text import counted
+from focuscrawl.report.summary import estimates_of, watch_again
+from focuscrawl.report.templates import load_template, rows_of
+from focuscrawl.store import schema
+from focuscrawl.store.crawl_store import taking_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from focuscrawl.report.comparison import Compared
+    from focuscrawl.report.summary import Summary
+    from focuscrawl.store import CrawlStore
+
+
+_ROWS = 10  # of a table of hosts
+_PAGES = 25
+_EVENTS = 30
+#: kinds of events that can be many: what they are of, and why
+_COUNTED = {
+    "excluded": ("URL", "for robots.txt and the like"),
+    NOINDEX: ("page", "asked not to be indexed"),
+}
+_MODELS = 15
+_ALARMS = 10
+
+
+def section(
+    label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame, number: int = 0
+) -> dict[str, Any]:
+    """Return what is shown of one crawl, by the names it has in the template.
+
+    Hosts, depths and best pages, these without the seeds, are rows of tables of
+    `focuscrawl.report.measures`; of events, models and falls of the harvest rate there are the
+    last ones. Events that can be many are only counted. No host is among the best and the worst.
+
+    Parameters
+    ----------
+    number : of the crawl in the report, from 0, which says its colour
+    """
+    hosts = measures.by_host(pages)
+    rich = hosts["mean_relevance"] >= pages["relevance"].mean()
+    best_hosts, others = hosts[rich & (hosts["relevance"] > 0)], hosts[~rich]
+    estimates = estimates_of(store)
+    wasted = others.sort_values("wasted", ascending=False, kind="stable")
+    return {
+        "label": label,
+        "summary": summary.lines(),
+        "relevance": png(relevance_figure(pages, number)),
+        "completeness": png(completeness_figure(estimates, number)) if estimates else None,
+        "best_hosts": rows_of(best_hosts.head(_ROWS)),
+        "worst_hosts": rows_of(wasted.head(_ROWS)),
+        "best_pages": rows_of(_best_pages(store, pages)),
+        "outcomes": [*measures.by_outcome(pages).items()],
+        "depths": rows_of(measures.by_depth(pages)),
+        "events": _events(store),
+        "models": _models(store),
+        "alarms": watch_again(store)[1][-_ALARMS:],
+    }
+
+
+def page(
+    sections: Sequence[dict[str, Any]],
+    compared: Sequence[Compared],
+    curves: Sequence[tuple[str, bytes]],
+) -> str:
+    """Return the report as HTML.
+
+    Parameters
+    ----------
+    sections : the crawls, see `section`
+    compared : the same crawls beside each other; shown when there are several
+    curves : (what it shows, PNG) of the figures that all crawls are in
+    """
+    return load_template("report.html.j2").render(
+        sections=sections,
+        heading=comparison.heading(compared),
+        compared=[comparison.cells(row) for row in compared],
+        curves=curves,
+    )
+
+
+def _best_pages(store: CrawlStore, pages: pd.DataFrame) -> pd.DataFrame:
+    """Return the most relevant pages; of equal ones, those first that more relevant pages name.
+
+    Many a page is relevant beyond doubt: the relevance alone would leave the order of fetching.
+    """
+    found = pages[(pages["outcome"] == PAGE) & (pages["relevance"] > 0) & (pages["depth"] > 0)]
+    if found.empty:
+        return found.assign(named=0)
+    found = found.nlargest(_PAGES, "relevance", keep="all")
+    page, link = schema.page, schema.link.c
+    source = page.alias()
+    named = sa.select(page.c.seq, sa.func.count(link.source.distinct()))
+    named = named.join(schema.link, link.target == page.c.url)
+    named = named.join(source, source.c.url == link.source)
+    least = page.c.relevance >= found["relevance"].min()
+    named = named.where(least, source.c.relevance > RELEVANT, link.source != link.target)
+    counts = dict(tuple(row) for row in store.rows(named.group_by(page.c.seq)))
+    found = found.assign(named=[counts.get(seq, 0) for seq in found.index])
+    by = ["relevance", "named"]
+    return found.sort_values(by, ascending=False, kind="stable").head(_PAGES)
+
+
+def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
+    e = schema.events.c
+    last = sa.select(e.at, e.seq, e.kind, e.detail).where(e.kind.not_in(_COUNTED))
+    events = [tuple(row) for row in store.rows(last.order_by(e.id.desc()).limit(_EVENTS))]
+    last_one = (sa.func.max(e.at).label("at"), sa.func.max(e.seq).label("seq"))
+    figures = sa.select(e.kind, *last_one, sa.func.count().label("n"))
+    for row in store.rows(figures.where(e.kind.in_(_COUNTED)).group_by(e.kind)):
+        what, why = _COUNTED[row.kind]
+        events.append((row.at, row.seq, row.kind, f"{counted(row.n, what)} so far, {why}"))
+    return sorted(events, key=lambda event: (event[0], event[1]))
+
+
+def _models(store: CrawlStore) -> dict[str, Any]:
+    """Return the last lessons: ``names`` of what was measured, and ``rows``."""
+    m = schema.models.c
+    last = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
+    rows = [*store.rows(last.order_by(m.version.desc()).limit(_MODELS))]
+    with taking_in(store.where):
+        found = [_numbers(row.metrics) for row in rows]
+    names = list(dict.fromkeys(name for metrics in found for name in metrics))
+    cells = [[_number(each.get(name)) for name in names] for each in found]
+    lessons = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]
+    return {"names": names, "rows": lessons[::-1]}
+
+
+def _numbers(metrics: str) -> dict[str, float]:
+    read = json.loads(metrics).items()
+    return {name: value for name, value in read if isinstance(value, int | float)}
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3g}"

@@ -1,0 +1,100 @@
+"""Scrapy spider middlewares: what callbacks of other people's spiders yield."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.defer import deferred_from_coro
+
+from focuscrawl.engine.component import FOLLOWED, URL_ID
+from focuscrawl.engine.open_pages import open_pages_of
+from focuscrawl.engine.settings_table import ALLOW, FOLLOW
+from focuscrawl.foundation.user_input import UrlPatterns
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+# What callbacks of other people's spiders yield, on its way to the crawl.
+#
+# Here: which requests a page's callback has made. Not here: what becomes of them, which is in
+# `focuscrawl.engine.open_pages`.
+
+
+class AskedMiddleware:
+    """Keeps the requests of a callback with their page, and tells when it has no more.
+
+    It sits nearest to the engine: what the project's own spider middlewares drop (too deep, too
+    long, off site) nobody has asked for.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._pages = open_pages_of(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the middleware, or raise NotConfigured."""
+        if getattr(crawler.spider, "yields_visits", False):
+            raise NotConfigured
+        return cls(crawler)
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        """Pass on what the callback yields; record its page when that ends, however it does."""
+        number = _number(response)
+        try:
+            async for each in result:
+                if isinstance(each, Request) and number in self._pages:
+                    if each.meta.get(FOLLOWED):
+                        self._pages.follow(number, each.url)
+                        continue
+                    self._pages.ask(number, each)
+                yield each
+        finally:
+            await self._pages.finish(number)
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> None:
+        """Record the page of a callback that fails before it yields anything."""
+        deferred_from_coro(self._pages.finish(_number(response)))
+
+
+def _number(response: Response) -> int:
+    assert response.request is not None
+    return int(response.request.meta.get(URL_ID, -1))
+
+
+class FollowedMiddleware:
+    """Adds the links of a page to what its callback yields (``FOCUSCRAWL_FOLLOW``).
+
+    It sits nearest to the spider: the links go through the project's spider middlewares as the
+    spider's own requests do, so that limits on depth, length and site bind them too.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._pages = open_pages_of(crawler)
+        self._allow = UrlPatterns(ALLOW.of(crawler.settings))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the middleware, or raise NotConfigured."""
+        if not FOLLOW.of(crawler.settings) or getattr(crawler.spider, "yields_visits", False):
+            raise NotConfigured
+        return cls(crawler)
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        """Yield what the callback does, then a request for each link."""
+        async for each in result:
+            yield each
+        assert response.request is not None
+        for url in self._pages.links_of(response.request.meta.get(URL_ID, -1)):
+            if not self._allow or self._allow.match(url):
+                yield Request(url, meta={FOLLOWED: True})

@@ -1,0 +1,468 @@
+"""A crawl while it runs, read from its store page by page."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter, OrderedDict, deque
+from datetime import UTC, datetime
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from focuscrawl.crawl.crawl_plan import CrawlPlan
+from focuscrawl.crawl.rejudging import REDEFINED
+from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.crawl.waiting import OVERTAKEN
+from focuscrawl.diagnosis import HarvestWatch, Outcome
+from focuscrawl.report.outcomes import PAGE, is_error, outcome, run_state
+from focuscrawl.report.status import Recent, last_pages, of_whom, open_store
+from focuscrawl.report.summary import RECENT, is_page
+from focuscrawl.store import schema
+from focuscrawl.store.history import StoredEvent
+
+if TYPE_CHECKING:
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.served_folder import NamedCrawl
+
+
+_KEPT = 10_000
+SHOWN = 10  #: hosts that bring most
+
+
+class BestHosts:
+    """Fetches and sum of R of each host.
+
+    Sums never fall: the ten largest are kept up with each fetch, so nothing is sorted but these.
+    Of more than 10,000 hosts the half that brought least is forgotten, and counted from 0 if it
+    brings something again: what is kept does not grow with the crawl, and of those that bring
+    most nothing is lost.
+    """
+
+    def __init__(self) -> None:
+        self._hosts: dict[int, tuple[int, float]] = {}
+        self._best: dict[int, float] = {}  # sums of the largest
+
+    def add(self, host: int, relevance: float) -> None:
+        """Count a fetch of a host, by its number."""
+        fetches, total = self._hosts.get(host, (0, 0.0))
+        total += relevance
+        self._hosts[host] = (fetches + 1, total)
+        if host in self._best or len(self._best) < SHOWN:
+            self._best[host] = total
+        else:
+            least = min(self._best, key=self._rank)
+            if total > self._best[least]:
+                del self._best[least]
+                self._best[host] = total
+        if len(self._hosts) > _KEPT:
+            kept = sorted(self._hosts.items(), key=lambda item: -item[1][1])
+            self._hosts = dict(kept[: _KEPT // 2])
+
+    def best(self) -> list[tuple[int, int, float]]:
+        """Return the number, the fetches and the sum of R of the best hosts, the best first."""
+        ranked = sorted(self._best, key=self._rank, reverse=True)
+        return [(host, *self._hosts[host]) for host in ranked]
+
+    def _rank(self, host: int) -> tuple[float, int]:
+        return self._best[host], -host
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+
+_POINTS = 500
+
+
+class Curve:
+    """Loss of all fetches so far, and harvest rate of the last `RECENT`, point by point.
+
+    When there are 500 points every other one is dropped, and from then on every other fetch makes
+    none: what is kept does not grow with the crawl.
+
+    Attributes
+    ----------
+    fetched, relevance : fetches so far, and the sum of their R
+    """
+
+    def __init__(self) -> None:
+        self.fetched, self.relevance = 0, 0.0
+        self._every = 1
+        self._latest: deque[float] = deque(maxlen=RECENT)
+        self._recent = 0.0
+        self._points: list[tuple[int, float, float]] = []
+
+    @property
+    def harvest_rate(self) -> float | None:
+        """Mean R of all fetches; None before the first."""
+        return self.relevance / self.fetched if self.fetched else None
+
+    @property
+    def recent_harvest_rate(self) -> float | None:
+        """Mean R of the last `RECENT` fetches; None before the first."""
+        return self._recent / len(self._latest) if self._latest else None
+
+    def add(self, relevance: float) -> None:
+        """Add the next fetch."""
+        if len(self._latest) == RECENT:
+            self._recent -= self._latest[0]
+        self._latest.append(relevance)
+        self._recent += relevance
+        self.fetched += 1
+        self.relevance += relevance
+        if self.fetched % self._every == 0:
+            self._points.append(self._point())
+            if len(self._points) > _POINTS:
+                self._points = self._points[1::2]
+                self._every *= 2
+
+    def plain(self) -> dict[str, list[float]]:
+        """Return ``fetches``, ``loss`` and ``harvest``, a list each; the last fetch is in it."""
+        points = self._points
+        if points and points[-1][0] != self.fetched:
+            points = [*points, self._point()]
+        return {
+            "fetches": [each[0] for each in points],
+            "loss": [each[1] for each in points],
+            "harvest": [each[2] for each in points],
+        }
+
+    def _point(self) -> tuple[int, float, float]:
+        loss = 1.0 - self.relevance / self.fetched
+        return self.fetched, round(loss, 4), round(self._recent / len(self._latest), 4)
+
+
+BUDGET = "budget"  #: kind of the events that tell of another one
+
+_KINDS = ("start", BUDGET, OVERTAKEN, REDEFINED)
+_SAID = re.compile(r"(?:^|, )budget=(\d+)")
+
+
+class Happenings:
+    """Events of a crawl, as far as they have been read.
+
+    Attributes
+    ----------
+    budget : of the last run, as it was given or as it was changed; 0: no limit
+    """
+
+    def __init__(self) -> None:
+        self.budget = CrawlPlan.budget
+        self._last = 0
+        self._overtakes: dict[int, str] = {}
+
+    def read(self, store: CrawlStore) -> bool:
+        """Read what is new; tell whether the crawl follows another topic since."""
+        e = schema.events.c
+        new = sa.select(e.id, e.seq, e.kind, e.detail, e.at)
+        new = new.where(e.id > self._last, e.kind.in_(_KINDS)).order_by(e.id)
+        redefined = False
+        for row in store.rows(new):
+            self._last = row.id
+            event = StoredEvent(row.seq, row.kind, row.detail, row.at)
+            if event.kind == OVERTAKEN:
+                self._overtakes[event.seq] = event.detail
+            elif event.kind == REDEFINED:
+                redefined = True
+            elif event.kind == BUDGET:
+                self.budget = int(event.detail)
+            else:
+                given = _SAID.search(event.detail)
+                self.budget = int(given[1]) if given else CrawlPlan.budget
+        return redefined
+
+    def overtakes(self, seq: int) -> str | None:
+        """Return the host of the best link that waited during a fetch; it is asked for once."""
+        return self._overtakes.pop(seq, None)
+
+
+_LATEST = 25  # fetches shown
+_LESSONS = 8
+
+
+class LatestFetches:
+    """The last fetches, and the link that led to each; each is read once."""
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._fetches: deque[dict[str, Any]] = deque(maxlen=_LATEST)
+
+    def read(self, store: CrawlStore, seq: int) -> None:
+        """Read those that are new, up to one."""
+        p, u, link = schema.page.c, schema.url.c, schema.link.c
+        from_ = schema.url.alias()
+        anchor = (
+            sa.select(link.anchor)
+            .where(link.target == p.url, link.source == u.referrer)
+            .order_by(link.score.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        rows = (
+            sa.select(
+                *(p.seq, p.relevance, p.score, p.title, p.topic, p.status, p.error),
+                *(p.duplicate_of, u.url.label("url"), from_.c.url.label("referrer")),
+                anchor.label("anchor"),
+            )
+            .join(schema.url, u.id == p.url)
+            .outerjoin(from_, from_.c.id == u.referrer)
+            .where(p.seq <= seq, p.seq > max(self._seq, seq - _LATEST))
+            .order_by(p.seq)
+        )
+        for row in store.rows(rows):
+            fetch = {
+                "seq": row.seq,
+                "url": row.url,
+                "title": (row.title or "")[:200],
+                "relevance": round(row.relevance, 3),
+                "score": None if row.score is None else round(row.score, 3),
+                "topic": row.topic,
+                "outcome": outcome(row.status, row.error, row.duplicate_of is not None),
+                "referrer": row.referrer,
+                "anchor": (row.anchor or "")[:200],
+            }
+            self._fetches.appendleft(fetch)
+        self._seq = seq
+
+    def plain(self) -> list[dict[str, Any]]:
+        """Return them, the last one first."""
+        return [*self._fetches]
+
+
+def lessons(store: CrawlStore) -> list[dict[str, Any]]:
+    """Return the newest lessons, the last one first."""
+    m = schema.models.c
+    rows = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
+    found = []
+    for row in store.rows(rows.order_by(m.version.desc()).limit(_LESSONS)):
+        metrics = json.loads(row.metrics)
+        lesson = {"lesson": row.version, "at": row.trained_at_seq, "instances": row.instances}
+        lesson |= {name: metrics.get(name) for name in ("auc", "predicted", "relevance", "drift")}
+        found.append(lesson)
+    return found
+
+
+_AT_ONCE = 20_000  # pages read in one look: about a second
+_RARELY = 50.0  # counting what waits takes at most one part in so many of the time
+_LEAST = 2.0  # seconds between two looks at it
+
+
+class Watch:
+    """What a page about a crawl shows while it goes on; several tabs share one.
+
+    Neither what a look costs nor what is kept grows with the crawl: each page and each event is
+    read once, and the class of the page that one was found on, which alarms ask for, is in the
+    store.
+
+    Parameters
+    ----------
+    crawl : that is watched
+    """
+
+    def __init__(self, crawl: NamedCrawl) -> None:
+        self._crawl = crawl
+        self._lock = Lock()
+        self._store: CrawlStore | None = None
+        self._happenings = Happenings()
+        self._falls: HarvestWatch | None = None
+        self._forget()
+        self._waiting: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
+        self._count_waiting_at = 0.0
+
+    def look(self) -> dict[str, Any]:
+        """Read what is new, and return all that is shown; see docs/studio.md.
+
+        Raises
+        ------
+        UserError
+            The crawl cannot be read.
+        """
+        with self._lock:
+            store = self._opened()
+            (fetched,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
+            fetched = fetched or 0
+            # after the number of pages: events of all of them are there
+            if self._happenings.read(store):
+                self._forget()
+                self._happenings = Happenings()
+                self._happenings.read(store)
+            if self._falls is None:
+                topics = store.identity().get("topic", "").split(",")
+                self._falls = HarvestWatch([topic for topic in topics if topic])
+            self._read(store, self._falls, min(fetched, self._seq + _AT_ONCE))
+            self._count_waiting(store)
+            return self._plain(store, fetched)
+
+    def close(self) -> None:
+        """Close the store."""
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        self._seq = 0
+        self._curve = Curve()
+        self._outcomes: Counter[str] = Counter()
+        self._hosts = BestHosts()
+        self._latest = LatestFetches()
+        self._falls = None
+
+    def _opened(self) -> CrawlStore:
+        if self._store is None:
+            self._store = open_store(self._crawl.place)
+        return self._store
+
+    def _read(self, store: CrawlStore, falls: HarvestWatch, last: int) -> None:
+        """Read the pages up to one."""
+        p, u = schema.page.c, schema.url.c
+        from_ = schema.page.alias()
+        earlier = sa.and_(from_.c.url == u.referrer, from_.c.seq < p.seq)
+        new = (
+            sa.select(
+                *(p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of, u.host),
+                from_.c.topic.label("from_topic"),
+                from_.c.relevance.label("from_relevance"),
+            )
+            .join(schema.url, u.id == p.url)
+            .outerjoin(from_, earlier)
+            .where(p.seq > self._seq, p.seq <= last)
+            .order_by(p.seq)
+        )
+        for row in store.rows(new):
+            self._curve.add(row.relevance)
+            self._outcomes[outcome(row.status, row.error, row.duplicate_of is not None)] += 1
+            self._hosts.add(row.host, row.relevance)
+            falls.add(
+                Outcome(
+                    row.relevance,
+                    is_page(row.status, row.error, row.duplicate_of),
+                    row.topic,
+                    row.from_topic,
+                    (row.from_relevance or 0.0) > RELEVANT,
+                    self._happenings.overtakes(row.seq),
+                )
+            )
+        self._seq = last
+        self._latest.read(store, last)
+
+    def _count_waiting(self, store: CrawlStore) -> None:
+        """Count what waits by its score; with a million URLs that is done rarely."""
+        began = time.monotonic()
+        if began < self._count_waiting_at:
+            return
+        u = schema.url.c
+        tenth: sa.ColumnElement[Any] = sa.cast(u.score * 10, sa.Integer)
+        counted = sa.select(tenth.label("tenth"), sa.func.count().label("n"))
+        counts = counted.where(u.state == schema.QUEUED).group_by(tenth)
+        bins, seeds = [0] * 10, 0
+        for row in store.rows(counts):
+            if row.tenth is None:
+                seeds = row.n
+            else:
+                bins[min(max(row.tenth, 0), 9)] += row.n
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._waiting = {"bins": bins, "total": sum(bins) + seeds, "seeds": seeds, "at": now}
+        took = time.monotonic() - began
+        self._count_waiting_at = began + max(_LEAST, _RARELY * took)
+
+    # -- showing -------------------------------------------------------------------------------
+
+    def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
+        running, state = run_state(store)
+        recent = Recent.of(last_pages(store, fetched), datetime.now(UTC))
+        alarm = None if self._falls is None else self._falls.alarm
+        return {
+            "name": self._crawl.name,
+            "about": of_whom(store),
+            "state": state,
+            "running": running,
+            "wanted": str(self._crawl.control.wanted),
+            "budget": self._happenings.budget,
+            "fetched": fetched,
+            "read": self._seq,
+            "harvest_rate": self._curve.harvest_rate,
+            # of the same fetches as the rate of all, not of those that came meanwhile
+            "recent_harvest_rate": self._curve.recent_harvest_rate,
+            "pages_per_second": recent.pages_per_second,
+            "curve": self._curve.plain(),
+            "waiting": self._waiting,
+            "hosts": self._best_hosts(store),
+            "outcomes": self._plain_outcomes(),
+            "alarm": None
+            if alarm is None
+            else {
+                "text": alarm.describe(),
+                "proposals": [each.topic for each in alarm.proposals],
+            },
+            "lessons": lessons(store),
+            "latest": self._latest.plain(),
+        }
+
+    def _best_hosts(self, store: CrawlStore) -> list[dict[str, Any]]:
+        best = self._hosts.best()
+        h = schema.host.c
+        found = store.rows(sa.select(h.id, h.name).where(h.id.in_([host for host, _, _ in best])))
+        names = {row.id: row.name for row in found}
+        return [
+            {"host": names.get(host, "?"), "fetches": n, "relevance": round(total, 2)}
+            for host, n, total in best
+        ]
+
+    def _plain_outcomes(self) -> list[dict[str, Any]]:
+        return [
+            {"outcome": name, "fetches": n, "error": is_error(name)}
+            for name, n in self._outcomes.most_common()
+            if name != PAGE
+        ]
+
+
+_KEPT_WATCHES = 8  # crawls; that watched longest ago is forgotten first
+_EVERY = 0.9  # seconds for which a look holds
+
+
+class Watches:
+    """Looks at the crawls of a studio."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._lock = Lock()
+        self._watches: OrderedDict[tuple[str, int], _Shared] = OrderedDict()
+
+    def look(self, name: str) -> dict[str, Any]:
+        """Return what `Watch.look` does, of the crawl called so."""
+        crawl = self._desk.crawl(name)
+        # another crawl may have taken the place of one
+        key = (name, (crawl.place / "crawl.db").stat().st_ino)
+        with self._lock:
+            shared = self._watches.get(key)
+            if shared is None:
+                shared = self._watches[key] = _Shared(Watch(crawl))
+            self._watches.move_to_end(key)
+            old = [
+                self._watches.popitem(last=False)[1]
+                for _ in range(len(self._watches) - _KEPT_WATCHES)
+            ]
+        for each in old:
+            each.watch.close()
+        return shared.look()
+
+
+class _Shared:
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self._lock = Lock()
+        self._seen: dict[str, Any] = {}
+        self._until = 0.0
+
+    def look(self) -> dict[str, Any]:
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._seen = self.watch.look()
+                self._until = time.monotonic() + _EVERY
+            return self._seen

@@ -1,0 +1,416 @@
+"""Exports of a crawl: what can be made, as jobs, their files and first rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
+
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.routing import Route
+
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.files import open_plain, plain_below
+from focuscrawl.report.plain_text import printable
+from focuscrawl.studio.jobs import JobState
+from focuscrawl.studio.listing import JOBS_CHANGED
+from focuscrawl.studio.page_rendering import PREFIX, render, text_of, with_values
+from focuscrawl.webs.warc_reading import Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from focuscrawl.studio.page_rendering import Desk
+
+
+FOLDER = "take-home"  #: in the crawl's
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_COUNTED = 10_000  # files of a folder; more are said to be more
+_CHUNK = 1 << 18
+
+
+def home_of(crawl: Path) -> Path:
+    """Return the folder of what is taken home, made if need be.
+
+    Raises
+    ------
+    UserError
+        It is a link, or cannot be made.
+    """
+    home = plain_below(crawl, FOLDER)
+    try:
+        home.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{home} cannot be written: {error.strerror}") from None
+    return home
+
+
+def listed(crawl: Path) -> list[dict[str, Any]]:
+    """Return what is there, the newest first.
+
+    Returns
+    -------
+    ``name``, ``bytes``, ``made`` (ISO 8601, UTC), and ``files`` of a folder, None of a file
+    """
+    home = crawl / FOLDER
+    if home.is_symlink():
+        return []
+    found: list[tuple[float, dict[str, Any]]] = []
+    try:
+        with os.scandir(home) as entries:
+            named = [each for each in entries if _NAME.fullmatch(each.name)]
+    except OSError:
+        return []
+    for each in named:
+        about = each.stat(follow_symlinks=False)
+        size, files = about.st_size, None
+        if each.is_dir(follow_symlinks=False):
+            held = inside(Path(each.path))
+            size, files = sum(path.lstat().st_size for path in held), len(held)
+        elif not each.is_file(follow_symlinks=False):
+            continue
+        made = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
+        row = {"name": each.name, "bytes": size, "made": made, "files": files}
+        found.append((about.st_mtime, row))
+    return [row for _, row in sorted(found, key=lambda each: (-each[0], each[1]["name"]))]
+
+
+def find(crawl: Path, name: str) -> Path:
+    """Return the file or folder called so; UserError if there is none."""
+    if not _NAME.fullmatch(name):
+        raise UserError(f"no file {name!r:.100} to take home: see the list")
+    path = plain_below(crawl, f"{FOLDER}/{name}")
+    if not path.exists():
+        raise UserError(f"no file {name} to take home: see the list")
+    return path
+
+
+def opened(path: Path) -> tuple[IO[bytes], str]:
+    """Open what `find` has found, and say what it is called: of a folder, a ZIP of its files."""
+    if not path.is_dir():
+        return open(path, "rb", opener=open_plain), path.name
+    packed = tempfile.TemporaryFile()  # noqa: SIM115 - who sends it closes it
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each in inside(path, most=None):
+            with (
+                open(each, "rb", opener=open_plain) as file,
+                archive.open(each.relative_to(path.parent).as_posix(), "w") as into,
+            ):
+                while chunk := file.read(_CHUNK):
+                    into.write(chunk)
+    packed.seek(0)
+    return packed, f"{path.name}.zip"
+
+
+def chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file, and close it."""
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def inside(folder: Path, most: int | None = _COUNTED) -> list[Path]:
+    """Return the plain files in a folder and below it, by name; no link is followed."""
+    found: list[Path] = []
+    for parent, folders, files in os.walk(folder):  # which follows no link to a folder
+        folders.sort()
+        paths = (Path(parent) / name for name in sorted(files))
+        found += [path for path in paths if not path.is_symlink() and path.is_file()]
+        if most is not None and len(found) >= most:
+            return found[:most]
+    return found
+
+
+#: endings of a collection by what it is asked for as, and what that is for people
+FORMATS = {
+    "parquet": (".parquet", "Parquet, for data frames"),
+    "jsonl": (".jsonl", "JSON lines, one a page"),
+    "csv": (".csv", "CSV, for spreadsheets"),
+    "markdown": ("", "Markdown, a file a page"),
+    "warc": (".warc.gz", "WARC, the pages as they came"),
+}
+_LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Export:
+    """One thing that can be taken home.
+
+    Attributes
+    ----------
+    name : of the job's kind, one word
+    title, about : for people
+    arguments : the command, of the crawl's folder as the command is to name it, the crawl's
+        identity, and what was posted
+    """
+
+    name: str
+    title: str
+    about: str
+    arguments: Callable[[str, Mapping[str, str], Mapping[str, Any]], list[str]]
+
+
+def _collect(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
+    format_ = text_of(values, "format", "parquet")
+    if format_ not in FORMATS:
+        raise UserError(f"no format {format_!r:.40}: take one of {', '.join(FORMATS)}")
+    name = f"collection-{datetime.now(UTC):%Y%m%d-%H%M%S}{FORMATS[format_][0]}"
+    arguments = ["collect", crawl, "--out", f"{crawl}/{FOLDER}/{name}"]
+    least, language = text_of(values, "least"), text_of(values, "language").lower()
+    if least:
+        arguments += ["--min-relevance", str(_share(least))]
+    if language:
+        if not _LANGUAGE.fullmatch(language):
+            raise UserError("a language is named by its code, as en")
+        arguments += ["--language", language]
+    return arguments
+
+
+def _report(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
+    home = f"{crawl}/{FOLDER}"
+    return ["report", crawl, "--out", f"{home}/report", "--csv", f"{home}/fetches.csv"]
+
+
+def _hubs(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
+    home = f"{crawl}/{FOLDER}"
+    return ["distill", crawl, "--csv", f"{home}/hubs.csv", "--html", f"{home}/hubs.html"]
+
+
+def _knowledge(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) -> list[str]:
+    topic = identity.get("topic", "")
+    if not topic.startswith("/"):
+        raise UserError("the crawl names no topic: what it has learned is of no use to others")
+    return [
+        "knowledge",
+        "learn",
+        crawl,
+        "--topic",
+        topic,
+        "--out",
+        f"{crawl}/{FOLDER}/knowledge.db",
+    ]
+
+
+#: by their names, in the order they are offered
+EXPORTS = {
+    each.name: each
+    for each in (
+        Export("collect", "Collection", "The pages on the topic, with their text.", _collect),
+        Export(
+            "report",
+            "Report",
+            "Curves, best pages and hosts as one HTML page; and all fetches as a table.",
+            _report,
+        ),
+        Export("hubs", "Hubs", "Hubs, authorities and sites: a page, and a table of all.", _hubs),
+        Export(
+            "knowledge",
+            "Knowledge",
+            "What the next crawl of the topic can begin with. A finished crawl is learned once.",
+            _knowledge,
+        ),
+    )
+}
+
+
+def _share(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0.0 <= found <= 1.0:
+        raise UserError("the least relevance has to be a number from 0 to 1")
+    return found
+
+
+_ROWS = 10
+_READ = 1 << 20  # bytes
+_CELL = 200  # characters
+_TEXT = 3000
+
+
+def preview(path: Path) -> dict[str, Any]:
+    """Return what a file begins with.
+
+    Returns
+    -------
+    ``columns`` and ``rows`` of texts; or ``text``; or ``note``, why there is nothing to show
+
+    Raises
+    ------
+    UserError
+        It is not what its name says.
+    """
+    if path.is_dir():
+        files = inside(path)
+        for each in files:
+            if each.suffix in _PLAIN:
+                return _text(each)
+        return {"columns": ["file"], "rows": [[each.name] for each in files[:_ROWS]]}
+    if path.suffix in _PLAIN:
+        return _text(path)
+    shown = _SHOWN.get(path.suffix)
+    if shown is None:
+        return {"note": "It has no rows to show: download it."}
+    try:
+        with open(path, "rb", opener=open_plain) as file:
+            return shown(path, file)
+    except (ValueError, OSError, csv.Error, RecursionError) as error:
+        raise UserError(f"{path.name} cannot be read: {error!s:.200}") from None
+
+
+def _csv(_: Path, file: BinaryIO) -> dict[str, Any]:
+    rows = [*islice(csv.reader(io.StringIO(_head(file, _READ))), _ROWS + 1)]
+    return _table(rows[0] if rows else [], rows[1:])
+
+
+def _jsonl(_: Path, file: BinaryIO) -> dict[str, Any]:
+    lines = _head(file, _READ).split("\n")[:-1][:_ROWS]  # the last may be cut
+    records = [json.loads(line) for line in lines if line.strip()]
+    if not all(isinstance(each, dict) for each in records):
+        raise ValueError("a line is no JSON object")
+    names = list(dict.fromkeys(name for each in records for name in each))
+    return _table(names, [[each.get(name) for name in names] for each in records])
+
+
+def _parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
+    with needs("parquet", f"a preview of {path.name}"):
+        import pyarrow.parquet as pq  # noqa: PLC0415 - only where asked for
+    with pq.ParquetFile(file) as table:
+        batch = next(table.iter_batches(batch_size=_ROWS), None)
+        names = list(map(str, table.schema_arrow.names))
+    return _table(names, [list(row.values()) for row in batch.to_pylist()] if batch else [])
+
+
+def _warc(path: Path, file: BinaryIO) -> dict[str, Any]:
+    records = [*islice(Scan(path, file), _ROWS)]
+    return _table(
+        ["record", "URL", "date", "bytes"],
+        [[r.type, r.target, r.headers.get("warc-date", ""), len(r.block)] for r in records],
+    )
+
+
+def _table(columns: Iterable[Any], rows: Iterable[Iterable[Any]]) -> dict[str, Any]:
+    return {
+        "columns": [_cell(each) for each in columns],
+        "rows": [[_cell(c) for c in r] for r in rows],
+    }
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return text[:_CELL] + ("…" if len(text) > _CELL else "")
+
+
+def _text(path: Path) -> dict[str, Any]:
+    with open(path, "rb", opener=open_plain) as file:
+        return {"text": printable(_head(file, _TEXT))}
+
+
+def _head(file: BinaryIO, most: int) -> str:
+    return file.read(most).decode(errors="replace")
+
+
+_PLAIN = (".md", ".txt")
+_SHOWN = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet, ".gz": _warc, ".warc": _warc}
+
+
+_JOBS = 10  # that are shown
+
+
+def routes(desk: Desk) -> list[Route]:
+    """Return the routes of the API and of the pages."""
+    folder = desk.folder
+
+    def named(request: Request) -> tuple[str, Path]:
+        path = desk.folder.crawl(request.path_params["name"])
+        return folder.name_of(path), path
+
+    def found(request: Request) -> dict[str, Any]:
+        name, path = named(request)
+        jobs = [job for job in desk.jobs.all(subject=name) if job.kind in EXPORTS][:_JOBS]
+        return {
+            "crawl": name,
+            "exports": {each.name: each for each in EXPORTS.values()},
+            "formats": FORMATS,
+            "files": listed(path),
+            "jobs": jobs,
+            "running": any(job.state is JobState.RUNNING for job in jobs),
+        }
+
+    def api(request: Request) -> Response:
+        shown = found(request)
+        offered = [
+            {"name": each.name, "title": each.title, "about": each.about}
+            for each in EXPORTS.values()
+        ]
+        jobs = [job.plain() for job in shown["jobs"]]
+        return JSONResponse({"exports": offered, "files": shown["files"], "jobs": jobs})
+
+    def begin(request: Request, values: Mapping[str, Any]) -> Response:
+        name, path = named(request)
+        what = text_of(values, "export")
+        if what not in EXPORTS:
+            raise UserError(f"no export {what!r:.40}: take one of {', '.join(EXPORTS)}")
+        # never an option, whatever the folder is called
+        arguments = EXPORTS[what].arguments(f"./{name}", CrawlFolder(path).identity(), values)
+        with desk.beginning():
+            jobs = desk.jobs.all(kind=what, subject=name)
+            if any(job.state is JobState.RUNNING for job in jobs):
+                raise UserError("it is being made at this moment: wait for its end")
+            home_of(path)
+            job = desk.jobs.begin(what, name, arguments)
+        return JSONResponse(job.plain(), HTTPStatus.ACCEPTED, headers=JOBS_CHANGED)
+
+    def file(request: Request) -> Response:
+        _, path = named(request)
+        content, called = opened(find(path, request.query_params.get("file", "")))
+        headers = {
+            "Content-Disposition": f'attachment; filename="{called}"',
+            "Content-Length": str(os.fstat(content.fileno()).st_size),
+            "Content-Security-Policy": "sandbox",
+            "Cache-Control": "no-store",
+        }
+        return StreamingResponse(
+            chunks(content), media_type="application/octet-stream", headers=headers
+        )
+
+    def first_rows(request: Request) -> dict[str, Any]:
+        name, path = named(request)
+        file_name = request.query_params.get("file", "")
+        return {"crawl": name, "file": file_name, "shown": preview(find(path, file_name))}
+
+    home, at = "/crawls/{name:path}/take-home", f"{PREFIX}/crawls/{{name:path}}/take-home"
+    return [
+        Route(f"{at}/file", file),
+        Route(f"{at}/preview", lambda request: JSONResponse(first_rows(request)["shown"])),
+        Route(at, api),
+        Route(at, with_values(begin), methods=["POST"]),
+        Route(home, lambda request: render(desk, "take_home", found(request))),
+        Route(f"/parts{home}", lambda request: render(desk, "take_home_files", found(request))),
+        Route(
+            f"/parts{home}/preview",
+            lambda request: render(desk, "take_home_preview", first_rows(request)),
+        ),
+    ]
+
+
+__all__ = ["routes"]

@@ -1,0 +1,184 @@
+"""Training the critic of a topic, and measuring it, as jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import open_plain, read_regular, write_whole
+from focuscrawl.foundation.model_folder import MANIFEST
+from focuscrawl.studio.jobs import JobState
+from focuscrawl.topics import read_definition
+from focuscrawl.webs.opening import check_named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from focuscrawl.studio.jobs import Job
+    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.topic_folder import TopicRoom
+    from focuscrawl.topics import TopicDefinition
+
+
+TRAIN, MEASURE, FETCH = "train", "measure", "fetch"
+#: judgements that a new critic is worth: training takes some seconds
+ENOUGH = 5
+_LONGEST = 4 << 20  # bytes
+
+
+def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
+    """Train a critic from the definition as it is, or return the training that is under way.
+
+    Pages are read from the recording that the definition names, or from what was fetched for it;
+    where there is none they are fetched, and `others` beside them.
+
+    Raises
+    ------
+    UserError
+        A crawl follows the definition: it trains its own.
+    """
+    _refuse_of_crawl(room)
+    definition = _definition(room)
+    with desk.beginning():
+        running = under_way(desk, room, TRAIN)
+        if running is not None:
+            return running
+        arguments = ["topic", "train", f"./{room.name}", f"--out={room.next_critic()}"]
+        if definition.web is None:
+            recordings = room.recordings()
+            arguments += [f"--web={each}" for each in recordings]
+            if not recordings:
+                arguments += [f"--others={others}", f"--crawl-dir={room.next_examples()}"]
+        return desk.jobs.begin(TRAIN, room.name, arguments)
+
+
+def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
+    """Measure the latest critic, and compare it with the one before.
+
+    Raises
+    ------
+    UserError
+        There is no critic.
+    """
+    with desk.beginning():
+        running = under_way(desk, room, MEASURE)
+        if running is not None:
+            return running
+        critics = room.critics()
+        if not critics:
+            raise UserError(f"{room.title} has no critic yet: train one first")
+        critic = critics[-1]
+        room.examples.mkdir(exist_ok=True)
+        web = _definition(room).web
+        if web is not None:
+            check_named(web, room.name)
+        webs = room.recordings() if web is None else [web]
+        topics, out = ",".join(room.marked(critic)), room.shown(_file(critic))
+        arguments = ["critic", "quality", room.shown(critic), f"--topic={topics}", f"--out={out}"]
+        arguments += [f"--web={each}" for each in webs]
+        if len(critics) > 1:
+            arguments += [f"--before={room.shown(critics[-2])}"]
+        return desk.jobs.begin(MEASURE, room.name, arguments)
+
+
+def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | None) -> Job:
+    """Fetch pages to be judged, politely and within a crawl's limits; or take them from `web`.
+
+    Raises
+    ------
+    UserError
+        There is nothing to fetch that was not fetched before, or a crawl follows the definition.
+    """
+    _refuse_of_crawl(room)
+    with desk.beginning():
+        if under_way(desk, room, FETCH) is not None:
+            raise UserError("pages are being fetched: name more when these are here")
+        known = room.fetched()
+        new = [url for url in urls if url not in known]
+        if not new:
+            raise UserError("every one of these pages is here already: name others")
+        folder = room.next_examples()
+        listed = desk.folder.place(f"{folder}/asked.txt")
+        try:
+            listed.parent.mkdir(parents=True)
+            write_whole(listed, "\n".join(new) + "\n")
+        except OSError as error:
+            raise UserError(f"{listed} cannot be written: {error.strerror}") from None
+        arguments = ["topic", "fetch", f"{folder}/asked.txt", f"--crawl-dir={folder}"]
+        if web is not None:
+            arguments.append(f"--web={web}")
+        return desk.jobs.begin(FETCH, room.name, arguments)
+
+
+def _refuse_of_crawl(room: TopicRoom) -> None:
+    if room.is_of_crawl:
+        raise UserError(f"{room.name} is what a crawl follows: judge pages of the crawl instead")
+
+
+def _definition(room: TopicRoom) -> TopicDefinition:
+    """Read the definition; `UserError` if a file that it names is behind a link in the folder."""
+    definition = read_definition(room.path)
+    for named in (definition.critic, definition.web):
+        if named is not None and not PurePath(named).is_absolute() and "://" not in named:
+            room.folder.place(named)
+    return definition
+
+
+def under_way(desk: Desk, room: TopicRoom, kind: str) -> Job | None:
+    """Return the job of a kind that runs for a topic; None if none does."""
+    for job in desk.jobs.all(kind=kind, subject=room.name):
+        if job.state is JobState.RUNNING:
+            return job
+    return None
+
+
+def quality_of(critic: Path) -> dict[str, Any] | None:
+    """Return what was measured of a critic, see `focuscrawl.critic.quality`; None: nothing."""
+    try:
+        with open(_file(critic), "rb", opener=open_plain) as file:
+            found = json.loads(file.read(_LONGEST))
+    except (OSError, UserError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
+    """Return how far a topic is.
+
+    Returns
+    -------
+    ``training``, ``measuring``, ``fetching``: the jobs begun last, or None; ``critics``: names;
+    ``quality`` of the latest; ``unmeasured``: whether there is a critic that nothing was measured
+    of, and nothing tries to or has failed; ``running``
+    """
+    critics = room.critics()
+    newest = desk.jobs.all(subject=room.name)
+    jobs = {
+        kind: next((job for job in newest if job.kind == kind), None)
+        for kind in (TRAIN, MEASURE, FETCH)
+    }
+    quality = quality_of(critics[-1]) if critics else None
+    measuring = jobs[MEASURE]
+    tried = bool(critics) and measuring is not None
+    if tried and measuring is not None:
+        tried = f"--out={room.shown(_file(critics[-1]))}" in measuring.arguments
+    running = any(job is not None and job.state is JobState.RUNNING for job in jobs.values())
+    return {
+        "training": jobs[TRAIN],
+        "measuring": measuring,
+        "fetching": jobs[FETCH],
+        "critics": [desk.folder.name_of(each) for each in critics],
+        "quality": quality,
+        "unmeasured": bool(critics) and quality is None and not tried,
+        "running": running,
+    }
+
+
+def _file(critic: Path) -> Path:
+    """Return where the quality of a critic is kept: beside it, by the digest of its manifest."""
+    digest = hashlib.sha256(read_regular(critic / MANIFEST)).hexdigest()[:12]
+    return critic.parent / ".examples" / f"quality-{digest}.json"
