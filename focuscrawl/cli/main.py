@@ -22,7 +22,7 @@ _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@
 #: raised by click to end a command
 _CLICK = (click.ClickException, click.Abort, click.exceptions.Exit)
 
-#: subcommand: one-line help; it is in the module of its name, imported only when asked for
+#: subcommand: one-line help
 COMMANDS = {
     "apprentice": "Train apprentices on crawls that are over.",
     "collect": "Take the pages of a crawl home.",
@@ -48,14 +48,25 @@ COMMANDS = {
     "why": "Say why a URL was fetched, or waits.",
 }
 
-#: subcommand: the module it is in, if that is not the one of its name here
-_MODULE_OF = {
-    "crawl": "focuscrawl.commands.anywhere",
-    "extend": "focuscrawl.cli.crawl_commands",
-    "plan": "focuscrawl.commands.plan",
-    "resume": "focuscrawl.cli.crawl_commands",
-    "stop": "focuscrawl.cli.crawl_commands",
+#: module: its subcommands; it is imported only when one of them is called
+_MODULES = {
+    "focuscrawl.cli.apprentice_command": ("apprentice",),
+    "focuscrawl.cli.collect_command": ("collect",),
+    "focuscrawl.cli.crawl_commands": ("extend", "pause", "resume", "status", "stop", "why"),
+    "focuscrawl.cli.critic_commands": ("critic",),
+    "focuscrawl.cli.knowledge_commands": ("knowledge", "recrawl"),
+    "focuscrawl.cli.lab_commands": ("lab",),
+    "focuscrawl.cli.new_command": ("new",),
+    "focuscrawl.cli.paths_commands": ("paths",),
+    "focuscrawl.cli.report_commands": ("distill", "report"),
+    "focuscrawl.cli.rounds_command": ("rounds",),
+    "focuscrawl.cli.studio_command": ("studio",),
+    "focuscrawl.cli.topic_commands": ("topic",),
+    "focuscrawl.cli.web_commands": ("web",),
+    "focuscrawl.commands.anywhere": ("crawl",),
+    "focuscrawl.commands.plan": ("plan",),
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 #: subcommand: the extra of the package that it needs
 EXTRA_OF = {
@@ -101,7 +112,7 @@ class _Commands(OneLineErrors):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = _MODULE_OF.get(cmd_name, f"focuscrawl.cli.{cmd_name}")
+        module = _MODULE_OF[cmd_name]
         extra = EXTRA_OF.get(cmd_name)
         with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
             command: click.Command = getattr(importlib.import_module(module), cmd_name)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs import capture_index, open_web
+from focuscrawl.webs import capture_index, captures, open_web
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.captures import best_of
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.mark.parametrize(
-    ("captures", "best"),
+    ("known", "best"),
     [
         ([capture(at=2020), capture(at=2022), capture(at=2021)], 1),
         ([capture(at=2020), capture(at=2022, status=404), capture(at=2021, status=301)], 0),
@@ -46,9 +46,9 @@ pytestmark = pytest.mark.usefixtures("own_cache")
         ([capture("http://b.example/"), capture("ftp://a.example/")], None),
     ],
 )
-def test_which_capture_of_a_url_counts(captures: list[Capture], best: int | None) -> None:
-    found = best_of(iter(captures), frozenset({"a.example/"}))
-    expected = {} if best is None else {"a.example/": captures[best]}
+def test_which_capture_of_a_url_counts(known: list[Capture], best: int | None) -> None:
+    found = best_of(iter(known), frozenset({"a.example/"}))
+    expected = {} if best is None else {"a.example/": known[best]}
     assert found == expected
 
 
@@ -75,8 +75,8 @@ def test_every_line_is_found_wherever_blocks_end(numbers: list[int], block: int)
         assert sorted(index.find([*keys, "a", "zz", f"{keys[0]}!"])) == sorted(kept)
         for key in keys:
             found = sorted(index.find([key]))
-            assert found == sorted(each for each in captures if each.key == key)
-        assert sorted(index) == sorted(captures)
+            assert found == sorted(each for each in kept if each.key == key)
+        assert sorted(index) == sorted(kept)
 
 
 def test_lines_that_are_too_many_for_memory_are_sorted_in_files(
