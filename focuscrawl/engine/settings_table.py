@@ -507,7 +507,7 @@ def use_demo_web(arguments: dict[str, Any]) -> None:
 
     But not if there are seeds of the live Web, or a live crawl to go on with.
     """
-    named = (arguments[name] for name in ("web", "store", "knowledge"))
+    named = (arguments[name] for name in ("web", "knowledge"))
     if arguments["critic"] not in _DEMO_CRITICS or any(map(bool, named)):
         return
     folder = CrawlFolder(Path(arguments["crawl_dir"] or ""))

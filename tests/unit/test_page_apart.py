@@ -73,7 +73,7 @@ def test_a_page_that_takes_too_long_is_ended_and_the_next_one_is_parsed(
 
 
 def test_what_is_under_way_is_given_up_at_the_end() -> None:
-    parser = ParserApart(longest=600.0)
+    parser, before = ParserApart(longest=600.0), children()
     ended = threading.Event()
 
     def parse() -> None:
@@ -83,7 +83,7 @@ def test_what_is_under_way_is_given_up_at_the_end() -> None:
 
     thread = threading.Thread(target=parse)
     thread.start()
-    (child,) = wait_for_child()
+    (child,) = wait_for_child(before)
     parser.close()
     thread.join(600)
     assert ended.is_set()
@@ -92,9 +92,9 @@ def test_what_is_under_way_is_given_up_at_the_end() -> None:
         parser.parse_page(b"<p>too late", URL)
 
 
-def wait_for_child() -> list[psutil.Process]:
-    """Return the processes that this one has begun, once there are any."""
-    while not (found := children()):
+def wait_for_child(before: list[psutil.Process]) -> list[psutil.Process]:
+    """Return the processes that this one has started since `before`, once there are any."""
+    while not (found := [each for each in children() if each not in before]):
         os.sched_yield()
     return found
 
