@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 # Scrapy's own HTTP handler, kept out of the networks that a crawl has no business in.
 #
 # Addresses are withheld by `focuscrawl.engine.address_guard` before anything is connected to.
-# Here,
-# whoever resolved a name, the address that was connected to is checked once more.
+# Here, whoever resolved a name, the address that was connected to is checked once more.
 
 _MOST_HEADERS = 256 * 1024  # bytes, early hints included; as much as Chromium reads
 _SHOWN = 20  # digits of what is no status

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 #
 # A link shows a handful of words: too few calls of a critic can be afforded to have each link
 # judged, but the words come again and again. So the critic judges every new word once, as a page
-# of
-# that one word, and what it says of a link is put together from that: for a naive Bayes critic
+# of that one word, and what it says of a link is put together from that: for a naive Bayes critic
 # this is just what it would say of the link's words as a page, because its log-posteriors add up
 # (methods 2); for any other black box it is a first guess.
 

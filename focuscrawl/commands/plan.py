@@ -17,12 +17,8 @@ from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.critic_files import load_critic
-from focuscrawl.engine.settings_table import (
-    RECORDING,
-    check_settings,
-    read_arguments,
-    use_demo_web,
-)
+from focuscrawl.engine.plan_from_settings import use_demo_web
+from focuscrawl.engine.settings_table import RECORDING, check_settings, read_arguments
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.paths.path_model import is_path_model, load_path_critic

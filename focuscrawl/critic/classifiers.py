@@ -169,9 +169,8 @@ def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
 # Logistic regression on the words of pages and their meaning, the discriminative critic.
 #
 # Flat over the leaf classes (multinomial), or of two classes. Where naive Bayes asks how often
-# each
-# class uses a word, it asks which words tell the classes apart; from a few examples on it is much
-# the better judge (docs/critics.md).
+# each class uses a word, it asks which words tell the classes apart; from a few examples on it is
+# much the better judge (docs/critics.md).
 
 _C = 10.0  # inverse strength of the L2 penalty
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 # The kinds that pages off the topic are of, found among them: other topics compete with it.
 #
 # One class of all that is off the topic has every other topic's words, and few of each: to its
-# word
-# counts a word that only those topics use is hardly more of theirs than of the topic's. Where they
-# stand apart, each has its words, and what reads links by them tells what a link leads to instead.
+# word counts a word that only those topics use is hardly more of theirs than of the topic's.
+# Where they stand apart, each has its words, and what reads links by them tells what a link leads
+# to instead.
 
 _EACH = 15  # pages of a kind, on average
 _MOST = 40  # kinds
@@ -84,12 +84,11 @@ def kinds_of(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
 #
 # Each weighs as much as the square of how far the good pages stand out by it, where they are
 # examples when they are held out. The unlabelled pages that stand out most then join the good
-# ones,
-# with less weight (pseudo relevance feedback), and the second judge is learned once more. What
-# stands out four fifths as far as the good pages do is taken to be on the topic as likely as not:
-# where many of the unlabelled pages are on it, no page stands out far from them. But two standard
-# deviations are always enough: good pages that a crawl has found are more alike than those of the
-# topic, and stand out further by that.
+# ones, with less weight (pseudo relevance feedback), and the second judge is learned once more.
+# What stands out four fifths as far as the good pages do is taken to be on the topic as likely as
+# not: where many of the unlabelled pages are on it, no page stands out far from them. But two
+# standard deviations are always enough: good pages that a crawl has found are more alike than
+# those of the topic, and stand out further by that.
 #
 # Words of links are read by naive Bayes of the topic and of the kinds of other pages
 # (`focuscrawl.critic.few_shot`).

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 # A browser that runs the scripts of a page, and has no network of its own.
 #
-# Chromium, by scrapy-playwright. What a page asks for is not the browser's to fetch: each
-# request is
-# made by the crawl, as polite as any other, held to robots.txt and to the addresses that it may
-# connect to. What gets past that (sockets, look-ups) meets a proxy and names that are not there.
+# Chromium, by scrapy-playwright. What a page asks for is not the browser's to fetch: each request
+# is made by the crawl, as polite as any other, held to robots.txt and to the addresses that it
+# may connect to. What gets past that (sockets, look-ups) meets a proxy and names that are not
+# there.
 
 logger = logging.getLogger(__name__)
 

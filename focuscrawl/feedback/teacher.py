@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 # What a model is asked about a page, and what counts as an answer.
 #
-# Titles, URLs and words of pages are written by strangers, who may write to the model. So they are
-# sent apart from the instructions, between marks that nobody can know before, and as the critic
-# reads them: words in lower case, without any sign that could end the data or begin a message.
-# What
-# comes back is one of three words in a form that leaves no room for others, or nothing.
+# Titles, URLs and words of pages are written by strangers, who may write to the model. So they
+# are sent apart from the instructions, between marks that nobody can know before, and as the
+# critic reads them: words in lower case, without any sign that could end the data or begin a
+# message. What comes back is one of three words in a form that leaves no room for others, or
+# nothing.
 
 #: the message of the system; documented in docs/topics.md
 INSTRUCTIONS = """\

@@ -53,8 +53,7 @@ def _read_to_the_end() -> None:
 # The one way to start Python: whoever is started imports nothing from the current folder.
 #
 # ``python -m`` and ``python -c``, which process pools use as well, look there first. In a folder
-# of
-# a stranger's, a file with the name of any module would be run.
+# of a stranger's, a file with the name of any module would be run.
 
 #: variable of the environment: settings, as JSON, of all crawls that processes of ours begin
 SETTINGS = "STUDIO_CRAWL_SETTINGS"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import date
 
+    from pypdf import DocumentInformation, PdfReader
+
 
 # What is no HTML and can be read all the same: site maps, feeds, PDF; each as a `PageView`.
 #
@@ -160,9 +162,6 @@ def _fitting(entries: Sequence[Entry]) -> Sequence[Entry]:
     return entries
 
 
-with needs("feeds", "reading feeds"):
-    import feedparser
-
 MOST_FEED_ENTRIES = 1000  # entries
 _TEXT = 1000  # characters of a title
 
@@ -175,6 +174,8 @@ def read_feed(xml: bytes, url: str) -> PageView:
     UnreadableError
         It names no page.
     """
+    with needs("feeds", "reading feeds"):
+        import feedparser  # noqa: PLC0415 - an extra
     # as a file: a text could be taken for the name of one, or for a URL to fetch
     read = feedparser.parse(io.BytesIO(xml), sanitize_html=False, resolve_relative_uris=False)
     found: dict[str, tuple[float, str]] = {}
@@ -197,9 +198,6 @@ def _written_at(entry: dict[str, Any]) -> float:
     when = dict.get(entry, "updated_parsed") or dict.get(entry, "published_parsed")
     return -math.inf if when is None else float(calendar.timegm(when))
 
-
-with needs("pdf", "reading PDF"):
-    from pypdf import DocumentInformation, PdfReader
 
 MOST_PAGES = 200  # of a document; what comes after is not read
 _FIELD = 1000  # characters of what it says of itself
@@ -236,6 +234,8 @@ def pdf_text(body: bytes, url: str) -> PdfText:
     UnreadableError
         It is damaged, or locked with a password.
     """
+    with needs("pdf", "reading PDF"):
+        from pypdf import PdfReader  # noqa: PLC0415 - an extra
     try:
         return _read(PdfReader(io.BytesIO(body), strict=False), url)
     except Exception as error:  # whatever is wrong with it: its readers raise all sorts

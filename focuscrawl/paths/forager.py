@@ -72,12 +72,11 @@ def directories_of(urls: Sequence[str]) -> NDArray[np.uint32]:
 
 # When a site has given what it has: goals to be expected of its next fetches [C 3.2].
 #
-# The paper stops when no link scores above a threshold. Scores are sums of rewards of a model that
-# knows other sites, so that no threshold means the same on two of them. Here what the model says
-# is
-# first made evidence by its calibration, and how many goals there are is learned from the site:
-# the share of goals among the last fetches is the one under which their evidence is most probable,
-# and the prior of what waits.
+# The paper stops when no link scores above a threshold. Scores are sums of rewards of a model
+# that knows other sites, so that no threshold means the same on two of them. Here what the model
+# says is first made evidence by its calibration, and how many goals there are is learned from the
+# site: the share of goals among the last fetches is the one under which their evidence is most
+# probable, and the prior of what waits.
 
 #: fetches that are looked back at, and ahead
 SPAN = 50

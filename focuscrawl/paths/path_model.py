@@ -40,10 +40,9 @@ if TYPE_CHECKING:
 
 # What a model's probability of a goal is worth on a site that it did not learn from.
 #
-# The model is fitted to paths with a few fails for each goal, and shrunk by its penalty: it
-# gives a
-# page of a new site that is nothing .1, and a goal .5, where a forage meets one goal in a hundred
-# pages. `focuscrawl.paths.path_training` fits what such a probability is worth.
+# The model is fitted to paths with a few fails for each goal, and shrunk by its penalty: it gives
+# a page of a new site that is nothing .1, and a goal .5, where a forage meets one goal in a
+# hundred pages. `focuscrawl.paths.path_training` fits what such a probability is worth.
 
 _SURE = 1e-4  # nothing is surer, goal or not
 _MOST = 50.0  # evidence that a float can hold

@@ -209,11 +209,9 @@ def _labelled(path: SitePath, page: str, label: str) -> SitePath:
 # Training paths from a web whose pages are labelled: what a person would have clicked.
 #
 # A person who wants all goals looks for a list of them. So the goals are shared out among the
-# pages
-# that link to them: first to the page that has the most for the clicks it takes to get there,
-# and so
-# on with those that are left. Fails leave these ways for pages that link to no goal, and some go
-# on.
+# pages that link to them: first to the page that has the most for the clicks it takes to get
+# there, and so on with those that are left. Fails leave these ways for pages that link to no
+# goal, and some go on.
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

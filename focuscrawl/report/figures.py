@@ -160,8 +160,7 @@ def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figur
 #
 # The paper draws the share of relevant pages collected against the share of pages collected, one
 # curve a crawl; a curve above the one before is positive learning. How many relevant pages there
-# are
-# nobody knows on the live Web, so those count that any of the crawls compared has found
+# are nobody knows on the live Web, so those count that any of the crawls compared has found
 # (*pooling*, as in the evaluation of retrieval).
 
 _POINTS = 200  # of a curve

@@ -237,10 +237,8 @@ def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:
 # A round's fetches in one bucket: a crawl of what was chosen, and of what that leads to.
 #
 # As many are fetched as were chosen of the bucket. A URL that no round knew before, of a host of
-# the
-# bucket, may take the place of one that was chosen: it comes when its score is the best. So a
-# round
-# of many fetches goes on from what it finds, with the model of the round before.
+# the bucket, may take the place of one that was chosen: it comes when its score is the best. So a
+# round of many fetches goes on from what it finds, with the model of the round before.
 
 
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:

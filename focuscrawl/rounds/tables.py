@@ -179,32 +179,27 @@ class Files:
 
 # The tables of a crawl in rounds: files that appear whole, on any file system PyArrow reads.
 #
-# ==============================  =====================================================
-# ``plan.json``                   which crawl this is
-# ``names/ROUND/FROM-BUCKET``     URLs that pages of one bucket link to, for another
-# ``links/ROUND/FROM-BUCKET``     the links, as evidence: a row a page
-# ``digests/ROUND/FROM-BUCKET``   contents of pages, for the bucket that keeps them, see `CONTENT`
-# ``urls/BUCKET/ROUND``           URLs that are new or changed; the last row of one counts
-# ``evidence/BUCKET/ROUND``       links into the bucket, a row a page
-# ``known/BUCKET/ROUND``          the URLs that pages of the bucket are known by
-# ``contents/BUCKET/ROUND``       what pages of all buckets contain, spread by that
-# ``pages/BUCKET/ROUND``          the fetches of a round
-# ``quotas/BUCKET/ROUND``         what hosts and patterns of URLs have had and earned by then
-# ``ended/BUCKET/ROUND.json``     URLs that may not be fetched; what limits are multiplied by
-# ``candidates/BUCKET/ROUND``     the best links after a round
-# ``counts/BUCKET/ROUND.json``    how many URLs are known by then
-# ``chosen/ROUND``                what a round fetches
-# ``judged``, ``outcomes``        of a bucket and round: what is learned from; rates of the
-# strategy
-# ``models/ROUND``                what was learned
-# ``under-way/BUCKET-ROUND``      what live fetches have so far, see `under_way`
-# ``recorded/BUCKET/ROUND-FILE``  WARC files of live fetches
-# ``rounds/ROUND.json``           a round is over; without it, its files are none
-# ``rounds.lock``                 held by who crawls, on this machine
-# ==============================  =====================================================
+# ============================== =====================================================
+# ``plan.json`` which crawl this is ``names/ROUND/FROM-BUCKET`` URLs that pages of one bucket link
+# to, for another ``links/ROUND/FROM-BUCKET`` the links, as evidence: a row a page
+# ``digests/ROUND/FROM-BUCKET`` contents of pages, for the bucket that keeps them, see `CONTENT`
+# ``urls/BUCKET/ROUND`` URLs that are new or changed; the last row of one counts
+# ``evidence/BUCKET/ROUND`` links into the bucket, a row a page ``known/BUCKET/ROUND`` the URLs
+# that pages of the bucket are known by ``contents/BUCKET/ROUND`` what pages of all buckets
+# contain, spread by that ``pages/BUCKET/ROUND`` the fetches of a round ``quotas/BUCKET/ROUND``
+# what hosts and patterns of URLs have had and earned by then ``ended/BUCKET/ROUND.json`` URLs
+# that may not be fetched; what limits are multiplied by ``candidates/BUCKET/ROUND`` the best
+# links after a round ``counts/BUCKET/ROUND.json`` how many URLs are known by then
+# ``chosen/ROUND`` what a round fetches ``judged``, ``outcomes`` of a bucket and round: what is
+# learned from; rates of the strategy ``models/ROUND`` what was learned ``under-way/BUCKET-ROUND``
+# what live fetches have so far, see `under_way` ``recorded/BUCKET/ROUND-FILE`` WARC files of live
+# fetches ``rounds/ROUND.json`` a round is over; without it, its files are none ``rounds.lock``
+# held by who crawls, on this machine ==============================
+# =====================================================
 #
-# Files of ``urls``, ``evidence``, ``known`` and ``contents`` are merged: ``ROUND-FIRST`` is of all
-# rounds from one to the other. There are about as many as the logarithm of the number of rounds.
+# Files of ``urls``, ``evidence``, ``known`` and ``contents`` are merged: ``ROUND-FIRST`` is of
+# all rounds from one to the other. There are about as many as the logarithm of the number of
+# rounds.
 
 _MERGED = ("urls", "evidence", "known", "contents")
 _LAST = {"candidates": ".parquet", "quotas": ".parquet", "outcomes": ""}  #: of which one counts

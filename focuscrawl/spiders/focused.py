@@ -13,15 +13,9 @@ from focuscrawl.engine.browser import use_browser
 from focuscrawl.engine.component import bind_crawl, crawl_of
 from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.page_texts import prepare_texts
+from focuscrawl.engine.plan_from_settings import plan_from, use_demo_web
 from focuscrawl.engine.process_setup import use_lean_settings
-from focuscrawl.engine.settings_table import (
-    BROWSER,
-    TEXTS,
-    check_settings,
-    plan_from,
-    read_arguments,
-    use_demo_web,
-)
+from focuscrawl.engine.settings_table import BROWSER, TEXTS, check_settings, read_arguments
 from focuscrawl.engine.spider_requests import LinkRequests
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 # The key by which archives of the Web sort and find a URL: hosts from right to left, all small.
 #
 # SURT (Sort-friendly URI Reordering Transform) is what indexes of archives have been sorted by
-# since
-# Heritrix; how a URL is made plain before is agreed on by Wayback machines. The package ``surt``
-# makes the same keys, but is no wheel, and under the AGPL: tests compare with it where pywb is.
+# since Heritrix; how a URL is made plain before is agreed on by Wayback machines. The package
+# ``surt`` makes the same keys, but is no wheel, and under the AGPL: tests compare with it where
+# pywb is.
 
 _ESCAPED = re.compile(rb"[\x00-\x20#%\x7f-\xff]")
 _PORT = re.compile(rb":\d+$")
@@ -244,8 +244,7 @@ def _whole(value: object) -> int:
 # An index of an archive as lines of text, sorted: CDXJ, as pywb and OutbackCDX write and read it.
 #
 # https://specs.webrecorder.net/cdxj/0.1.0/. A URL is found by bisection: no more of the file is
-# held
-# than the blocks that were read last, and the first key of each block that was looked at.
+# held than the blocks that were read last, and the first key of each block that was looked at.
 
 LONGEST_LINE = 1 << 15  #: bytes
 _BLOCK = 1 << 16  # bytes; a line belongs to the block it begins in

@@ -95,7 +95,7 @@ print(json.dumps(codes))
 """
 HELPED = [
     *([name] for name in sorted(COMMANDS.keys() - EXTRA_OF.keys())),
-    *([], ["topic", "apply"], ["paths", "check"]),
+    *([], ["topic", "apply"], ["paths", "forage"]),
 ]
 
 
@@ -271,7 +271,7 @@ process = CrawlerProcess({
 })
 process.crawl(Stranger)
 process.start()
-ours = [name for name in sys.modules if name.endswith("own_process")]
+ours = [name for name in sys.modules if name.endswith("process_setup")]
 """
 _OURS = """
 from scrapy.cmdline import execute
@@ -280,7 +280,7 @@ try:
     execute(["scrapy", "crawl", "focused", *sys.argv[1:]])
 except SystemExit as end:
     assert not end.code
-ours = [name for name in sys.modules if name.endswith("own_process")]
+ours = [name for name in sys.modules if name.endswith("process_setup")]
 """
 _SAY = "print(json.dumps([before, state(), ours]))"
 

@@ -122,10 +122,10 @@ def test_who_installs_it_has_a_choice_of_versions() -> None:
     ("package", "modules"),
     [
         ("can_ada", {"foundation/urls.py"}),
-        ("tldextract", {"distiller/sites.py"}),
+        ("tldextract", {"distiller.py"}),
         ("tomlkit", {"topics/definition.py"}),
         ("charset_normalizer", {"page/encoding.py"}),
-        ("wordfreq", {"critic/written.py"}),
+        ("wordfreq", {"critic/languages.py"}),
     ],
 )
 def test_what_has_few_hands_behind_it_can_be_left(package: str, modules: set[str]) -> None:

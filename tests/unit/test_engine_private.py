@@ -80,17 +80,20 @@ MEMBERS = {
 #: assignments to attributes of other people's objects, by module
 ASSIGNED = {
     "spiders/focused.py": {"spider.store"},  # where Scrapy has put an argument
-    "downloadermiddlewares/priority.py": {"request.priority"},  # documented, and to be set
     "engine/page_parsing.py": {"visit.error", "visit.view"},  # ours
-    "engine/page_texts.py": {"visit.link_rows", "visit.newly_queued", "visit.view"},  # ours
-    "engine/rendering.py": {"visit.download", "visit.error", "visit.view"},  # ours
+    "engine/page_texts.py": {  # ours
+        *("visit.link_rows", "visit.newly_queued", "visit.view"),
+        *("item.text_error", "item.title", "item.text", "item.hash", "item.language_confidence"),
+    },
+    "engine/browser.py": {"visit.download", "visit.error", "visit.view"},  # ours
     "engine/visits.py": {"visit.excluded"},
     "commands/anywhere.py": {"Command.called"},
     "commands/crawl.py": {"parser.usage"},
     "extensions/progress.py": {"self._bar.total"},  # tqdm's, of a bar that grows
-    "engine/sitemap_dates.py": {"spider.sitemap_filter"},  # documented, and to be overridden
+    "engine/spider_requests.py": {"spider.sitemap_filter"},  # documented, and to be overridden
     "engine/open_pages.py": {"page.finishing", "visit.asked"},
-    "downloadermiddlewares/focus.py": {"visit.asked", "visit.leads_on"},
+    # the priority of a request is documented, and to be set
+    "downloadermiddlewares/focus.py": {"request.priority", "visit.asked", "visit.leads_on"},
 }
 
 

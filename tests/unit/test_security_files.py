@@ -187,7 +187,7 @@ def test_no_module_makes_objects_of_files(path: Path) -> None:
         elif isinstance(node, ast.Call):
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
             on = getattr(getattr(node.func, "value", None), "id", None)
-            begins = path.stem == "python_processes" and name == "Popen"  # and through no shell
+            begins = path.stem == "processes" and name == "Popen"  # and through no shell
             fine = (name, on) == ("compile", "re") or begins
             assert name not in CALLS or fine
             for keyword in node.keywords:
@@ -203,8 +203,8 @@ def test_python_is_started_in_one_way() -> None:
     """Nobody else names the interpreter, or makes a pool, which looks into the current folder."""
     starts = {"sys.executable", "ProcessPoolExecutor", "get_context", "Process", "Parallel"}
     known = {
-        "python_processes.py": starts,
-        "spark.py": {"sys.executable"},  # of Spark's workers, started by Java within `safe_starts`
+        "processes.py": starts,
+        "tasks.py": {"sys.executable"},  # of Spark's workers, started by Java within `safe_starts`
         "run_process.py": {"get_context", "Process"},  # a forkserver, within it as well
         "corpus.py": {"Parallel"},  # the same
     }
@@ -216,7 +216,7 @@ def test_python_is_started_in_one_way() -> None:
         }
         assert used & starts <= known.get(path.name, set()), path
         if used & starts:
-            assert path.name == "python_processes.py" or "safe_starts" in used, path
+            assert path.name == "processes.py" or "safe_starts" in used, path
 
 
 def test_databases_are_opened_in_one_place() -> None:

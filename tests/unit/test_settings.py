@@ -11,12 +11,12 @@ from scrapy.settings import Settings
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.distilling import SITES
 from focuscrawl.engine import settings_table as table
+from focuscrawl.engine.plan_from_settings import plan_from
 from focuscrawl.engine.settings_table import (
     ARGUMENTS,
     SETTINGS,
     Setting,
     check_settings,
-    plan_from,
     read_arguments,
 )
 from focuscrawl.errors import UserError
