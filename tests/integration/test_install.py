@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 EXTRA_MODULES = sorted({module for modules in EXTRAS.values() for module in modules})
 DEMO = {"web": "demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv", "budget": "20"}
-CHECK = ["paths", "check", "demo", "--goal", "/Sports", "--starts", "http://a.example/"]
-CHECK += ["--site-column", "site", "--labels", "models/demo/seeds.csv"]
 ROUNDS = ["rounds", "{crawl}/../rounds.toml", "--out", "{tmp}/tables"]
 
 # a finder before all others: modules that are not installed
@@ -151,7 +149,6 @@ def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: P
         (["topic", "suggest", "{crawl}", "--kind", "hub", "--out", "{tmp}/q"], "pandas", "report"),
         (["lab", "--help"], "matplotlib", "lab"),
         (["web", "info", "a.cdxj"], "pyarrow", "parquet"),
-        ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),
         ([*ROUNDS, "--master", "local[2]"], "pyspark", "spark"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

@@ -62,16 +62,8 @@ LINES = {
     "lab": ["run", "study.toml", "--out", "results"],
     "new": ["project"],
     "paths": [
-        *(
-            "check",
-            "departments.warc.gz",
-            *LABELS,
-            "--site-column",
-            "site",
-            "--starts",
-            "starts.txt",
-        ),
-        *("--labels-only", "--against", "none", "--processes", "2", "--out", "paths"),
+        *("extract", "departments.warc.gz", *LABELS, "--starts", "starts.txt"),
+        *("--out", "paths.jsonl"),
     ],
     "pause": ["crawl"],
     "plan": CRAWL,
@@ -161,12 +153,6 @@ def test_rounds_of_the_live_web_do_not(theirs: Path, local_web: LocalWeb) -> Non
     assert imported(theirs) == []
     assert done.returncode == 0, done.stderr
     assert len(local_web.requests()) > before
-
-
-def test_a_study_of_pages_does_not(theirs: Path) -> None:
-    done = run(theirs, "lab", "pages", "study.toml", "--out", "results")
-    assert imported(theirs) == []
-    assert done.returncode == 0, done.stderr
 
 
 def test_what_the_studio_begins_does_not(theirs: Path) -> None:

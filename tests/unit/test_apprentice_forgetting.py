@@ -6,9 +6,7 @@ from longer import long
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.evidence import least_promising
-from focuscrawl.apprentice.learners import join, parts_of
 from focuscrawl.apprentice.options import Options
-from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays
 
 from .toy_crawl import Crawl, Toy
 
@@ -29,18 +27,6 @@ def test_resumed_it_goes_on_as_if_nothing_had_happened(stop: int, slow: bool, la
     if stop < 60:
         crawl.run(30)
         assert crawl.resumed(Apprentice(_FEW)).run(1).order == crawl.run(1).order
-
-
-def test_a_crawl_from_before_anything_was_forgotten_goes_on() -> None:
-    crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(37)
-    assert crawl.state is not None
-    learned, since = parts_of(crawl.state)
-    kept = unpack_arrays(since)
-    del kept["forgotten"]
-    crawl.state = join(learned, pack_arrays(kept))
-    again = crawl.resumed(Apprentice(Options(batch=10)))
-    assert again.queue == crawl.queue
-    assert again.run(20).order == crawl.run(20).order
 
 
 def test_links_are_bounded() -> None:

@@ -224,7 +224,10 @@ def test_what_is_no_store_of_texts_is_to_be_removed(tmp_path: Path) -> None:
             database = sqlite3.connect(tmp_path / FILE)
             database.execute("CREATE TABLE page (other TEXT)")
             database.close()
-        with pytest.raises(UserError, match=r"is damaged .*: remove it"), TextStore(tmp_path) as s:
+        with (
+            pytest.raises(UserError, match="remove it, texts are extracted anew"),
+            TextStore(tmp_path) as s,
+        ):
             s.get(b"1", "trafilatura")
 
 
