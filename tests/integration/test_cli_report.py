@@ -147,7 +147,7 @@ def test_report_does_not_wait_for_a_crawl_that_writes(crawl: Path) -> None:
         assert result.exit_code == 0, result.output
         assert "budget" in result.output
         writer.execute("COMMIT")
-    assert "it is running, or was killed" in run("report", crawl).output
+    assert "killed; the same command goes on from here" in run("report", crawl).output
 
 
 def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import shutil
 import time
 from base64 import b64encode
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 from zipfile import ZipFile
@@ -23,8 +23,6 @@ from . import warm
 from .ports import await_listener, free_port
 from .running import ROOT, Kept, crawl, environment
 from .scrapyd import PROJECT, Scrapyd, copy_project, deploy, serving, with_password
-from .studio import NEW_CRAWL, Client
-from .studio import serving as studio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -245,30 +243,3 @@ def _status(url: str, credentials: str | None) -> int:
     except HTTPError as error:
         with error:
             return error.code
-
-
-def test_a_job_of_scrapyd_is_scheduled_shown_and_cancelled(
-    deployed: Scrapyd, tmp_path: Path
-) -> None:
-    with studio(tmp_path, options=["--scrapyd", deployed.url]) as address:
-        client = Client(address)
-        begun = client.ask(
-            "/crawls", {**NEW_CRAWL, "name": "roads", "run": "scrapyd", "budget": "0"}
-        )
-        job = begun["scrapyd"]
-        folder = tmp_path / "crawls" / "roads"
-
-        def crawls(_: Any) -> bool:
-            return (folder / "crawl.db").exists() and len(Kept(folder).order) > 20
-
-        client.until("/scrapyd", crawls)
-        (shown,) = [each for each in client.ask("/scrapyd") if each["id"] == job]
-        assert shown["state"] == "running"
-        assert (folder / "seeds.txt").read_text().split() == NEW_CRAWL["seeds"].split()
-        assert client.ask("/crawls/crawls/roads")["running"]  # found in the folder
-        assert job in client.page("/parts/scrapyd")
-        client.ask(f"/scrapyd/{job}/cancel", {})
-        ended = {"id": job, "state": "finished"}
-        client.until("/scrapyd", lambda jobs: any(ended.items() <= each.items() for each in jobs))
-        assert Kept(folder).stop_reasons == ["interrupted"]
-        assert deployed.read(shown["log"].removeprefix(deployed.url.rstrip("/")))
