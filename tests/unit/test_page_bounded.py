@@ -25,11 +25,11 @@ HARD = KINDS["attributes"](600_000)
 ROOT = Path(focuscrawl.__file__).parent
 #: what parses without a bound, or without an end to it, and who may: a folder ends with a slash
 MAY_PARSE = {
-    "parse_page": ("page/", "testing/", "crawl/crawl.py", "report/page_again.py"),
+    "parse_page": ("page/", "testing/", "crawl/loop.py", "report/url_lookup.py"),
     "parse_document": ("page/",),
     "parse_tree": (
-        *("page/", "lab/page_studies/", "collection/signals.py"),
-        *("topics/bookmarks.py", "webs/page_versions.py"),
+        *("page/", "collection/origin.py"),
+        *("topics/bookmarks.py", "webs/changing_web.py"),
     ),
 }
 
