@@ -74,6 +74,8 @@ _OF_ROUNDS: dict[str, Reader[Any]] = {
     "seconds": number(1),
     "settings": json_object('{"DOWNLOAD_DELAY": 2}'),
 }
+#: settings with which names may be looked up elsewhere than on the Internet
+_OWN_NAMES = frozenset({"FOCUSCRAWL_PRIVATE_ADDRESSES", "TWISTED_DNS_RESOLVER"})
 _NEEDED = ("topic", "budget")
 
 
@@ -136,7 +138,10 @@ def read_plan(path: Path) -> RoundsPlan:
             json.dumps(read.get(key))
         except TypeError:  # TOML has dates, which the tables' JSON has not
             raise UserError(f"plan {path}: {key} has a date or time: write it as text") from None
-    crawl = CrawlPlan(**{key: value for key, value in read.items() if key in _OF_CRAWL})
+    crawl = CrawlPlan(
+        **{key: value for key, value in read.items() if key in _OF_CRAWL},
+        own_names=not _OWN_NAMES.isdisjoint(read.get("settings", {})),
+    )
     return RoundsPlan(crawl, **{key: read[key] for key in _OF_ROUNDS if key in read})
 
 
@@ -144,7 +149,10 @@ Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
 _FORMAT = 3  # of the tables
 #: of `CrawlPlan`: what makes a crawl this crawl
-_KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state")
+_KEPT = (
+    *("topic", "critic", "strategy", "options", "seeds", "web", "random_state"),
+    "own_names",
+)
 
 
 def unwatched(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:

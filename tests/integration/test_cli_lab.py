@@ -220,10 +220,9 @@ def test_mistakes_take_one_line_and_nothing_is_run(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "pagerank: strategy pagerank: damping must be a number" in done.stderr
     study.write_text(STUDY)
-    for name in ("run", "takeover"):
-        done = lab(name, study, "--out", study / "results")
-        assert done.exit_code == 2
-        assert f"{study}: it is a file; name another folder with --out" in done.stderr
+    done = lab("run", study, "--out", study / "results")
+    assert done.exit_code == 2
+    assert f"{study}: it is a file; name another folder with --out" in done.stderr
     study.write_text(STUDY.replace('"/Sports/Cycling"', '"/Sports/Chess"'))
     done = CliRunner().invoke(main, ["lab", "run", str(study), "--out", str(out)])
     assert done.exit_code == 2

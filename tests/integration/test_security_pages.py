@@ -26,8 +26,8 @@ LONG = ("refresh-digits", "links-around-text", "base", "nested", "links-bare", "
 MEGABYTE = 1_000_000
 #: of what the event loop must not wait for: a host whose front page takes long, and the middleware
 SLOW = {
-    "unpacking": ("gzip-members", "compression.CompressionMiddleware"),
-    "recording": ("many-words", "warc.WarcMiddleware"),
+    "unpacking": ("gzip-members", "bodies.CompressionMiddleware"),
+    "recording": ("many-words", "bodies.WarcMiddleware"),
 }
 
 

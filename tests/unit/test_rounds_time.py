@@ -48,6 +48,7 @@ def chosen(root: Path, web: str | None, **more: Any) -> list[str]:
         seeds=",".join(SEEDS),
         web=web,
         budget=1000,
+        own_names=True,
     )
     context_of.cache_clear()
     with pytest.raises(UntilFetchedError):
