@@ -30,10 +30,14 @@ FOCUSCRAWL_BUDGET = 25
 """
 # what scrapy-playwright is for a crawl: a handler that looks at the meta of a request
 _BROWSER = """
+from types import SimpleNamespace
+
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
 
 class ScrapyPlaywrightDownloadHandler(HTTP11DownloadHandler):
+    config = SimpleNamespace(launch_options={"executable_path": "/bin/false"})
+
     async def download_request(self, request):
         response = await super().download_request(request)
         if not request.meta.get("playwright"):
