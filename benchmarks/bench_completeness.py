@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from replays import KEPT, ROOT, WEBS, critic, recording, run, seeds, topics
 from stopping_rules import ENOUGH, MORE, Ending, curves, picture_of_rules
 
-from focuscrawl.completeness import FILE, StopExpression, read_estimates
+from focuscrawl.completeness.recall_estimate import FILE, read_estimates
+from focuscrawl.completeness.stop_rules import StopExpression
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.lab.whole_web import whole_web
@@ -30,7 +31,7 @@ from focuscrawl.webs import RecordedWeb
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.completeness import Estimate
+    from focuscrawl.completeness.recall_estimate import Estimate
 
 FETCHES = {"wikipedia": 2000, "webkb": 0, "uci": 12_000}  # of which quarters are taken; 0: all
 QUARTERS = (0.25, 0.5, 0.75, 1.0)

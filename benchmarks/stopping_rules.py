@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from focuscrawl.completeness import Estimate
+    from focuscrawl.completeness.recall_estimate import Estimate
 
     Rule = Callable[["Ending", float], int | None]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from focuscrawl.completeness import Estimate
+    from focuscrawl.completeness.recall_estimate import Estimate
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Answer, Web

@@ -4,15 +4,3 @@ Here: the estimate, from what came of the fetches and what waits; its record bes
 rules by which a crawl ends itself. Not here: who asks when (`focuscrawl.crawl.stopping`)
 and who is told. What the estimates are worth is measured in ``docs/stopping.md``.
 """
-
-from focuscrawl.completeness.recall_estimate import FILE, Estimate, EstimateRecord, read_estimates
-from focuscrawl.completeness.stop_rules import STOP_EXPRESSION, StopExpression
-
-__all__ = [
-    "FILE",
-    "STOP_EXPRESSION",
-    "Estimate",
-    "EstimateRecord",
-    "StopExpression",
-    "read_estimates",
-]

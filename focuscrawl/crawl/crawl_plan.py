@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.completeness import StopExpression
+from focuscrawl.completeness.stop_rules import StopExpression
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.taxonomy import read_topics
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.completeness import FILE, EstimateRecord
-from focuscrawl.completeness.recall_estimate import Estimator
+from focuscrawl.completeness.recall_estimate import FILE, EstimateRecord, Estimator
 from focuscrawl.crawl.part import Metric, Part
 from focuscrawl.crawl.visit import RELEVANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from focuscrawl.completeness import Estimate
+    from focuscrawl.completeness.recall_estimate import Estimate
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from focuscrawl.completeness import STOP_EXPRESSION, StopExpression
+from focuscrawl.completeness.stop_rules import STOP_EXPRESSION, StopExpression
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.user_input import (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
-    from focuscrawl.completeness import Estimate
+    from focuscrawl.completeness.recall_estimate import Estimate
     from focuscrawl.report.outcomes import Milestone
 
 

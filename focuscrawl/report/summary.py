@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from focuscrawl.completeness import FILE, read_estimates
+from focuscrawl.completeness.recall_estimate import FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quota, Quotas
 from focuscrawl.crawl.url_table import pattern
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-    from focuscrawl.completeness import Estimate
+    from focuscrawl.completeness.recall_estimate import Estimate
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
 

@@ -30,7 +30,7 @@ from focuscrawl.collection.export_files import (
     write_edges,
 )
 from focuscrawl.collection.origin import FILE, CriticCard, Origin, critic_card, signals_of
-from focuscrawl.completeness import Estimate
+from focuscrawl.completeness.recall_estimate import Estimate
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
 from focuscrawl.text.extraction import PageText

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.completeness import (
+from focuscrawl.completeness.recall_estimate import (
     FILE,
-    STOP_EXPRESSION,
     Estimate,
     EstimateRecord,
-    StopExpression,
+    Estimator,
     read_estimates,
 )
-from focuscrawl.completeness.recall_estimate import Estimator
+from focuscrawl.completeness.stop_rules import STOP_EXPRESSION, StopExpression
 from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.errors import UserError
 from focuscrawl.report.summary import Summary

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.completeness import FILE, read_estimates
+from focuscrawl.completeness.recall_estimate import FILE, read_estimates
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.rejudging import (
