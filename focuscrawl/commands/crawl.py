@@ -11,6 +11,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
+from focuscrawl.engine.lean_settings import PlainRecord
 from focuscrawl.engine.private import (
     CrawlCommand,
     has_failed_to_start,
@@ -18,7 +19,6 @@ from focuscrawl.engine.private import (
     leave_set_up_out_of_log,
     spider_names,
 )
-from focuscrawl.engine.process_setup import PlainRecord
 from focuscrawl.engine.settings_table import ARGUMENTS
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.files import as_user_error
@@ -99,7 +99,7 @@ class Command(CrawlCommand):
 
         crawler = process.create_crawler(args[0])
         if getattr(crawler.spidercls, "owns_process", False):
-            from focuscrawl.engine.process_setup import set_up_process  # noqa: PLC0415
+            from focuscrawl.engine.own_process import set_up_process  # noqa: PLC0415
 
             set_up_process(crawler)
         outcome = process.crawl(crawler, **opts.spargs)

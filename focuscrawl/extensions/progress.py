@@ -19,8 +19,8 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.engine.component import Component
+from focuscrawl.engine.lean_settings import plain
 from focuscrawl.engine.private import is_no_list_of_settings
-from focuscrawl.engine.process_setup import plain
 from focuscrawl.engine.settings_table import LOG_JSON, PROGRESS
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_plain

@@ -12,9 +12,9 @@ from focuscrawl.crawl import open_crawl
 from focuscrawl.engine.browser import use_browser
 from focuscrawl.engine.component import bind_crawl, crawl_of
 from focuscrawl.engine.instance_feed import feed_of
+from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.page_texts import prepare_texts
 from focuscrawl.engine.plan_from_settings import plan_from, use_demo_web
-from focuscrawl.engine.process_setup import use_lean_settings
 from focuscrawl.engine.settings_table import BROWSER, TEXTS, check_settings, read_arguments
 from focuscrawl.engine.spider_requests import LinkRequests
 from focuscrawl.engine.visits import visit_of_response
@@ -45,7 +45,7 @@ class FocusedSpider(scrapy.Spider):
 
     name = "focused"
     yields_visits = True  # every fetch is an item, whatever came of it
-    owns_process = True  # which is set up for the crawl: see `focuscrawl.engine.process_setup`
+    owns_process = True  # which is set up for the crawl: see `focuscrawl.engine.lean_settings`
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:

@@ -268,7 +268,7 @@ process = CrawlerProcess({
 })
 process.crawl(Stranger)
 process.start()
-ours = [name for name in sys.modules if name.endswith("process_setup")]
+ours = [name for name in sys.modules if name.endswith("own_process")]
 """
 _OURS = """
 from scrapy.cmdline import execute
@@ -277,7 +277,7 @@ try:
     execute(["scrapy", "crawl", "focused", *sys.argv[1:]])
 except SystemExit as end:
     assert not end.code
-ours = [name for name in sys.modules if name.endswith("process_setup")]
+ours = [name for name in sys.modules if name.endswith("own_process")]
 """
 _SAY = "print(json.dumps([before, state(), ours]))"
 

@@ -47,7 +47,7 @@ _MODULES = (
     *("scrapy.cmdline", "scrapy.core.downloader.handlers", "scrapy.statscollectors"),
     *("sqlalchemy.dialects.sqlite", "twisted.internet.asyncioreactor"),
     *("focuscrawl.commands.crawl", "focuscrawl.scheduler", "focuscrawl.spiders.focused"),
-    *("focuscrawl.engine.process_setup", "focuscrawl.webs.synthetic"),
+    *("focuscrawl.engine.lean_settings", "focuscrawl.webs.synthetic"),
     *("focuscrawl.strategies.apprentice_strategy", "focuscrawl.downloadhandlers"),
     *("focuscrawl.downloadhandlers", "protego", "scrapy.robotstxt"),
 )

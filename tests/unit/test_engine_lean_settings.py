@@ -7,7 +7,7 @@ from typing import Any
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 from scrapy.settings import Settings
 
-from focuscrawl.engine.process_setup import use_lean_settings
+from focuscrawl.engine.lean_settings import use_lean_settings
 
 CONTROL = "scrapy.extensions.remote_control.RemoteControl"
 AGENT = "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware"

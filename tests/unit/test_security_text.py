@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from focuscrawl.crawl import CrawlPlan
-from focuscrawl.engine.process_setup import PlainRecord
+from focuscrawl.engine.lean_settings import PlainRecord
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import PlainCsvItemExporter, PlainXmlItemExporter
 from focuscrawl.foundation.urls import normalize, without_credentials
