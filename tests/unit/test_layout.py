@@ -27,7 +27,7 @@ MODULES = {name_of(path): path for path in PACKAGE.rglob("*.py")}
 @cache
 def imports_of(module: str) -> frozenset[str]:
     """Return all modules of the package that one imports, lazily and for types, too."""
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found.update(each.name for each in node.names)
