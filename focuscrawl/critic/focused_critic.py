@@ -187,8 +187,13 @@ def main_words(page: PageView) -> dict[str, int]:
     words, leaf, links, n = page.words, page.token_leaf, page.links, page.n_leaves
     name = host(page.url)
     parts = {*name.replace("-", ".").split(".")}
-    of_name = np.array([_is_of(word, name, parts) for word in words.distinct], np.bool_)
-    sizes = np.array([_size(word) for word in words.distinct], np.float64)
+    # a page has hundreds of words: a function call for each would take as long as judging them
+    of_name = np.array(
+        [w in parts or (len(w) >= _LETTERS and w in name) for w in words.distinct], np.bool_
+    )
+    sizes = 1.0 - np.array([w.isdecimal() for w in words.distinct], np.float64)
+    if not "".join(words.distinct).isascii():  # one without spaces is several
+        sizes *= [n_words(w) for w in words.distinct]
     of_token = (sizes * ~of_name).take(words.number)
     text = np.bincount(leaf, of_token, minlength=n) >= _SENTENCE
     opened = np.bincount(links.left, minlength=n + 1)
@@ -205,18 +210,6 @@ def main_words(page: PageView) -> dict[str, int]:
     times = np.bincount(words.number[kept], minlength=len(sizes)) - _SITE * of_name
     times[sizes == 0.0] = 0
     return {words.distinct[i]: int(times[i]) for i in (times > 0).nonzero()[0].tolist()}
-
-
-def _is_of(word: str, name: str, parts: set[str]) -> bool:
-    """Tell whether a word is one of a host's name, or a part of one."""
-    return word in parts or (len(word) >= _LETTERS and word in name)
-
-
-def _size(word: str) -> float:
-    """Return how many words a word is: none if it is a number, several without spaces."""
-    if word.isascii():
-        return 0.0 if word.isdecimal() else 1.0
-    return n_words(word)
 
 
 def _log_odds(relevance: NDArray[np.float64]) -> NDArray[np.float64]:
