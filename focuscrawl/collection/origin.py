@@ -205,7 +205,9 @@ def _kept(folder: Path, fingerprint: str) -> CriticCard | None:
             phrases=tuple(map(str, found["phrases"])),
             why_not=str(found["why_not"]),
         )
-    except (OSError, UserError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, UserError, ValueError, TypeError, KeyError):
+        return None
+    except (OverflowError, RecursionError):  # infinite, or nested without end
         return None
 
 

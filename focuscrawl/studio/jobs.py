@@ -30,6 +30,11 @@ _FOLDER = ".studio/jobs"
 _LONGEST = 1 << 20  # bytes of a file that is read
 _TAIL = 4096  # bytes of the log's end that are shown
 _KEPT = 200  # ended jobs; older ones are forgotten
+# what reading files of a stranger's may end in; an infinity is no integer (OverflowError)
+_NO_JOB = (
+    *(OSError, UserError, ValueError, LookupError),
+    *(TypeError, OverflowError, RecursionError),
+)
 
 
 class JobState(StrEnum):
@@ -175,7 +180,7 @@ class Jobs:
                 exit_code=code,
                 said=self._said(name),
             )
-        except (OSError, UserError, ValueError, LookupError, TypeError, RecursionError):
+        except _NO_JOB:
             return None
 
     def _load(self, name: str, file: str) -> dict[str, Any]:

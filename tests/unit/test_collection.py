@@ -242,6 +242,13 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
     assert all(f"| `{name}` | {MEANINGS[name]} |" in sheet for name in COLUMNS)
 
 
+@pytest.mark.parametrize("count", ["Infinity", "-1e999", "NaN", "[]"])
+def test_a_card_with_a_count_that_is_none_is_no_card(tmp_path: Path, count: str) -> None:
+    (tmp_path / FILE).write_text(f'{{"critic": "aa", "on": {count}}}')
+    card = critic_card({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])
+    assert card.why_not == "the critic is a program"
+
+
 def test_what_was_measured_of_a_critic_is_read_again_if_it_is_of_that_critic(
     tmp_path: Path,
 ) -> None:

@@ -74,6 +74,17 @@ def test_what_is_no_job_is_not_listed(tmp_path: Path, order: str) -> None:
             Jobs(tmp_path).job(name)
 
 
+def test_an_outcome_that_is_no_number_is_no_job(tmp_path: Path) -> None:
+    """JSON as Python reads it has an infinity, which is no integer: it is not listed either."""
+    folder = tmp_path / ".studio" / "jobs" / "1"
+    folder.mkdir(parents=True)
+    order = {"kind": "crawl", "subject": "x", "arguments": [], "begun": "2026-01-01T00:00:00"}
+    (folder / "order.json").write_text(json.dumps(order))
+    for code in ("Infinity", "-1e999", "NaN", "[]"):
+        (folder / "outcome.json").write_text(f'{{"exit_code": {code}}}')
+        assert Jobs(tmp_path).all() == []
+
+
 def test_the_token_is_the_folders_own_and_nobody_elses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
