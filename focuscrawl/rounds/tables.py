@@ -16,7 +16,13 @@ from filelock import FileLock, Timeout
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import BETWEEN, TRIES, file_system_of, first_line, refuse_link
+from focuscrawl.foundation.files import (
+    BETWEEN,
+    TRIES,
+    file_system_of,
+    first_line,
+    refuse_links,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,8 +103,22 @@ class Files:
             return [each.base_name for each in self._files.get_file_info(selector)]
 
     def local(self, name: str) -> Path | None:
-        """Return where a file is on this machine; None if the tables are elsewhere."""
-        return Path(self._base, name) if isinstance(self._files, fs.LocalFileSystem) else None
+        """Return where a file is on this machine; None if the tables are elsewhere.
+
+        The tables may be a stranger's, and folders of them are removed again.
+
+        Raises
+        ------
+        UserError
+            A link is on the way there, or it is neither a file nor a folder.
+        """
+        if not isinstance(self._files, fs.LocalFileSystem):
+            return None
+        path = Path(self._base, name)
+        refuse_links(path, self._base)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise UserError(f"{path} is no plain file: remove it")
+        return path
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
@@ -115,7 +135,6 @@ class Files:
         if path is None:
             yield
             return
-        refuse_link(path)
         lock = FileLock(path, TRIES * BETWEEN, poll_interval=BETWEEN, fallback_to_soft=False)
         with self._reached(path.name):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +169,7 @@ class Files:
         """Give a file to write to, which gets its name at the end of the ``with`` block."""
         path = f"{self._base}/{name}"
         draft = f"{self._base}/drafts/{secrets.token_hex(8)}"
-        with self._reached(name):
+        with self._reached(name), self._reached("drafts"):
             self._files.create_dir(path.rpartition("/")[0], recursive=True)
             self._files.create_dir(draft.rpartition("/")[0], recursive=True)
             with self._files.open_output_stream(draft) as file:
@@ -164,7 +183,14 @@ class Files:
 
     @contextmanager
     def _reached(self, name: str) -> Iterator[None]:
-        """Say in a line, within the ``with`` block, that a file cannot be read or written."""
+        """Say in a line, within the ``with`` block, that a file cannot be read or written.
+
+        Raises
+        ------
+        UserError
+            That, or a link is on the way there, or it is neither a file nor a folder.
+        """
+        self.local(name)
         try:
             yield
         except OSError as error:
@@ -376,6 +402,7 @@ class Tables(Files):
     def _readable(self, name: str) -> Iterator[str]:
         """Say in a line, within the ``with`` block, if a table cannot be read; yield its path."""
         path = f"{self._base}/{name}.parquet"
+        self.local(f"{name}.parquet")
         try:
             yield path
         except (pa.ArrowInvalid, OSError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from math import log2
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.traps import FIRST_OF_HOST, Quotas
+from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.buckets import BucketUrls, LinksInto
@@ -35,6 +37,54 @@ ROUNDS = 40
 
 def table(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
+
+
+@pytest.mark.parametrize("link", ["names", "names/00003"])
+def test_no_link_leads_out_of_a_folder_of_tables(tmp_path: Path, link: str) -> None:
+    """It may be a stranger's: nothing is read, written or removed through a link there."""
+    outside, tables = tmp_path / "outside", Tables(str(tmp_path / "theirs"))
+    mine = outside / "00003" / "mine" if link == "names" else outside / "mine"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("{}")
+    place = tmp_path / "theirs" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside)
+    for refused in (
+        lambda: tables.remove("names/00003"),
+        lambda: tables.local("names/00003"),
+        lambda: tables.files("names/00003"),
+        lambda: tables.has("names/00003/mine"),
+        lambda: tables.read("names/00003/mine"),
+        lambda: tables.read_json("names/00003/mine"),
+        lambda: tables.write_json("names/00003/mine", {"a": 1}),
+        lambda: tables.write_table("names/00003/other", table(1)),
+    ):
+        with pytest.raises(UserError, match="is a link to"):
+            refused()
+    assert [path.name for path in outside.rglob("*") if path.is_file()] == ["mine"]
+    assert mine.read_text() == "{}"
+
+
+def test_nor_a_link_in_place_of_drafts(tmp_path: Path) -> None:
+    tables = Tables(str(tmp_path / "theirs"))
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "drafts").symlink_to(tmp_path)
+    with pytest.raises(UserError, match="is a link to"):
+        tables.write_json("plan.json", {})
+
+
+def test_a_pipe_among_tables_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "plan.json")
+    with pytest.raises(UserError, match="is no plain file"):
+        Tables(str(tmp_path)).read_json("plan.json")
+
+
+def test_the_folder_of_tables_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "named").symlink_to(tmp_path / "mine")
+    tables = Tables(str(tmp_path / "named"))
+    tables.write_json("plan.json", {"a": 1})
+    assert tables.read_json("plan.json") == {"a": 1}
 
 
 def test_merged_files_say_the_same_and_are_few(tmp_path: Path) -> None:
