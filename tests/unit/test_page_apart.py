@@ -111,7 +111,8 @@ def children() -> list[psutil.Process]:
 
 def test_signals_are_the_crawls_business(apart: ParserApart) -> None:
     apart.parse_page(b"", URL)
-    assert (parsers := children())  # that of other tests may be there, too
+    parsers = children()  # that of other tests may be there, too
+    assert parsers
     for child in parsers:
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             child.send_signal(each)
