@@ -14,7 +14,7 @@ from time import process_time
 
 from replays import KEPT, critic, recording, seeds, topics
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.report.measures import load_pages
@@ -24,7 +24,7 @@ from focuscrawl.webs.capture_index import write_index
 def crawl(web: str, where: Path, strategy: str, budget: int) -> tuple[float, list[object]]:
     """Crawl; return the seconds of processor time it took, and what was fetched."""
     with tempfile.TemporaryDirectory() as folder:
-        plan = CrawlPlan(
+        plan = CrawlConfig(
             topic=topics(web)[1],
             critic=str(critic(web)),
             seeds=str(seeds(web)),

@@ -15,18 +15,18 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.report.status import Status, open_store
 from focuscrawl.store import VisitRecord
 
 LIMIT = 30.0  # seconds, all that a supervisor gives
 _BATCH = 1_000  # links of a record
-_PLAN = CrawlPlan(topic="/Sports/Cycling", web="demo", budget=0, seeds="")
+_PLAN = CrawlConfig(topic="/Sports/Cycling", web="demo", budget=0, seeds="")
 
 
 def measure(links: int, folder: Path) -> dict[str, float]:
     """Return seconds by what was done."""
-    plan = CrawlPlan(**{**_PLAN.__dict__, "crawl_dir": str(folder)})
+    plan = CrawlConfig(**{**_PLAN.__dict__, "crawl_dir": str(folder)})
     crawl = open_crawl(plan)
     rng = np.random.default_rng(0)
     for start in range(0, links, _BATCH):

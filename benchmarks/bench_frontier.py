@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.traps import Quotas
 from focuscrawl.crawl.url_table import UrlTable
@@ -265,8 +265,8 @@ class Clock:
         }
 
 
-def plan_in(folder: str) -> CrawlPlan:
-    return CrawlPlan(
+def plan_in(folder: str) -> CrawlConfig:
+    return CrawlConfig(
         topic="/Sports/Cycling",
         seeds="https://seed.example/",
         strategy="best-first",

@@ -15,7 +15,6 @@ import argparse
 import csv
 import tempfile
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from replays import ROOT, critic, recording, seeds, topics
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.report.figures import Line, axes, legend, png
@@ -93,25 +92,25 @@ def fetches_of(size: str) -> int:
     return max(1, int(share * BUDGET if share < 1.0 else share))
 
 
-def plan_of(web: str, topic: str, strategy: str) -> CrawlPlan:
+def plan_of(web: str, topic: str, strategy: str) -> CrawlConfig:
     where: dict[str, Any]
     if web.startswith("demo"):
         models = ROOT / "models" / "demo"
         where = {"critic": str(models), "seeds": str(models / "seeds.csv"), "web": web}
     else:
         where = {"critic": str(critic(web)), "seeds": str(seeds(web)), "web": str(recording(web))}
-    return CrawlPlan(topic=topic, strategy=strategy, budget=BUDGET, **where)
+    return CrawlConfig(topic=topic, strategy=strategy, budget=BUDGET, **where)
 
 
 def crawl(case: Case, folder: Path) -> Row:
     """Crawl in rounds of a size, or by one process."""
     plan, began = plan_of(*case[:3]), process_time()
     if not case.round:
-        one = open_crawl(replace(plan, crawl_dir=str(folder / "one")))
+        one = open_crawl(plan.changed(crawl_dir=str(folder / "one")))
         replay(one)
         fetched, harvest = one.fetched, one.harvest_rate
     else:
-        rounds = RoundsPlan(plan, case.round, BUCKETS)
+        rounds = RoundsPlan(crawl=plan, round=case.round, buckets=BUCKETS)
         last = crawl_in_rounds(rounds, str(folder / "rounds"), Processes(1), lambda _: None)
         fetched, harvest = last["fetched"], last["relevance"] / max(last["fetched"], 1)
     return Row(*case, plan.budget, fetched, harvest, process_time() - began)

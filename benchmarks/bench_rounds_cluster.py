@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from replays import ROOT
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.tasks import Processes
 
@@ -136,14 +136,14 @@ def main() -> None:
     path = given.folder / "rounds.csv"
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
-    crawl = CrawlPlan(
+    crawl = CrawlConfig(
         topic="/Sports/Cycling",
         critic=str(ROOT / "models" / "demo"),
         seeds=str(ROOT / "models" / "demo" / "seeds.csv"),
         web=given.web,
         budget=given.fetches,
     )
-    plan = RoundsPlan(crawl, given.round, given.buckets)
+    plan = RoundsPlan(crawl=crawl, round=given.round, buckets=given.buckets)
     began, memory = time.monotonic(), Memory()
 
     def tell(last: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ import pytest
 from lxml.etree import ParserError
 from replays import available, critic, recording, seeds, topics
 
-from focuscrawl.crawl import Crawl, CrawlPlan, Download, Fetch
+from focuscrawl.crawl import Crawl, CrawlConfig, Download, Fetch
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.page import read_content_type
 from focuscrawl.store import writer
@@ -76,7 +76,7 @@ def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(writer, "_write", accounts.charge("(store, other thread)", writer._write))
         opened = open_crawl(
-            CrawlPlan(
+            CrawlConfig(
                 topic=topic,
                 seeds=str(seeds(web)),
                 critic=str(critic(web)),

@@ -27,7 +27,7 @@ from zlib import crc32
 
 import numpy as np
 
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.critic_files import read_critic, save_critic
@@ -296,7 +296,7 @@ def crawl(
     examples = [url for url, path in read_critic(critic)[0].examples if lies_under(path, [topic])]
     seeds = examples[:: max(1, len(examples) // 5)][:5]
     with tempfile.TemporaryDirectory() as scratch:
-        plan = CrawlPlan(
+        plan = CrawlConfig(
             topic=topic,
             seeds=",".join(seeds),
             critic=str(critic),

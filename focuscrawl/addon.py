@@ -11,7 +11,6 @@ from scrapy.utils.misc import load_object
 from focuscrawl import settings as ours
 from focuscrawl.engine.component import has_crawl
 from focuscrawl.engine.private import is_scrapys_program, is_started_by_command
-from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -94,12 +93,12 @@ class FocusedCrawling:
         for name, path, place in _FOR_SPIDERS:
             settings.setdefault_in_component_priority_dict(name, load_object(path), place)
         if not has_crawl(self._crawler):  # the spider `focused` has opened its own
+            from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415
             from focuscrawl.spiders.focused import open_for  # noqa: PLC0415 - slow to import
 
-            arguments = read_arguments(settings)
+            config = read_config(settings)
             # without seeds of its own: those are the spider's start requests
-            arguments["seeds"] = arguments["seeds"] or ""
-            open_for(spider, arguments, settings)
+            open_for(spider, config.changed(seeds=config.seeds or ""), settings)
 
 
 def _take_over_scheduling(settings: BaseSettings) -> None:

@@ -18,9 +18,8 @@ from focuscrawl.engine.address_guard import (
     guard_resolver,
     refusal,
 )
-from focuscrawl.engine.component import Component
+from focuscrawl.engine.component import Component, config_of
 from focuscrawl.engine.private import check_peers, limit_headers, never_repeat, response_class
-from focuscrawl.engine.settings_table import PRIVATE_ADDRESSES
 from focuscrawl.engine.visits import NoStatusError, NotInArchiveError, TooLargeError
 from focuscrawl.foundation.networks import literal
 from focuscrawl.foundation.urls import normalize
@@ -55,7 +54,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._networks = PRIVATE_ADDRESSES.of(crawler.settings)
+        self._networks = config_of(crawler).private_addresses
         self._by_proxy = HTTP11DownloadHandler(crawler)  # whose peers are proxies
         for handler in (self, self._by_proxy):
             limit_headers(handler, _MOST_HEADERS, _too_many_headers)

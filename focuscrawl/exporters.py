@@ -18,8 +18,8 @@ from scrapy.extensions.feedexport import FileFeedStorage
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from focuscrawl.crawl.visit import Visit
+from focuscrawl.engine.component import config_of
 from focuscrawl.engine.page_texts import TextVisit
-from focuscrawl.engine.settings_table import TEXTS
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import draft_of
@@ -87,7 +87,7 @@ class ParquetItemExporter(BaseItemExporter):
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **options: Any) -> Self:
         """Make the exporter of a crawler's feed."""
-        fetches = TextVisit if TEXTS.of(crawler.settings) else Visit
+        fetches = TextVisit if config_of(crawler).text else Visit
         return cls(file, fetches=fetches, **options)
 
     def export_item(self, item: Any) -> None:

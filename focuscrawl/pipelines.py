@@ -16,7 +16,6 @@ from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.page_parsing import expand, parsing_of
 from focuscrawl.engine.page_texts import TextVisit, texts_of
 from focuscrawl.engine.private import wake
-from focuscrawl.engine.settings_table import TEXT_MARKDOWN, TEXTS
 from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.errors import GivenUpError
 from focuscrawl.signals import page_visited
@@ -95,7 +94,7 @@ class TextPipeline(Component):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._texts = texts_of(crawler)
-        self._markdown = TEXT_MARKDOWN.of(crawler.settings)
+        self._markdown = self._crawl.plan.text_markdown
 
     async def process_item(self, item: Any) -> Any:
         """Take the text of a fetch; items of other kinds pass."""
@@ -120,7 +119,7 @@ class RecordPipeline(Component):
         self._turns = turns_of(crawler)
         crawler.signals.connect(self.given_up, signal=signals.item_dropped)
         crawler.signals.connect(self.given_up, signal=signals.item_error)
-        if _has_others(crawler.settings):
+        if _has_others(crawler.settings, 4 if self._crawl.plan.text else 3):
             crawler.signals.connect(self.swallowed, signal=signals.item_scraped)
 
     def process_item(self, item: Any) -> Any:
@@ -167,8 +166,7 @@ class RecordPipeline(Component):
             send(page_visited, crawl=self._crawl, visit=visit)
 
 
-def _has_others(settings: BaseSettings) -> bool:
+def _has_others(settings: BaseSettings, ours: int) -> bool:
     """Tell whether pipelines of a user's are there, besides the project's own."""
     places = settings.getdict("ITEM_PIPELINES").values()
-    ours = 4 if TEXTS.of(settings) else 3
     return len([place for place in places if place is not None]) > ours

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from focuscrawl.engine.settings_table import read_arguments
+from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.spiders.focused import FocusedSpider
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import Crawl, CrawlPlan
+    from focuscrawl.crawl import Crawl
+    from focuscrawl.crawl_config import CrawlConfig
 
 _OWN = ("tables", "bucket", "number")
 
@@ -33,8 +34,8 @@ class RoundSpider(FocusedSpider):
     number: str
 
     @classmethod
-    def read_arguments(cls, settings: BaseSettings, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the arguments of a crawl; see `_OWN` for those of this spider."""
+    def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
+        """Return the configuration of the crawl; see `_OWN` for arguments of this spider."""
         missing = [name for name in _OWN if not given.get(name)]
         if missing:
             raise UserError(
@@ -42,9 +43,9 @@ class RoundSpider(FocusedSpider):
                 "starts it; take the spider focused"
             )
         left = {name: value for name, value in given.items() if name not in _OWN}
-        return read_arguments(settings, {"topic": "of the tables", **left})
+        return read_config(settings, {"topic": "of the tables", **left})
 
-    def open_crawl(self, plan: CrawlPlan) -> Crawl:
+    def open_crawl(self, config: CrawlConfig) -> Crawl:
         """Open the crawl of the bucket in the round."""
         with needs("parquet", "a crawl in rounds"):
             from focuscrawl.foundation.processes import end_with_stdin  # noqa: PLC0415
@@ -52,7 +53,7 @@ class RoundSpider(FocusedSpider):
             from focuscrawl.rounds.fetching import open_round  # noqa: PLC0415
         end_with_stdin()
         context, bucket, number = context_of(self.tables), int(self.bucket), int(self.number)
-        crawl = open_round(context, bucket, number, context.applied_to(plan))
+        crawl = open_round(context, bucket, number, context.applied_to(config))
         # whoever asked these hosts before may have been killed with requests that nobody noted
-        time.sleep(plan.delay)
+        time.sleep(config.delay)
         return crawl

@@ -45,7 +45,7 @@ class FrontierScheduler(BaseScheduler):
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
         assert crawler.spider is not None
-        self._following = LinkRequests.of(crawler.spider, crawler.settings)
+        self._following = LinkRequests.of(crawler.spider, self._crawl.plan)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
         self._pages = open_pages_of(crawler)
         self._pages.hand_to(self._own.take)

@@ -8,9 +8,8 @@ from scrapy import Request
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.defer import deferred_from_coro
 
-from focuscrawl.engine.component import FOLLOWED, URL_ID
+from focuscrawl.engine.component import FOLLOWED, URL_ID, crawl_of
 from focuscrawl.engine.open_pages import open_pages_of
-from focuscrawl.engine.settings_table import ALLOW, FOLLOW
 from focuscrawl.foundation.user_input import UrlPatterns
 
 if TYPE_CHECKING:
@@ -79,12 +78,12 @@ class FollowedMiddleware:
 
     def __init__(self, crawler: Crawler) -> None:
         self._pages = open_pages_of(crawler)
-        self._allow = UrlPatterns(ALLOW.of(crawler.settings))
+        self._allow = UrlPatterns(crawl_of(crawler).plan.allow)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the middleware, or raise NotConfigured."""
-        if not FOLLOW.of(crawler.settings) or getattr(crawler.spider, "yields_visits", False):
+        if not crawl_of(crawler).plan.follow or getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
         return cls(crawler)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.critic.calibration import reliability_of_relevance
 from focuscrawl.critic.classifiers import LogisticModel, as_matrix
@@ -363,7 +363,7 @@ def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
                     if guide is not None:
                         critic, topic = str(Path(folder, "critic")), ON_TOPIC
                         save_critic(guide, Path(critic))
-                    plan = CrawlPlan(
+                    plan = CrawlConfig(
                         topic=topic,
                         seeds=",".join(seeds),
                         critic=critic,

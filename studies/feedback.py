@@ -6,14 +6,13 @@ import heapq
 import shutil
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import read_bags
@@ -139,7 +138,7 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
     task, n = setting.task, setting.task.budget
     poor = str(scratch / "poor")
     first, second = scratch / strategy, scratch / f"{strategy}-after"
-    plan = CrawlPlan(
+    plan = CrawlConfig(
         topic=ON_TOPIC,
         seeds=",".join(task.seeds),
         critic=poor,
@@ -190,9 +189,9 @@ def without_copies(tests: Mapping[str, Bag], judged: Sequence[Bag]) -> list[str]
     return [url for url, bag in tests.items() if frozenset(bag.items()) not in told]
 
 
-def _go_on(setting: _Setting, plan: CrawlPlan, folder: Path, n: int) -> tuple[float, float]:
+def _go_on(setting: _Setting, plan: CrawlConfig, folder: Path, n: int) -> tuple[float, float]:
     """Crawl as much again; return the true harvest of either half."""
-    replay(open_crawl(replace(plan, crawl_dir=str(folder), budget=2 * n)))
+    replay(open_crawl(plan.changed(crawl_dir=str(folder), budget=2 * n)))
     pages = load_pages(folder)
     first = pages["duplicate_of"].isna().to_numpy()
     true = setting.truth(pages["url"].tolist()) & first

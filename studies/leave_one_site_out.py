@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, precision_recall_curve
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.scope import may_be_page
 from focuscrawl.critic.classifiers import NaiveBayes
@@ -490,7 +490,7 @@ def _forage(
 ) -> Forage:
     with tempfile.TemporaryDirectory() as scratch:
         crawl = open_crawl(
-            CrawlPlan(
+            CrawlConfig(
                 topic=topic,
                 seeds=ground.site,
                 critic=str(critic),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
+from focuscrawl.crawl import Crawl, CrawlConfig, CrawlFolder
 from focuscrawl.crawl.assembly import parts_of
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.state import restore
@@ -69,7 +69,7 @@ def _taken_over(
     at = max(task.budget // 2, 1)
     web, critic = open_web(task.recording), load_critic(task.critic, task.topic)
     strategy = TakeoverStrategy(StrategyContext(critic, 0, web), at=at, once=once, **options)
-    plan = CrawlPlan(
+    plan = CrawlConfig(
         topic=task.topic,
         budget=task.budget,
         web=task.recording,

@@ -11,6 +11,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
+from focuscrawl.crawl_config import ARGUMENTS
 from focuscrawl.engine.lean_settings import PlainRecord
 from focuscrawl.engine.private import (
     CrawlCommand,
@@ -19,7 +20,6 @@ from focuscrawl.engine.private import (
     leave_set_up_out_of_log,
     spider_names,
 )
-from focuscrawl.engine.settings_table import ARGUMENTS
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.files import as_user_error
 from focuscrawl.foundation.urls import without_credentials

@@ -14,19 +14,17 @@ import click
 from focuscrawl.cli import common_options as options
 from focuscrawl.cli.common_options import crawl
 from focuscrawl.commands.anywhere import project_settings
+from focuscrawl.crawl.assembly import load_critic_of
 from focuscrawl.crawl.scope import read_seeds
+from focuscrawl.crawl_config import RECORDING
 from focuscrawl.critic.corpus import read_known
-from focuscrawl.critic.critic_files import load_critic
-from focuscrawl.engine.plan_from_settings import use_demo_web
-from focuscrawl.engine.settings_table import RECORDING, check_settings, read_arguments
+from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.paths.path_model import is_path_model, load_path_critic
 from focuscrawl.report.outlook import Outlook, start_pages, warnings_of
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.history import History
-from focuscrawl.taxonomy import read_topics
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -57,15 +55,12 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
     """
     written, of_project = _read(given), project_settings()
     of_project.update(_read(settings), priority="cmdline")
-    check_settings(of_project)
-    arguments = read_arguments(of_project, written)
-    use_demo_web(arguments)
-    topics = read_topics(arguments["topic"])
-    if not topics:
+    config = read_config(of_project, written)
+    if not config.topics:
         raise UserError("no topic given: add -a topic=..., as for focuscrawl crawl")
-    critic = _critic(arguments["critic"], topics)
+    critic = load_critic_of(config)
     examples = [url for url in map(normalize, critic.examples) if url is not None]
-    seeds = examples if arguments["seeds"] is None else read_seeds(arguments["seeds"], topics)
+    seeds = examples if config.seeds is None else read_seeds(config.seeds, config.topics)
     if not seeds:
         raise UserError(
             "the critic has no example pages to start from: add -a seeds=URL,... or a file"
@@ -76,7 +71,7 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
         with closing(open_store(folder / "crawl")) as store:
             pages, fetched = start_pages(store), Summary.of(store).fetched
         recording = folder / "crawl" / RECORDING
-        web = arguments["web"] or (str(recording) if recording.exists() else None)
+        web = config.web or (str(recording) if recording.exists() else None)
         kept = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
         outlook = Outlook(
             pages=tuple(pages),
@@ -84,15 +79,15 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
             most=most,
             words=_words(critic, pages, web),
             size=max(kept - _EMPTY, 0) / max(fetched, 1),
-            live=arguments["web"] is None,
-            delay=of_project.getfloat("DOWNLOAD_DELAY"),
-            at_once=of_project.getint("CONCURRENT_REQUESTS"),
+            live=config.web is None,
+            delay=config.delay,
+            at_once=config.concurrency,
             warnings=tuple(warnings_of(pages, examples)),
         )
     if as_json:
         click.echo(json.dumps(outlook.plain()))
     else:
-        click.echo("\n".join(outlook.lines(arguments["budget"])))
+        click.echo("\n".join(outlook.lines(config.budget)))
         for warning in outlook.warnings:
             click.echo(f"warning: {warning}", err=True)
     if all(page.relevance is None for page in pages):
@@ -105,12 +100,6 @@ def _read(given: tuple[str, ...]) -> dict[str, str]:
         if "=" not in each:
             raise UserError(f"what is {each}? Arguments and settings are given as NAME=VALUE")
     return dict(each.split("=", 1) for each in given)
-
-
-def _critic(name: str, topics: tuple[str, ...]) -> Critic:
-    if is_path_model(name):
-        return load_path_critic(name, ",".join(topics))
-    return load_critic(name, ",".join(topics))
 
 
 def _fetch(

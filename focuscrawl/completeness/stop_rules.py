@@ -57,6 +57,8 @@ class StopExpression:
         ValueError
             It is no such expression, or names a rule twice.
         """
+        if isinstance(written, cls):
+            return written
         text = ",".join(written) if isinstance(written, list | tuple) else str(written)
         found: dict[str, float] = {}
         for rule in filter(None, (each.strip().lower() for each in text.split(","))):

@@ -8,14 +8,14 @@ crawl is kept in; in `parts` what takes part in the loop. Not here: fetching (Sc
 
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
-from focuscrawl.crawl.crawl_plan import CrawlPlan
 from focuscrawl.crawl.loop import Crawl
 from focuscrawl.crawl.visit import Download, Fetch, PageVisit, Visit
+from focuscrawl.crawl_config import CrawlConfig
 
 __all__ = [
     "Crawl",
+    "CrawlConfig",
     "CrawlFolder",
-    "CrawlPlan",
     "Download",
     "Fetch",
     "PageVisit",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +13,6 @@ import sqlalchemy as sa
 
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl_folder import CrawlFolder
-from focuscrawl.crawl.crawl_plan import CrawlPlan
 from focuscrawl.crawl.discovery import FEEDS, Discovery
 from focuscrawl.crawl.distilling import Distilling, HubRevisits, any_revisits
 from focuscrawl.crawl.learning import Learning
@@ -27,6 +25,7 @@ from focuscrawl.crawl.stopping import Completeness, StopRules
 from focuscrawl.crawl.traps import NearDuplicates, Traps
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.waiting import PatientOrder, PriorityFidelity
+from focuscrawl.crawl_config import DEFAULT_CRITIC
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
@@ -42,6 +41,7 @@ from focuscrawl.webs import open_web
 if TYPE_CHECKING:
     from focuscrawl.crawl.part import Part
     from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.knowledge import Knowledge
     from focuscrawl.strategies import Strategy
@@ -53,7 +53,7 @@ _DAY = 86_400.0  # seconds
 _NAMED = 3  # URLs in a message
 
 
-def open_crawl(plan: CrawlPlan) -> Crawl:
+def open_crawl(plan: CrawlConfig) -> Crawl:
     """Check everything, then open the crawl: a new one, or the one in the plan's `crawl_dir`.
 
     Raises
@@ -81,7 +81,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         store=store,
         folder=folder,
         web=checked.web,
-        plan=replace(plan, crawl_dir=str(folder.path)),
+        plan=plan.changed(crawl_dir=str(folder.path)),
         within=checked.within,
         urls=urls,
         known=known,
@@ -138,7 +138,7 @@ class Checked(NamedTuple):
     identity, about : see `CrawlFolder.open_store`
     """
 
-    plan: CrawlPlan
+    plan: CrawlConfig
     web: Web | None
     critic: Critic
     strategy: Strategy
@@ -148,7 +148,7 @@ class Checked(NamedTuple):
     about: dict[str, str]
 
 
-def first_topic(plan: CrawlPlan) -> str:
+def first_topic(plan: CrawlConfig) -> str:
     """Return the first topic of a plan, which must have one."""
     if not plan.topics:
         raise UserError(
@@ -158,7 +158,7 @@ def first_topic(plan: CrawlPlan) -> str:
 
 
 def check(
-    plan: CrawlPlan,
+    plan: CrawlConfig,
     knowledge: Knowledge | None,
     *,
     exists: bool,
@@ -178,13 +178,9 @@ def check(
         Anything the user has to put right.
     """
     first_topic(plan)
-    if plan.revisit_hubs and not plan.distill:
-        raise UserError(
-            "FOCUSCRAWL_REVISIT_HUBS needs to know the hubs: set FOCUSCRAWL_DISTILL, too"
-        )
     _check_extras(plan)
     web = open_web(plan.web) if plan.web is not None else None
-    critic: Critic = _critic(plan)
+    critic: Critic = load_critic_of(plan)
     if knowledge is not None:
         knowledge.check(",".join(plan.topics), critic.fingerprint)
     resumes = plan.seeds is None and exists  # with the seeds it has
@@ -194,21 +190,21 @@ def check(
         plan, critic = following(folder, plan, critic)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
     context = StrategyContext(critic, plan.random_state, web, plan.topics, knowledge)
-    strategy = make_strategy(plan.strategy, context, plan.options)
+    strategy = make_strategy(plan.strategy, context, plan.strategy_options)
     identity = {
         "topic": ",".join(plan.topics),
         "critic": critic.fingerprint,
         "strategy": plan.strategy,
-        "options": json.dumps(dict(plan.options), sort_keys=True),
+        "options": json.dumps(plan.strategy_options, sort_keys=True),
         "web": web.fingerprint if web is not None else "live",
         "within": plan.within or "",
         "random_state": str(plan.random_state),
         **scope_identity(plan),
     }
-    if "begin_with" in plan.options:  # a path alone does not say which apprentice
+    if "begin_with" in plan.strategy_options:  # a path alone does not say which apprentice
         from focuscrawl.apprentice.apprentice import apprentice_digest  # noqa: PLC0415 - slow to import
 
-        identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
+        identity["apprentice"] = apprentice_digest(Path(plan.strategy_options["begin_with"]))
     if plan.spider:
         identity["spider"] = plan.spider
     if knowledge is not None:
@@ -222,7 +218,7 @@ def check(
         "focuscrawl_version": __version__,
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    if web is None and plan.critic == CrawlPlan.critic:
+    if web is None and plan.critic == DEFAULT_CRITIC:
         logger.warning(
             "%s knows the topics of the synthetic web only: for the live Web train a critic",
             plan.critic,
@@ -230,7 +226,8 @@ def check(
     return Checked(plan, web, critic, strategy, seeds, within, identity, about)
 
 
-def _critic(plan: CrawlPlan) -> Critic:
+def load_critic_of(plan: CrawlConfig) -> Critic:
+    """Load the critic that a configuration names: one of pages, or of paths."""
     if is_path_model(plan.critic):
         if plan.calibrated:
             raise UserError(f"{plan.critic}: a model of paths has no calibration; leave it out")
@@ -239,7 +236,7 @@ def _critic(plan: CrawlPlan) -> Critic:
 
 
 def _seeds(
-    plan: CrawlPlan, critic: Critic, web: Web | None, knowledge: Knowledge | None
+    plan: CrawlConfig, critic: Critic, web: Web | None, knowledge: Knowledge | None
 ) -> list[str]:
     if plan.seeds == "":
         return []
@@ -286,7 +283,7 @@ def _some(urls: list[str]) -> str:
     return ", ".join(named if len(urls) <= _NAMED else [*named, "..."])
 
 
-def _check_extras(plan: CrawlPlan) -> None:
+def _check_extras(plan: CrawlConfig) -> None:
     """Raise `UserError` if what reads documents is not installed."""
     # imported to be there: they are used in another process
     if FEEDS in plan.discover:

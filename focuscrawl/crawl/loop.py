@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +75,7 @@ class Crawl(CrawlState):
 
     def extend(self, budget: int) -> None:
         """Go on with another budget: exact number of fetches over all runs; 0: no limit."""
-        self.plan = replace(self.plan, budget=budget)
+        self.plan = self.plan.changed(budget=budget)
         self.note("budget", str(budget))
 
     def close(self, reason: str) -> None:

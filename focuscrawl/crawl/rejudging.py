@@ -6,7 +6,7 @@ import json
 import logging
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from focuscrawl.crawl.crawl_folder import CrawlFolder
-    from focuscrawl.crawl.crawl_plan import CrawlPlan
     from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.store import CrawlStore, ModelRow
     from focuscrawl.store.history import StoredFetch
@@ -272,7 +272,9 @@ REDEFINED = "redefined"
 _EVERY = 0.1  # seconds between two looks for word
 
 
-def following(folder: CrawlFolder, plan: CrawlPlan, critic: Critic) -> tuple[CrawlPlan, Critic]:
+def following(
+    folder: CrawlFolder, plan: CrawlConfig, critic: Critic
+) -> tuple[CrawlConfig, Critic]:
     """Return the plan and the critic that a crawl goes on with.
 
     Those given, unless the crawl was begun with them and has been told to follow others since:
@@ -286,7 +288,7 @@ def following(folder: CrawlFolder, plan: CrawlPlan, critic: Critic) -> tuple[Cra
         return plan, critic
     # the folder may have been moved since
     spec = _kept(folder.path, Path(identity["critic_name"]).name)
-    plan = replace(plan, critic=spec, topic=identity["topic"])
+    plan = plan.changed(critic=spec, topic=identity["topic"])
     return plan, load_trained(spec, plan.topic)
 
 
@@ -497,7 +499,7 @@ class TopicChange(Part):
             remove_word(folder, word, refused=True)
             return
         crawl.critic, crawl.strategy = critic, strategy
-        crawl.plan = replace(crawl.plan, critic=name, topic=topic)
+        crawl.plan = crawl.plan.changed(critic=name, topic=topic)
         reload(crawl)
         logger.info("following a new definition: %s", found.describe())
         remove_word(folder, word)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.crawl.crawl_folder import CrawlFolder
-    from focuscrawl.crawl.crawl_plan import CrawlPlan
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable
+    from focuscrawl.crawl_config import CrawlConfig
 
 
 #: kind of the event that tells what was queued
@@ -57,7 +57,7 @@ class KnownPages(Part):
         self._worth = worth
 
     @classmethod
-    def of(cls, knowledge: Knowledge, urls: UrlTable, plan: CrawlPlan, now: float) -> Self:
+    def of(cls, knowledge: Knowledge, urls: UrlTable, plan: CrawlConfig, now: float) -> Self:
         """Make out what is worth another visit, in a crawl at time `now`."""
         worth = knowledge.worth(now, plan.not_modified_cost) if plan.revisit else None
         return cls(knowledge, urls, worth)
@@ -117,7 +117,7 @@ def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
     }
 
 
-def open_knowledge(plan: CrawlPlan, folder: CrawlFolder) -> Knowledge | None:
+def open_knowledge(plan: CrawlConfig, folder: CrawlFolder) -> Knowledge | None:
     """Open the knowledge a crawl begins, or began, with.
 
     Raises

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import csv
     from collections.abc import Mapping, Sequence
 
-    from focuscrawl.crawl.crawl_plan import CrawlPlan
+    from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.page import PageView
 
 
@@ -49,7 +49,7 @@ class Scope:
         What tells languages is not installed, or does not know one of them.
     """
 
-    def __init__(self, plan: CrawlPlan) -> None:
+    def __init__(self, plan: CrawlConfig) -> None:
         self._hosts = Hosts(plan.hosts) if plan.hosts else None
         self._deny = UrlPatterns(plan.deny)
         self._max_depth = plan.max_depth
@@ -87,7 +87,7 @@ class Scope:
         return found
 
 
-def scope_identity(plan: CrawlPlan) -> Mapping[str, str]:
+def scope_identity(plan: CrawlConfig) -> Mapping[str, str]:
     """Return what is kept with a crawl of its scope, and of what it discovers.
 
     With another one it would be another crawl.

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.crawl.crawl_folder import CrawlFolder
-    from focuscrawl.crawl.crawl_plan import CrawlPlan
     from focuscrawl.crawl.part import Part
     from focuscrawl.crawl.visit import PageVisit
+    from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -149,7 +149,7 @@ class CrawlState:
         store: CrawlStore,
         folder: CrawlFolder,
         web: Web | None,
-        plan: CrawlPlan,
+        plan: CrawlConfig,
         within: frozenset[str] | None = None,
         urls: UrlTable | None = None,
         duplicates: Duplicates | None = None,

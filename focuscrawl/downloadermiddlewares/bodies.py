@@ -14,8 +14,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 from twisted.internet.threads import deferToThread
 
+from focuscrawl.crawl_config import RECORDING, WHERE_JUDGED
 from focuscrawl.engine.component import OWN, ROBOTS, URL_ID, Component
-from focuscrawl.engine.settings_table import RECORDING, WARC, WARC_SIZE, WHERE_JUDGED
 from focuscrawl.engine.visits import TooLargeError, UnpackingError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
@@ -104,14 +104,14 @@ class WarcMiddleware(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        name = WARC.of(crawler.settings)
+        plan = self._crawl.plan
+        name = plan.warc
         if name == WHERE_JUDGED:
-            plan = self._crawl.plan
             judged = plan.web is None and plan.knowledge is None
             name = RECORDING if judged else None
         if name is None:
             raise NotConfigured
-        path, size = self._crawl.folder.path / Path(name), WARC_SIZE.of(crawler.settings)
+        path, size = self._crawl.folder.path / Path(name), plan.warc_size
         self._recorder = WarcSeries(path, size * 10**6) if size else WarcRecorder(path)
         self._one = DeferredLock()
 

@@ -20,7 +20,6 @@ from focuscrawl.engine.component import (
 )
 from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.page_parsing import parsing_of
-from focuscrawl.engine.settings_table import FOLLOW
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.engine.visits import halting, turns_of, visit_of_error, visit_of_response
 from focuscrawl.errors import GivenUpError
@@ -74,7 +73,7 @@ class FocusMiddleware(Component):
         self._parsing = parsing_of(crawler)
         self._turns = turns_of(crawler)
         self._pages = open_pages_of(crawler)
-        self._follows = FOLLOW.of(crawler.settings)
+        self._follows = self._crawl.plan.follow
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:

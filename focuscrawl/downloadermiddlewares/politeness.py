@@ -13,7 +13,6 @@ from scrapy.exceptions import NotConfigured
 from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
 from focuscrawl.engine.component import URL_ID, Component
 from focuscrawl.engine.private import slot_delay
-from focuscrawl.engine.settings_table import BACKOFF, BACKOFF_MAX, HOST_FAILURES
 from focuscrawl.engine.visits import cause
 from focuscrawl.frontier.hosts import LEFT, HostBackoff, read_retry_after
 
@@ -43,11 +42,9 @@ class BackoffMiddleware(Component):
         super().__init__(crawler)
         if self._crawl.web is not None:
             raise NotConfigured
-        settings = crawler.settings
-        first, longest = BACKOFF.of(settings), BACKOFF_MAX.of(settings)
-        per_host = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
-        failures = HOST_FAILURES.of(settings)
-        self._patience = HostBackoff(first, max(first, longest), failures, per_host)
+        plan = self._crawl.plan
+        longest = max(plan.backoff, plan.backoff_max)
+        self._patience = HostBackoff(plan.backoff, longest, plan.host_failures, plan.per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Look at the status of an answer to a request that came out of the frontier."""

@@ -22,7 +22,6 @@ from scrapy.http.request import NO_CALLBACK
 from focuscrawl.crawl.visit import RENDERED
 from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.page_parsing import parsing_of
-from focuscrawl.engine.settings_table import BROWSER
 from focuscrawl.engine.visits import moved_to
 from focuscrawl.errors import GivenUpError, UserError, WorkerError
 from focuscrawl.foundation.extras import needs
@@ -309,7 +308,7 @@ class Rendering:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
         self._parsing = parsing_of(crawler)
-        self._browser = Browser(crawler) if BROWSER.of(crawler.settings) else None
+        self._browser = Browser(crawler) if crawl_of(crawler).plan.browser else None
         self._few_at_once = asyncio.Semaphore(_AT_ONCE)
         self._in_vain: Counter[str] = Counter()
         self._of_use: set[str] = set()

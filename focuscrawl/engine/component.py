@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import Crawl
+    from focuscrawl.crawl_config import CrawlConfig
 
 
 #: number of the URL in the crawl; only requests that come out of the frontier have it
@@ -66,6 +67,15 @@ def crawl_of(crawler: Crawler) -> Crawl:
 
 _SIGNALS = {name: each for name, each in vars(signals).items() if type(each) is object}
 _SIGNALS["page_visited"] = page_visited
+
+
+def config_of(crawler: Crawler) -> CrawlConfig:
+    """Return the configuration of the crawl of `crawler`, or what its settings say without one."""
+    if has_crawl(crawler):
+        return crawl_of(crawler).plan
+    from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415 - slow to import
+
+    return read_config(crawler.settings)
 
 
 class Component:

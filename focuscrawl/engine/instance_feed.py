@@ -14,7 +14,6 @@ from scrapy import signals
 
 from focuscrawl.apprentice.link_features import window
 from focuscrawl.engine.component import crawl_of
-from focuscrawl.engine.settings_table import INSTANCES
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Self, TextIO
 
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
     from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.page import PageView
@@ -80,7 +78,7 @@ class InstanceFeed:
     @classmethod
     def of(cls, crawler: Crawler) -> Self | None:
         """Make what ``FOCUSCRAWL_INSTANCES`` names, closed with the spider; None: nothing."""
-        named = feed_of(crawler.settings)
+        named = feed_of(crawl_of(crawler).plan.instances)
         if named is None:
             return None
         feed = cls(crawl_of(crawler), named)
@@ -127,18 +125,17 @@ class InstanceFeed:
         return links
 
 
-def feed_of(settings: BaseSettings) -> Path | Callable[[Instance], object] | None:
-    """Read ``FOCUSCRAWL_INSTANCES``: a file name, or ``module:callable``; None: no feed.
+def feed_of(named: str | None) -> Path | Callable[[Instance], object] | None:
+    """Return where instances go: to a file, or to a ``module:callable``; None: nowhere.
 
     Raises
     ------
     UserError
         There is no such callable, or no folder for the file.
     """
-    named = INSTANCES.of(settings) or ""
-    module, colon, name = named.partition(":")
     if not named:
         return None
+    module, colon, name = named.partition(":")
     if not colon or "/" in named:
         if not Path(named).parent.is_dir():
             raise UserError(f"FOCUSCRAWL_INSTANCES={named}: there is no such folder")

@@ -15,12 +15,6 @@ from twisted.python.threadpool import ThreadPool
 
 from focuscrawl.crawl.visit import Visit
 from focuscrawl.engine.component import crawl_of
-from focuscrawl.engine.settings_table import (
-    TEXT_EXTRACTOR,
-    TEXT_MIN_RELEVANCE,
-    TEXT_PROCESSES,
-    TEXTS,
-)
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.page.documents import PDF
 from focuscrawl.report.plain_text import without_controls
@@ -35,6 +29,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from focuscrawl.crawl import PageVisit
+    from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.text import PageText
 
 
@@ -123,18 +118,16 @@ class PageTexts:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        settings = crawler.settings
         self._crawler = crawler
-        self._taking = TEXTS.of(settings)
+        self._crawl = crawl_of(crawler)
+        plan = self._crawl.plan
+        self._taking = plan.text
         if not self._taking:
             return
-        self._crawl = crawl_of(crawler)
-        self._name = TEXT_EXTRACTOR.of(settings)
-        self._least = TEXT_MIN_RELEVANCE.of(settings)
-        processes = TEXT_PROCESSES.of(settings)
+        self._name, self._least = plan.text_extractor, plan.text_min_relevance
         self._store = TextStore(self._crawl.folder.path)
-        self._extractor = ExtractorApart(self._name, processes, niceness=_NICENESS)
-        self._threads = ThreadPool(0, processes, "texts")
+        self._extractor = ExtractorApart(self._name, plan.text_processes, niceness=_NICENESS)
+        self._threads = ThreadPool(0, plan.text_processes, "texts")
         self._waiting = 0
         self._said = False
         crawler.signals.connect(self.open, signal=signals.engine_started)
@@ -229,7 +222,7 @@ def texts_of(crawler: Crawler) -> PageTexts:
     return _texts[crawler]
 
 
-def prepare_texts(settings: BaseSettings) -> None:
+def prepare_texts(plan: CrawlConfig, settings: BaseSettings) -> None:
     """Let so many pages wait for their texts as makes sense, if texts are to be taken.
 
     Raises
@@ -239,8 +232,8 @@ def prepare_texts(settings: BaseSettings) -> None:
     WorkerError
         A process that takes texts cannot start.
     """
-    if not TEXTS.of(settings):
+    if not plan.text:
         return
-    with ExtractorApart(TEXT_EXTRACTOR.of(settings)) as extractor:
+    with ExtractorApart(plan.text_extractor) as extractor:
         extractor.start()
     settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")

@@ -17,6 +17,7 @@ from scrapy.utils.request import request_from_dict
 
 from focuscrawl.apprentice.feature_extraction import WordReader
 from focuscrawl.crawl.scope import fits
+from focuscrawl.crawl_config import DEFAULT_CALLBACK
 from focuscrawl.engine.component import (
     AGAIN,
     ALL_REDIRECTS,
@@ -28,7 +29,6 @@ from focuscrawl.engine.component import (
     VISIT,
 )
 from focuscrawl.engine.private import has_default_callback
-from focuscrawl.engine.settings_table import CALLBACK, META
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.foundation.files import open_plain, write_whole
 from focuscrawl.foundation.urls import host, normalize, without_credentials
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     from scrapy import Spider
     from scrapy.http import Response
-    from scrapy.settings import BaseSettings
     from twisted.python.failure import Failure
 
     from focuscrawl.crawl import Crawl, Fetch
+    from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
 
 
@@ -86,9 +86,6 @@ def kept_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, 
     return {key: value for key, value in meta.items() if not key.startswith(_SET_ANEW)}
 
 
-_MAXSIZE = 10 * 1024 * 1024  # bytes; no page is longer
-
-
 @dataclass(frozen=True)
 class LinkRequests:
     """What a project has set for requests that its spider did not yield.
@@ -105,25 +102,22 @@ class LinkRequests:
     visits: bool
 
     @classmethod
-    def of(cls, spider: Spider, settings: BaseSettings) -> Self:
-        """Read ``FOCUSCRAWL_CALLBACK`` and ``FOCUSCRAWL_META``.
+    def of(cls, spider: Spider, config: CrawlConfig) -> Self:
+        """Return what `config` says of the requests of a spider.
 
         Raises
         ------
         UserError
-            The spider has no such method, or the meta is no dictionary.
+            The spider has no method of the name ``FOCUSCRAWL_CALLBACK``.
         """
-        meta = dict(META.of(settings))
-        if not settings.getpriority("DOWNLOAD_MAXSIZE"):  # Scrapy's own: a gigabyte
-            meta.setdefault("download_maxsize", _MAXSIZE)
         visits = bool(getattr(spider, "yields_visits", False))
-        return cls(_callback(spider, CALLBACK.of(settings)), meta, visits)
+        return cls(_callback(spider, config.callback), dict(config.meta), visits)
 
 
 def _callback(spider: Spider, name: str) -> Callable[[Response], Any] | None:
     if not name:
         return _nobody
-    if name == CALLBACK.default:
+    if name == DEFAULT_CALLBACK:
         return None if has_default_callback(spider) else _nobody
     method: Callable[[Response], Any] | None = getattr(spider, name, None)
     if not callable(method):

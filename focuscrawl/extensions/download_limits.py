@@ -9,7 +9,6 @@ from scrapy.exceptions import NotConfigured, StopDownload
 
 from focuscrawl.engine.address_guard import guard_resolver
 from focuscrawl.engine.component import OWN, URL_ID, Component, crawl_of
-from focuscrawl.engine.settings_table import ANY_MEDIA, PRIVATE_ADDRESSES
 from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class HtmlOnly(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        if ANY_MEDIA.of(crawler.settings):
+        if self._crawl.plan.any_media:
             raise NotConfigured
 
     def headers_received(self, headers: Headers, request: Request) -> None:
@@ -51,9 +50,10 @@ class PrivateAddresses:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        if crawl_of(crawler).web is not None:
+        crawl = crawl_of(crawler)
+        if crawl.web is not None:
             raise NotConfigured
-        self._networks = PRIVATE_ADDRESSES.of(crawler.settings)
+        self._networks = crawl.plan.private_addresses
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.settings_table import METRICS_ADDRESS, METRICS_PORT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +30,8 @@ class Metrics(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._port = METRICS_PORT.of(crawler.settings)
-        self._address = METRICS_ADDRESS.of(crawler.settings)
+        self._port = self._crawl.plan.metrics_port
+        self._address = self._crawl.plan.metrics_address
         if not self._port:
             raise NotConfigured
         from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - an extra
@@ -64,9 +62,8 @@ class Metrics(Component):
         self._thread.join()
 
 
-def check_port(settings: BaseSettings) -> None:
+def check_port(port: int, address: str) -> None:
     """Raise `UserError` if the port cannot be served; asked before anything is written."""
-    port, address = METRICS_PORT.of(settings), METRICS_ADDRESS.of(settings)
     if not port:
         return
     with needs("metrics", "FOCUSCRAWL_METRICS_PORT"):

@@ -21,7 +21,6 @@ from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.lean_settings import plain
 from focuscrawl.engine.private import is_no_list_of_settings
-from focuscrawl.engine.settings_table import LOG_JSON, PROGRESS
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_plain
 from focuscrawl.report.outcomes import stop_reason
@@ -50,7 +49,7 @@ class JsonLog(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        name = LOG_JSON.of(crawler.settings)
+        name = self._crawl.plan.log_json
         if name is None:
             raise NotConfigured
         folder = self._crawl.folder.path
@@ -134,7 +133,7 @@ class Progress(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._shown = PROGRESS.of(crawler.settings)
+        self._shown = self._crawl.plan.progress
         self._recent: deque[float] = deque(maxlen=_NOW)
         self._bar: tqdm[Any] | None = None
         self._bar_context = contextlib.ExitStack()
@@ -214,7 +213,7 @@ class Progress(Component):
         if self._had_ended and self._crawl.spent == self._spent_before:
             text = f"{_HAD_ENDED}\n{text}"
         settings = self._crawler.settings
-        in_log = settings.get("LOG_FILE") or LOG_JSON.of(settings) == STANDARD_ERROR
+        in_log = settings.get("LOG_FILE") or self._crawl.plan.log_json == STANDARD_ERROR
         fields = {
             "reason": reason,
             "fetched": summary.fetched,

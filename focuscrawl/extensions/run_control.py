@@ -18,7 +18,6 @@ from focuscrawl.engine.component import Component
 from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.page_texts import texts_of
 from focuscrawl.engine.private import close_spider, is_closing, start_failed, wake, wrap_downloads
-from focuscrawl.engine.settings_table import STOP_TIMEOUT, TEXTS
 from focuscrawl.errors import GivenUpError
 from focuscrawl.report.plain_text import counted
 
@@ -46,9 +45,9 @@ class BoundedStop(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        if self._crawl.web is not None and not TEXTS.of(crawler.settings):
+        if self._crawl.web is not None and not self._crawl.plan.text:
             raise NotConfigured
-        self._grace = STOP_TIMEOUT.of(crawler.settings)
+        self._grace = self._crawl.plan.stop_timeout
         self._under_way: set[Deferred[Response]] = set()
         self._given_up = False
         self._over = False

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar, cast
 from urllib.parse import quote
@@ -27,6 +28,11 @@ from focuscrawl.foundation.urls import host, normalize
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from importlib.resources.abc import Traversable
+
+    from pydantic import BaseModel
+    from pydantic_core import CoreSchema
+
+    M = TypeVar("M", bound=BaseModel)
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -61,6 +67,60 @@ class Reader(Generic[T_co]):
         except (TypeError, ValueError):
             raise UserError(f"{name} must be {self.accepts}, not {written!r}") from None
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        """Let pydantic read a field of the type ``Annotated[T, reader]``."""
+        from pydantic_core import PydanticCustomError, core_schema  # noqa: PLC0415 - slow to import
+
+        def value_of(written: object) -> T_co:
+            try:
+                return self.value_of(written)
+            except (TypeError, ValueError):
+                raise PydanticCustomError(
+                    "reader", "must be {accepts}", {"accepts": self.accepts}
+                ) from None
+
+        return core_schema.no_info_plain_validator_function(value_of)
+
+
+def validated(
+    model: type[M],
+    given: Mapping[str, Any],
+    where: str = "",
+    named: Mapping[str, str] | None = None,
+) -> M:
+    """Return a pydantic model of what a user gave.
+
+    Parameters
+    ----------
+    where : what names the values, as a file, for messages
+    named : what a field is called in messages, if not by its own name
+
+    Raises
+    ------
+    UserError
+        A field does not exist, is missing, or cannot have its value.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - slow to import
+
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        field = str(wrong["loc"][0])
+    if wrong["type"] == "extra_forbidden":
+        raise UserError(f"{where} knows no {field!r}: {nearest(field, model.model_fields)}")
+    if wrong["type"] == "missing":
+        raise UserError(f"{where} does not say {field!r}")
+    name = (named or {}).get(field, f"{where}: {field}" if where else field)
+    raise UserError(f"{name} {wrong['msg']}, not {wrong['input']!r}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that is most like `name`, or at all of them."""
+    names = [*known]
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+
 
 def _flag(written: object) -> bool:
     text = str(written).lower()
@@ -74,6 +134,8 @@ def _text(written: object) -> str:
 
 
 def _networks(written: Any) -> Networks:
+    if isinstance(written, Networks):
+        return written
     names = written.split(",") if isinstance(written, str) else list(written)
     return Networks.of(name for name in names if name != "")
 

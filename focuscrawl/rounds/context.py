@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -12,10 +11,10 @@ import pyarrow as pa
 
 from focuscrawl.completeness.stop_rules import TIME
 from focuscrawl.crawl.assembly import check
-from focuscrawl.crawl.crawl_plan import CrawlPlan
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.traps import NearDuplicates, Quotas
+from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.foundation.urls import identity
 from focuscrawl.foundation.user_input import number
 from focuscrawl.rounds.buckets import Model
@@ -126,15 +125,15 @@ class RoundsContext:
         self.folder: str | None = kept.get("folder")
         self.settings: dict[str, Any] = kept["settings"]
         self._crawl: dict[str, Any] = kept["crawl"]
-        self.checked = check(CrawlPlan(**self._crawl), None, exists=False)
+        self.checked = check(CrawlConfig(**self._crawl), None, exists=False)
         self.time: RoundTime | None = None
         if self.checked.web is None:
             share = self.fetches / self.buckets
             self.time = RoundTime.of(self.settings, share, kept.get("seconds"))
 
-    def applied_to(self, plan: CrawlPlan) -> CrawlPlan:
+    def applied_to(self, plan: CrawlConfig) -> CrawlConfig:
         """Return a plan that says how to fetch as one of this crawl."""
-        return replace(plan, **self._crawl)
+        return plan.changed(**self._crawl)
 
     def strategy(self) -> Strategy:
         """Return a strategy that knows nothing."""

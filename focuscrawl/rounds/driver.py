@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict
 
 from focuscrawl.crawl.assembly import check
-from focuscrawl.crawl.crawl_plan import CrawlPlan
+from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import identity
 from focuscrawl.foundation.user_input import (
-    TEXT,
     Reader,
     json_object,
+    nearest,
     number,
     read_toml,
     text_of,
+    validated,
     whole_number,
 )
 from focuscrawl.rounds.buckets import bucket_of
@@ -34,7 +34,6 @@ from focuscrawl.rounds.taking_in import learn
 from focuscrawl.rounds.tasks import Task, came_of, do
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from focuscrawl.rounds.tasks import Master
@@ -56,31 +55,14 @@ def size_of_round(written: object) -> float:
     return share
 
 
-#: what a plan may say of a crawl: keys of `CrawlPlan`
-_OF_CRAWL: dict[str, Reader[Any]] = {
-    "topic": TEXT,
-    "critic": TEXT,
-    "strategy": TEXT,
-    "options": json_object('{"batch": 5}'),
-    "seeds": TEXT,
-    "web": TEXT,
-    "budget": whole_number(1),
-    "random_state": whole_number(),
-}
-#: and of its rounds: fields of `RoundsPlan`
-_OF_ROUNDS: dict[str, Reader[Any]] = {
-    "round": Reader("a share of the budget, as '1%', or a number of fetches", size_of_round),
-    "buckets": whole_number(1, 1000),
-    "seconds": number(1),
-    "settings": json_object('{"DOWNLOAD_DELAY": 2}'),
-}
+#: what a plan may say of a crawl: fields of `CrawlConfig`; but for the budget, they make a crawl
+#: this crawl
+_OF_CRAWL = ("topic", "critic", "strategy", "options", "seeds", "web", "budget", "random_state")
 #: settings with which names may be looked up elsewhere than on the Internet
 _OWN_NAMES = frozenset({"FOCUSCRAWL_PRIVATE_ADDRESSES", "TWISTED_DNS_RESOLVER"})
-_NEEDED = ("topic", "budget")
 
 
-@dataclass(frozen=True)
-class RoundsPlan:
+class RoundsPlan(BaseModel):
     """A crawl in rounds.
 
     Attributes
@@ -92,11 +74,15 @@ class RoundsPlan:
     seconds : of a live round, see `focuscrawl.rounds.context`; None: as many as fit its size
     """
 
-    crawl: CrawlPlan
-    round: float = 0.01
-    buckets: int = 8
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float | None = None
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    crawl: CrawlConfig
+    round: Annotated[
+        float, Reader("a share of the budget, as '1%', or a number of fetches", size_of_round)
+    ] = 0.01
+    buckets: Annotated[int, whole_number(1, 1000)] = 8
+    settings: Annotated[Mapping[str, Any], json_object('{"DOWNLOAD_DELAY": 2}')] = {}
+    seconds: Annotated[float, number(1)] | None = None
 
     @property
     def fetches(self) -> int:
@@ -111,48 +97,38 @@ def read_plan(path: Path) -> RoundsPlan:
     Raises
     ------
     UserError
-        The file cannot be read, lacks something, or says something that there is not.
+        The file cannot be read, lacks something, or has what a plan has not.
     """
+    where = f"plan {path}"
     try:
         given = read_toml(text_of(path))
     except OSError as error:
-        raise UserError(f"plan {path} cannot be read: {error.strerror}") from None
+        raise UserError(f"{where} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise UserError(f"plan {path} is no TOML file: {error}") from None
-    known = [*_OF_CRAWL, *_OF_ROUNDS]
+        raise UserError(f"{where} is no TOML file: {error}") from None
+    known = [*_OF_CRAWL, *(name for name in RoundsPlan.model_fields if name != "crawl")]
     for key in given:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"keys are {', '.join(known)}"
-            raise UserError(f"plan {path} knows no {key!r}: {hint}")
-    for key in _NEEDED:
+            raise UserError(f"{where} knows no {key!r}: {nearest(key, known)}")
+    for key in ("topic", "budget"):
         if key not in given:
-            raise UserError(f"plan {path} does not say {key!r}")
-    read = {
-        key: reader.read(f"plan {path}: {key}", given[key])
-        for key, reader in (_OF_CRAWL | _OF_ROUNDS).items()
-        if key in given
-    }
+            raise UserError(f"{where} does not say {key!r}")
+    if given["budget"] == 0:
+        raise UserError(f"{where}: budget must be a whole number, 1 or more, not 0")
     for key in ("settings", "options"):
         try:
-            json.dumps(read.get(key))
+            json.dumps(given.get(key))
         except TypeError:  # TOML has dates, which the tables' JSON has not
-            raise UserError(f"plan {path}: {key} has a date or time: write it as text") from None
-    crawl = CrawlPlan(
-        **{key: value for key, value in read.items() if key in _OF_CRAWL},
-        own_names=not _OWN_NAMES.isdisjoint(read.get("settings", {})),
-    )
-    return RoundsPlan(crawl, **{key: read[key] for key in _OF_ROUNDS if key in read})
+            raise UserError(f"{where}: {key} has a date or time: write it as text") from None
+    of_crawl = {key: given.pop(key) for key in _OF_CRAWL if key in given}
+    of_crawl["own_names"] = not _OWN_NAMES.isdisjoint(given.get("settings", {}))
+    crawl = validated(CrawlConfig, of_crawl, where)
+    return validated(RoundsPlan, {"crawl": crawl, **given}, where)
 
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
 _FORMAT = 3  # of the tables
-#: of `CrawlPlan`: what makes a crawl this crawl
-_KEPT = (
-    *("topic", "critic", "strategy", "options", "seeds", "web", "random_state"),
-    "own_names",
-)
 
 
 def unwatched(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:
@@ -273,8 +249,9 @@ def _begin(
     nobody else crawls there.
     """
     root = tables.root
-    crawl = asdict(plan.crawl)
-    kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
+    crawl = {key: getattr(plan.crawl, key) for key in (*_OF_CRAWL, "own_names")}
+    del crawl["budget"]
+    kept: dict[str, Any] = {"crawl": crawl, "buckets": plan.buckets}
     kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
     kept["seconds"] = plan.seconds
     known = tables.read_json("plan.json")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import tempfile
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,7 @@ from focuscrawl.store.schema import EXCLUDED
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from focuscrawl.crawl import CrawlPlan
+    from focuscrawl.crawl import CrawlConfig
     from focuscrawl.crawl.assembly import Checked
     from focuscrawl.crawl.traps import Quotas
     from focuscrawl.crawl.url_table import UrlTable
@@ -253,7 +252,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
             fetch_live(context, bucket, round_)
         else:
             with tempfile.TemporaryDirectory() as scratch:
-                plan = replace(context.checked.plan, crawl_dir=scratch)
+                plan = context.checked.plan.changed(crawl_dir=scratch)
                 crawl = open_round(context, bucket, round_, plan)
                 laps.end("open")
                 replay(crawl)
@@ -265,7 +264,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     return done | {"excluded": len(ended["excluded"]), "laps": laps.seconds}
 
 
-def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan) -> Crawl:
+def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlConfig) -> Crawl:
     """Open the crawl of a bucket in a round; its end writes the tables, see `Output`.
 
     Parameters
@@ -287,7 +286,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
         store=folder.open_store(checked.identity, checked.about),
         folder=folder,
         web=checked.web,
-        plan=replace(plan, budget=len(chosen)),
+        plan=plan.changed(budget=len(chosen)),
         within=checked.within,
         urls=urls,
         duplicates=KnownPages(EarlierPages(context, bucket, before), urls),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -11,11 +10,10 @@ from scrapy.utils.misc import load_object
 from focuscrawl.crawl import open_crawl
 from focuscrawl.engine.browser import use_browser
 from focuscrawl.engine.component import bind_crawl, crawl_of
+from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.page_texts import prepare_texts
-from focuscrawl.engine.plan_from_settings import plan_from, use_demo_web
-from focuscrawl.engine.settings_table import BROWSER, TEXTS, check_settings, read_arguments
 from focuscrawl.engine.spider_requests import LinkRequests
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
@@ -31,7 +29,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import Crawl, CrawlPlan, PageVisit
+    from focuscrawl.crawl import Crawl, PageVisit
+    from focuscrawl.crawl_config import CrawlConfig
 
 _AFTER_RECORD = 950  # place of the pipeline of texts
 
@@ -57,24 +56,22 @@ class FocusedSpider(scrapy.Spider):
             Anything the user has to put right.
         """
         given = {name: value for name, value in kwargs.items() if not name.startswith("_")}
-        arguments = cls.read_arguments(crawler.settings, given)
+        config = cls.read_config(crawler.settings, given)
         spider = super().from_crawler(crawler, *args, **kwargs)
-        place_pipelines(crawler.settings)
+        place_pipelines(crawler.settings, texts=config.text)
         if cls.__module__.startswith("focuscrawl."):
-            use_lean_settings(crawler.settings, replays=arguments["web"] is not None)
-        open_for(spider, arguments, crawler.settings, spider.open_crawl)
+            use_lean_settings(crawler.settings, replays=config.web is not None)
+        open_for(spider, config, crawler.settings, spider.open_crawl)
         return spider
 
     @classmethod
-    def read_arguments(cls, settings: BaseSettings, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the arguments of the crawl; see `focuscrawl.engine.settings_table`."""
-        arguments = read_arguments(settings, given)
-        use_demo_web(arguments)
-        return arguments
+    def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
+        """Return the configuration of the crawl."""
+        return read_config(settings, given)
 
-    def open_crawl(self, plan: CrawlPlan) -> Crawl:
+    def open_crawl(self, config: CrawlConfig) -> Crawl:
         """Open the crawl of a folder."""
-        return open_crawl(plan)
+        return open_crawl(config)
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield nothing: the seeds are in the frontier."""
@@ -87,8 +84,8 @@ class FocusedSpider(scrapy.Spider):
         yield visit_of_response(crawl_of(self.crawler), response)
 
 
-def place_pipelines(settings: BaseSettings) -> None:
-    """See that the three pipelines of a crawl are there, and that of texts, if they are wanted.
+def place_pipelines(settings: BaseSettings, *, texts: bool) -> None:
+    """Add the three pipelines of a crawl where they lack, and that of texts if it is wanted.
 
     Raises
     ------
@@ -104,7 +101,7 @@ def place_pipelines(settings: BaseSettings) -> None:
     if -1 in places or places != sorted(set(places)):
         names = ", ".join(pipeline.__name__ for pipeline in ours)
         raise UserError(f"ITEM_PIPELINES: a crawl needs {names}, in this order")
-    if TEXTS.of(settings):
+    if texts:
         from focuscrawl.pipelines import TextPipeline  # noqa: PLC0415 - few want it
 
         settings.setdefault_in_component_priority_dict(
@@ -114,15 +111,14 @@ def place_pipelines(settings: BaseSettings) -> None:
 
 def open_for(
     spider: scrapy.Spider,
-    arguments: dict[str, Any],
+    config: CrawlConfig,
     settings: BaseSettings,
-    opens: Callable[[CrawlPlan], Crawl] = open_crawl,
+    opens: Callable[[CrawlConfig], Crawl] = open_crawl,
 ) -> None:
     """Open the crawl of a spider: check everything first, and bind it to the spider's crawler.
 
     Parameters
     ----------
-    arguments : see `read_arguments`
     opens : what opens the crawl
 
     Raises
@@ -130,35 +126,30 @@ def open_for(
     UserError
         Anything the user has to put right; nothing has been written then.
     """
-    check_settings(settings)
     check_feeds(settings)
-    LinkRequests.of(spider, settings)
-    check_port(settings)
-    feed_of(settings)
-    plan = plan_from(settings, arguments)
-    prepare_texts(settings)
-    _check_browser(spider, plan, settings)
+    LinkRequests.of(spider, config)
+    check_port(config.metrics_port, config.metrics_address)
+    feed_of(config.instances)
+    prepare_texts(config, settings)
     if not getattr(spider, "yields_visits", False):
-        if plan.discover:
-            raise UserError(
-                "discover is for the spider focused: yours reads site maps and feeds itself"
-            )
-        plan = replace(plan, spider=spider.name)
-    crawl = opens(plan)
+        config = _for_own_spider(config, spider.name)
+    if config.browser is not None:
+        use_browser(settings, config.browser)
+    crawl = opens(config)
     if crawl.fetched:
         keep_feeds(settings)
     bind_crawl(spider.crawler, crawl)
 
 
-def _check_browser(spider: scrapy.Spider, plan: CrawlPlan, settings: BaseSettings) -> None:
-    browser = BROWSER.of(settings)
-    if browser is None:
-        return
-    if plan.web is not None:
-        raise UserError("FOCUSCRAWL_BROWSER is for the live Web: leave out web, or this")
-    if not getattr(spider, "yields_visits", False):
+def _for_own_spider(config: CrawlConfig, name: str) -> CrawlConfig:
+    """Return the configuration for a project's own spider; refuse what is for ``focused``."""
+    if config.discover:
+        raise UserError(
+            "discover is for the spider focused: yours reads site maps and feeds itself"
+        )
+    if config.browser is not None:
         raise UserError(
             "FOCUSCRAWL_BROWSER is for the spider focused: requests of yours ask for a browser "
             "with the meta of scrapy-playwright"
         )
-    use_browser(settings, browser)
+    return config.changed(spider=name)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.crawl_plan import CrawlPlan
+from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_STRATEGY
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_whole
 from focuscrawl.foundation.processes import start_python
@@ -122,8 +122,8 @@ def read_crawl(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
     web = text_of(values, "web")
     if web:
         arguments["web"] = folder.recording(web)
-    arguments["strategy"] = _strategy(text_of(values, "strategy", CrawlPlan.strategy))
-    budget = read_budget(text_of(values, "budget", str(CrawlPlan.budget)))
+    arguments["strategy"] = _strategy(text_of(values, "strategy", DEFAULT_STRATEGY))
+    budget = read_budget(text_of(values, "budget", str(DEFAULT_BUDGET)))
     arguments |= {"budget": str(budget), "crawl_dir": f"./{name}"}
     given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
     for name_of_field, (setting, what) in SETTINGS.items():

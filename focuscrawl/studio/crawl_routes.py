@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from focuscrawl.crawl.crawl_plan import CrawlPlan
+from focuscrawl.crawl_config import DEFAULT_CRITIC, DEFAULT_STRATEGY
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.report.outlook import SHOWN, heading
@@ -169,8 +169,8 @@ def _pages(desk: Desk, outlooks: Outlooks) -> list[Route]:
     def new(request: Request) -> Response:
         wanted = request.query_params.get("topic", "")
         critics = listing.critics(folder)
-        if not any(each["name"] == CrawlPlan.critic for each in critics):
-            critics.append({"name": CrawlPlan.critic, "classes": ["/Sports/Cycling"]})
+        if not any(each["name"] == DEFAULT_CRITIC for each in critics):
+            critics.append({"name": DEFAULT_CRITIC, "classes": ["/Sports/Cycling"]})
         place = wanted.rpartition("/")[0]
         choices = [
             {
@@ -191,7 +191,7 @@ def _pages(desk: Desk, outlooks: Outlooks) -> list[Route]:
                 each["name"] for each in listing.topics(folder) if "error" not in each
             ],
             "strategies": strategy_names(),
-            "strategy": request.query_params.get("strategy", CrawlPlan.strategy),
+            "strategy": request.query_params.get("strategy", DEFAULT_STRATEGY),
             "classes": request.query_params.get("classes", ""),
             "web": request.query_params.get("web", ""),
             "recordings": folder.recordings(),

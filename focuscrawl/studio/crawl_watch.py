@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.crawl_plan import CrawlPlan
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.crawl.waiting import OVERTAKEN
+from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.diagnosis import HarvestWatch, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome, run_state
 from focuscrawl.report.status import Recent, last_pages, of_whom, open_store
@@ -150,7 +150,7 @@ class Happenings:
     """
 
     def __init__(self) -> None:
-        self.budget = CrawlPlan.budget
+        self.budget = DEFAULT_BUDGET
         self._last = 0
         self._overtakes: dict[int, str] = {}
 
@@ -171,7 +171,7 @@ class Happenings:
                 self.budget = int(event.detail)
             else:
                 given = _SAID.search(event.detail)
-                self.budget = int(given[1]) if given else CrawlPlan.budget
+                self.budget = int(given[1]) if given else DEFAULT_BUDGET
         return redefined
 
     def overtakes(self, seq: int) -> str | None:

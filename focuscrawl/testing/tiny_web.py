@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
+from focuscrawl.crawl import Crawl, CrawlConfig, CrawlFolder
 from focuscrawl.crawl.assembly import parts_of
 from focuscrawl.crawl.loop import NOW, answer_of, visit
 from focuscrawl.crawl.state import restore
@@ -190,10 +190,10 @@ def new_crawl(
     web : None: a live crawl, whose pages somebody else fetches
     seeds : normalised URLs
     strategy : name of an installed one, or what makes one
-    plan : further attributes of `focuscrawl.crawl.CrawlPlan`: ``budget=10``
+    plan : further attributes of `focuscrawl.crawl.CrawlConfig`: ``budget=10``
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", "own")
-    given = CrawlPlan(**{"topic": critic.classes[0], "closed": True, "strategy": name, **plan})
+    given = CrawlConfig(**{"topic": critic.classes[0], "closed": True, "strategy": name, **plan})
     context = StrategyContext(critic, given.random_state, web, given.topics)
     kept = CrawlFolder(folder)
     crawl = Crawl(

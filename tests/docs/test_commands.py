@@ -24,7 +24,8 @@ import pytest
 from scrapy.settings import Settings
 
 from focuscrawl.cli.main import main
-from focuscrawl.engine.settings_table import ARGUMENTS, check_settings
+from focuscrawl.crawl_config import ARGUMENTS
+from focuscrawl.engine.config_from_settings import read_config
 from studies.__main__ import studies
 
 from .printed_commands import ALL, DOCUMENTS, FENCED, NOT_RUN, ROOT, RUN, SECTIONS
@@ -125,7 +126,7 @@ def _check_crawl(words: list[str]) -> None:
             name, _, value = b.partition("=")
             assert name.startswith("FOCUSCRAWL_") or name in settings, name
             settings.set(name, value)
-    check_settings(settings)
+    read_config(settings)
 
 
 def test_every_page_is_fetched_by_the_browser_that_is_asked_for(

@@ -15,8 +15,8 @@ from focuscrawl.apprentice.options import GROUPS as FEATURES
 from focuscrawl.cli.collect_command import collect
 from focuscrawl.cli.main import COMMANDS
 from focuscrawl.collection.collection import COLUMNS
+from focuscrawl.crawl_config import ARGUMENTS, PREFIX, SETTINGS, with_tables
 from focuscrawl.engine import component
-from focuscrawl.engine.settings_table import ARGUMENTS, with_tables
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.registry import GROUP, find_strategy
 
@@ -93,14 +93,14 @@ def test_arguments_are_those_of_the_spider() -> None:
 
 
 def test_the_tables_of_settings_are_made_from_the_code() -> None:
-    again = "python -m focuscrawl.engine.settings_table docs/settings.md"
+    again = "python -m focuscrawl.crawl_config docs/settings.md"
     assert with_tables(TEXTS[REFERENCE]) == TEXTS[REFERENCE], f"not as {again} writes them"
 
 
 def test_settings_are_those_of_the_code() -> None:
     pattern = r"FOCUSCRAWL_[A-Z_]+"
     # where the tests look for recorded webs: no code of the program asks for it
-    in_code = set(re.findall(pattern, CODE)) | {"FOCUSCRAWL_WEBS"}
+    in_code = {*re.findall(pattern, CODE), *SETTINGS, "FOCUSCRAWL_WEBS"} - {PREFIX}
     assert _named(pattern) == in_code
     assert set(re.findall(pattern, TEXTS[REFERENCE])) == in_code
     # a literal of its own is what settings and the environment are asked with

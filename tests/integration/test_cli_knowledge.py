@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
@@ -128,7 +128,7 @@ def test_of_several_crawls_those_learned_already_are_passed_over(
 def replayed(folder: Path, **plan: Any) -> list[tuple[str, float]]:
     """Crawl the first version without Scrapy; return URLs and relevances in their order."""
     given = {"topic": TOPIC, "critic": "models/demo", "web": "demo@1", "budget": BUDGET, **plan}
-    replay(open_crawl(CrawlPlan(crawl_dir=str(folder), **given)))
+    replay(open_crawl(CrawlConfig(crawl_dir=str(folder), **given)))
     pages = "SELECT u.url, p.relevance FROM page p JOIN url u ON u.id = p.url ORDER BY p.seq"
     return [(url, relevance) for url, relevance in Kept(folder).query(pages)]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def open_forage(
 ) -> Crawl:
     """Open a forage from these front doors, or what there is of it already."""
     return open_crawl(
-        CrawlPlan(
+        CrawlConfig(
             topic="/goal",
             seeds=",".join(doors),
             critic=str(model),

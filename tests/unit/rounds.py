@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.context import context_of
@@ -20,7 +20,7 @@ SEEDS = "models/demo/seeds.csv"
 
 def plan(strategy: str, budget: int, size: float, buckets: int, **more: Any) -> RoundsPlan:
     return RoundsPlan(
-        CrawlPlan(
+        crawl=CrawlConfig(
             topic="/Sports/Cycling",
             seeds=SEEDS,
             web="demo",
@@ -28,8 +28,8 @@ def plan(strategy: str, budget: int, size: float, buckets: int, **more: Any) -> 
             budget=budget,
             **more,
         ),
-        size,
-        buckets,
+        round=size,
+        buckets=buckets,
     )
 
 

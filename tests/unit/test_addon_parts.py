@@ -9,7 +9,8 @@ import pytest
 from scrapy import FormRequest, Request, Spider
 from scrapy.settings import Settings
 
-from focuscrawl.engine.settings_table import ARGUMENTS, read_arguments
+from focuscrawl.crawl_config import CrawlConfig
+from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.engine.spider_requests import LinkRequests, RequestFile, redirected
 from focuscrawl.errors import UserError
 
@@ -35,13 +36,9 @@ def test_settings_are_read_as_arguments_are_written() -> None:
         "FOCUSCRAWL_WEB": None,
         "FOCUSCRAWL_STRATEGY": "best-first",
     }
-    unset = {name: setting.default for name, setting in ARGUMENTS.items()}
-    assert read_arguments(Settings(given)) == {
-        **unset,
-        "topic": "/A,/B/C",
-        "budget": 0,
-        "strategy": "best-first",
-    }
+    config = read_config(Settings(given))
+    assert (config.topic, config.budget, config.strategy) == ("/A,/B/C", 0, "best-first")
+    assert config.seeds is None
 
 
 def kept(tmp_path: Path, *requests: Request) -> RequestFile:
@@ -229,21 +226,21 @@ def test_pages_nobody_asked_for_go_to_parse_if_there_is_one() -> None:
 
         def parse(self, response: Any) -> None: ...
 
-    assert LinkRequests.of(Parsing(), Settings()).callback is None  # Scrapy calls parse
-    nobody = LinkRequests.of(Reader(), Settings()).callback
+    assert LinkRequests.of(Parsing(), CrawlConfig()).callback is None  # Scrapy calls parse
+    nobody = LinkRequests.of(Reader(), CrawlConfig()).callback
     assert nobody is not None
     assert nobody(None) == ()  # type: ignore[arg-type]
-    page = LinkRequests.of(Reader(), Settings({"FOCUSCRAWL_CALLBACK": "parse_page"})).callback
+    page = LinkRequests.of(Reader(), CrawlConfig(callback="parse_page")).callback
     assert getattr(page, "__name__", "") == "parse_page"
     with pytest.raises(UserError, match="no such method"):
-        LinkRequests.of(Reader(), Settings({"FOCUSCRAWL_CALLBACK": "parse_pages"}))
+        LinkRequests.of(Reader(), CrawlConfig(callback="parse_pages"))
 
 
 def test_pages_are_bounded_unless_the_project_says_otherwise() -> None:
-    assert LinkRequests.of(Reader(), Settings()).meta["download_maxsize"] == 10 * 1024 * 1024
-    assert LinkRequests.of(Reader(), Settings({"DOWNLOAD_MAXSIZE": 5})).meta == {}
+    assert read_config(Settings()).meta == {"download_maxsize": 10 * 1024 * 1024}
+    assert read_config(Settings({"DOWNLOAD_MAXSIZE": 5})).meta == {}
     given = Settings({"FOCUSCRAWL_META": '{"playwright": true, "download_maxsize": 7}'})
-    assert LinkRequests.of(Reader(), given).meta == {"playwright": True, "download_maxsize": 7}
+    assert read_config(given).meta == {"playwright": True, "download_maxsize": 7}
 
 
 @pytest.mark.parametrize(

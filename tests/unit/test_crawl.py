@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from longer import long
 
-from focuscrawl.crawl import CrawlPlan, Download
+from focuscrawl.crawl import CrawlConfig, Download
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.state import FAILED_IN_A_ROW
 from focuscrawl.report.summary import Summary
@@ -477,5 +477,5 @@ def test_interrupted_after_any_fetch_it_goes_on_the_same(
 
 
 def test_topics_are_read_however_they_are_spelt() -> None:
-    plan = CrawlPlan(topic=" Music/Jazz/, /Sports ,")
+    plan = CrawlConfig(topic=" Music/Jazz/, /Sports ,")
     assert plan.topics == ("/Music/Jazz", "/Sports")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.discovery import LISTED, MOST_FILES, Discovery
 from focuscrawl.store.history import History
 
@@ -209,4 +209,4 @@ def test_only_what_is_asked_for_is_read_as_a_list(web: Shelf, tmp_path: Path) ->
 
 
 def test_a_plan_says_what_it_discovers() -> None:
-    assert "discover=('feeds',)" in CrawlPlan(topic="/A", discover=("feeds",)).describe()
+    assert "discover=('feeds',)" in CrawlConfig(topic="/A", discover=("feeds",)).describe()

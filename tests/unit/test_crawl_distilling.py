@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from longer import long
 
-from focuscrawl.crawl import Crawl, CrawlPlan, Download, Fetch, open_crawl
+from focuscrawl.crawl import Crawl, CrawlConfig, Download, Fetch, open_crawl
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.visit import PageVisit
 from focuscrawl.foundation.urls import normalize
@@ -49,7 +49,7 @@ def crawl_on(
     seeds = ",".join(SyntheticWeb(0.1).seeds(TOPIC))
     given = {"distill": EVERY, "seeds": seeds, **plan}
     crawl = open_crawl(
-        CrawlPlan(
+        CrawlConfig(
             topic=TOPIC,
             web="demo:0.1",
             crawl_dir=str(folder),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from scrapy.settings import Settings
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl import open_crawl as open_plan
 from focuscrawl.crawl.scope import OTHER_LANGUAGE, Scope
-from focuscrawl.engine.settings_table import read_arguments
+from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import Hosts, UrlPatterns
 from focuscrawl.page import parse_page
@@ -46,7 +46,7 @@ GERMAN = "jazz ist die musik die wir jeden abend in dem alten haus am fluss spie
 )
 def test_a_host_and_what_is_below_it(name: str, there: bool) -> None:
     given = "A.example, b.example:81,[::1],m\u00fcnchen.example"
-    assert Hosts(read_arguments(Settings(), {"hosts": given})["hosts"]).has(name) is there
+    assert Hosts(read_config(Settings(), {"hosts": given}).hosts).has(name) is there
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_host_and_what_is_below_it(name: str, there: bool) -> None:
     ],
 )
 def test_parts_of_urls(pattern: str, found: bool) -> None:
-    patterns = read_arguments(Settings(), {"deny": pattern})["deny"]
+    patterns = read_config(Settings(), {"deny": pattern}).deny
     url = "http://a.example/gr%C3%BCn/x/login.html"
     assert UrlPatterns(patterns).match(url) is found
 
@@ -78,10 +78,7 @@ def test_a_url_made_for_it_takes_no_longer() -> None:
 def test_lists_are_files_too(tmp_path: Path) -> None:
     listed = tmp_path / "hosts.txt"
     listed.write_text("# ours\nb.example\n\n a.example \n")
-    assert read_arguments(Settings(), {"hosts": str(listed)})["hosts"] == (
-        "b.example",
-        "a.example",
-    )
+    assert read_config(Settings(), {"hosts": str(listed)}).hosts == ("b.example", "a.example")
 
 
 @pytest.mark.parametrize(
@@ -100,12 +97,12 @@ def test_lists_are_files_too(tmp_path: Path) -> None:
 )
 def test_slips_are_one_line(given: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        read_arguments(Settings(), given)
+        read_config(Settings(), given)
 
 
 def test_a_part_of_urls_may_be_called_like_a_file() -> None:
-    assert read_arguments(Settings(), {"deny": "*robots.txt"})["deny"] == ("*robots.txt",)
-    assert read_arguments(Settings(), {"deny": ".txt"})["deny"] == (".txt",)
+    assert read_config(Settings(), {"deny": "*robots.txt"}).deny == ("*robots.txt",)
+    assert read_config(Settings(), {"deny": ".txt"}).deny == (".txt",)
 
 
 def test_a_list_of_nothing_is_no_list(tmp_path: Path) -> None:
@@ -113,12 +110,12 @@ def test_a_list_of_nothing_is_no_list(tmp_path: Path) -> None:
     path.write_text("# none yet\n\n", encoding="utf-8")
     for name in ("hosts", "deny", "languages"):
         with pytest.raises(UserError, match=r"hosts.txt: nothing in it"):
-            read_arguments(Settings(), {name: str(path)})
+            read_config(Settings(), {name: str(path)})
 
 
 def test_a_language_that_nobody_can_tell_is_one_line() -> None:
     with pytest.raises(UserError, match="languages: xq is none that can be told"):
-        Scope(CrawlPlan(topic="/A", languages=("xq",)))
+        Scope(CrawlConfig(topic="/A", languages=("xq",)))
 
 
 @pytest.mark.parametrize(
@@ -192,14 +189,14 @@ def test_a_page_in_another_language_is_not_relevant_and_may_lead_to_one_that_is(
 def test_another_scope_is_another_crawl(tmp_path: Path) -> None:
     plan = {"topic": "/Sports/Cycling", "web": "demo", "seeds": "models/demo/seeds.csv"}
     plan |= {"crawl_dir": str(tmp_path / "crawl"), "strategy": "best-first"}
-    open_plan(CrawlPlan(**plan, hosts=("demo.example",))).close("interrupted")  # type: ignore[arg-type]
-    open_plan(CrawlPlan(**plan, hosts=("demo.example",))).close("interrupted")  # type: ignore[arg-type]
+    open_plan(CrawlConfig(**plan, hosts=("demo.example",))).close("interrupted")  # type: ignore[arg-type]
+    open_plan(CrawlConfig(**plan, hosts=("demo.example",))).close("interrupted")  # type: ignore[arg-type]
     for another, what in [
         ({}, "its hosts is demo.example, not none"),
         ({"hosts": ("demo.example",), "max_depth": 3}, "its max_depth is none, not 3"),
     ]:
         with pytest.raises(UserError, match=what):
-            open_plan(CrawlPlan(**plan, **another))  # type: ignore[arg-type]
+            open_plan(CrawlConfig(**plan, **another))  # type: ignore[arg-type]
 
 
 def test_seeds_outside_are_left_out_and_none_at_all_is_one_line(
@@ -212,10 +209,10 @@ def test_seeds_outside_are_left_out_and_none_at_all_is_one_line(
     )
     seeds = f"https://{kept},https://{denied}"
     plan |= {"crawl_dir": str(tmp_path / "crawl"), "seeds": seeds}
-    open_plan(CrawlPlan(**plan, deny=("exploit-20.",))).close("interrupted")  # type: ignore[arg-type]
+    open_plan(CrawlConfig(**plan, deny=("exploit-20.",))).close("interrupted")  # type: ignore[arg-type]
     assert "1 of 2 seeds are left out" in caplog.text
     with pytest.raises(UserError, match="none of the 2 seeds is in the scope"):
-        open_plan(CrawlPlan(**plan, hosts=("else.example",)))  # type: ignore[arg-type]
+        open_plan(CrawlConfig(**plan, hosts=("else.example",)))  # type: ignore[arg-type]
 
 
 def test_seeds_that_a_recording_has_not_are_named(
@@ -225,7 +222,7 @@ def test_seeds_that_a_recording_has_not_are_named(
     there = "https://zenith-55.demo.example/notes/23.html"
     absent = [f"https://nowhere.example/{at}" for at in range(5)]
     seeds = ",".join([*absent[:3], there, *absent[3:]])
-    open_plan(CrawlPlan(**plan, crawl_dir=str(tmp_path), seeds=seeds)).close("interrupted")  # type: ignore[arg-type]
+    open_plan(CrawlConfig(**plan, crawl_dir=str(tmp_path), seeds=seeds)).close("interrupted")  # type: ignore[arg-type]
     assert "5 of 6 seeds are left out" in caplog.text
     assert ", ".join(absent[:3]) in caplog.text
     assert absent[3] not in caplog.text

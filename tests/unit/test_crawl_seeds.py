@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from scrapy import Request, Spider
-from scrapy.settings import Settings
 from twisted.python.failure import Failure
 
 from focuscrawl.crawl.scope import read_seeds
@@ -90,7 +89,7 @@ def test_none_of_a_strangers_knowledge_is_either(tmp_path: Path) -> None:
 
 def test_a_spiders_own_long_request_goes_past_the_frontier(tmp_path: Path) -> None:
     crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
-    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, Settings()), print)
+    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.plan), print)
     known = len(crawl.urls)
     assert own.take(Request(f"{LONGEST}x"))
     assert len(crawl.urls) == known
@@ -104,7 +103,7 @@ def test_a_request_that_is_given_up_as_the_crawl_ends_has_not_failed(tmp_path: P
     crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
     reported: list[Failure] = []
     told: list[Failure] = []
-    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, Settings()), reported.append)
+    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.plan), reported.append)
     assert own.take(Request(f"{STEM}page", errback=told.append))
     start = crawl.next(0.0)
     assert start is not None
@@ -127,7 +126,7 @@ def test_of_requests_for_a_page_the_first_waits_and_others_are_second_fetches_or
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
-    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, Settings()), print)
+    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.plan), print)
     url = f"{STEM}page"
     assert own.take(Request(url, cb_kwargs={"k": 1}))
     assert not own.take(Request(url, cb_kwargs={"k": 2}))

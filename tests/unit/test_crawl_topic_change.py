@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.completeness.recall_estimate import FILE, read_estimates
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.rejudging import (
     REDEFINED,
@@ -39,8 +39,8 @@ HALF, WHOLE = 40, 70
 STRATEGIES = ["best-first", "hard-focus", "pagerank", "apprentice"]
 
 
-def plan(folder: Path, strategy: str = "best-first", budget: int = HALF) -> CrawlPlan:
-    return CrawlPlan(
+def plan(folder: Path, strategy: str = "best-first", budget: int = HALF) -> CrawlConfig:
+    return CrawlConfig(
         topic=BEGUN,
         seeds=str(find_model("demo") / "seeds.csv"),
         strategy=strategy,
@@ -51,14 +51,14 @@ def plan(folder: Path, strategy: str = "best-first", budget: int = HALF) -> Craw
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)
-def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CrawlPlan:
+def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CrawlConfig:
     """A crawl of 40 fetches, at rest."""
     made = plan(tmp_path_factory.mktemp("begun") / "crawl", request.param)
     replay(open_crawl(made))
     return made
 
 
-def copied(begun: CrawlPlan, folder: Path) -> CrawlPlan:
+def copied(begun: CrawlConfig, folder: Path) -> CrawlConfig:
     assert begun.crawl_dir is not None
     shutil.copytree(begun.crawl_dir, folder)
     shutil.copytree(str(find_model("demo")), folder / "critic-1")
@@ -97,7 +97,7 @@ def go_on(folder: Path, strategy: str, budget: int) -> None:
     replay(open_crawl(plan(folder, strategy, budget)))
 
 
-def test_the_same_critic_changes_nothing(begun: CrawlPlan, tmp_path: Path) -> None:
+def test_the_same_critic_changes_nothing(begun: CrawlConfig, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     copied(begun, folder)
     before = judged(folder)
@@ -109,7 +109,7 @@ def test_the_same_critic_changes_nothing(begun: CrawlPlan, tmp_path: Path) -> No
 
 
 def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
-    begun: CrawlPlan, tmp_path: Path
+    begun: CrawlConfig, tmp_path: Path
 ) -> None:
     folder, again = tmp_path / "crawl", tmp_path / "again"
     copied(begun, folder)
@@ -129,7 +129,7 @@ def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
         assert store.identity()["begun_topic"] == BEGUN
 
 
-def test_estimates_of_the_topic_as_it_was_are_gone(begun: CrawlPlan, tmp_path: Path) -> None:
+def test_estimates_of_the_topic_as_it_was_are_gone(begun: CrawlConfig, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     copied(begun, folder)
     before = read_estimates(folder / FILE)
@@ -142,7 +142,7 @@ def test_estimates_of_the_topic_as_it_was_are_gone(begun: CrawlPlan, tmp_path: P
     assert first.relevant < before[-1].relevant
 
 
-def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlPlan, tmp_path: Path) -> None:
+def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlConfig, tmp_path: Path) -> None:
     folder, running = tmp_path / "crawl", tmp_path / "running"
     copied(begun, folder)
     copied(begun, running)
@@ -189,7 +189,7 @@ def test_a_definition_that_cannot_be_followed_is_refused_and_the_crawl_goes_on(
 
 
 def test_a_web_that_is_another_by_now_is_refused_and_nothing_changes(
-    begun: CrawlPlan, tmp_path: Path
+    begun: CrawlConfig, tmp_path: Path
 ) -> None:
     folder = tmp_path / "crawl"
     copied(begun, folder)

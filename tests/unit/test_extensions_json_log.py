@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
-from focuscrawl.engine.settings_table import LOG_JSON
+from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.extensions.progress import JsonFormatter
 
 
@@ -66,4 +66,4 @@ def test_a_traceback_is_in_the_line_and_passwords_are_not() -> None:
     ],
 )
 def test_names(value: object, name: str | None) -> None:
-    assert LOG_JSON.of(Settings({"FOCUSCRAWL_LOG_JSON": value})) == name
+    assert read_config(Settings({"FOCUSCRAWL_LOG_JSON": value})).log_json == name

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.paths.forager import Forager
@@ -170,7 +170,7 @@ def test_a_redirect_takes_the_path_with_it(tmp_path: Path, web: Departments, mod
     moved = {f"{door}fac.html": f"{door}moved/list.html"}
     record_pages(tmp_path / "moved.warc.gz", {**bodies, f"{door}moved/list.html": listed}, moved)
     folder = tmp_path / "c"
-    plan = CrawlPlan(
+    plan = CrawlConfig(
         topic="/goal",
         seeds=door,
         critic=str(model),
@@ -191,7 +191,9 @@ def test_a_redirect_takes_the_path_with_it(tmp_path: Path, web: Departments, mod
 def test_the_strategy_needs_a_model_of_paths(
     tmp_path: Path, web: Departments, model: Path
 ) -> None:
-    plan = CrawlPlan(topic="/Sports", strategy="paths", web="demo", crawl_dir=str(tmp_path / "c"))
+    plan = CrawlConfig(
+        topic="/Sports", strategy="paths", web="demo", crawl_dir=str(tmp_path / "c")
+    )
     with pytest.raises(UserError, match="focuscrawl paths train"):
         open_crawl(plan)
     with pytest.raises(UserError, match="evidence must be one of"):

@@ -12,7 +12,7 @@ from longer import long
 
 from focuscrawl.apprentice.link_table import PageFacts
 from focuscrawl.cli.main import main
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import check, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
@@ -51,7 +51,7 @@ def test_rounds_of_one_fetch_are_the_crawl_of_one_process(
 ) -> None:
     given = plan(strategy, 25, 1, buckets)
     crawl(given, tmp_path / "rounds")
-    one = open_crawl(CrawlPlan(**vars(given.crawl) | {"crawl_dir": str(tmp_path / "one")}))
+    one = open_crawl(CrawlConfig(**vars(given.crawl) | {"crawl_dir": str(tmp_path / "one")}))
     replay(one)
     pages = load_pages(str(tmp_path / "one"))
     expected = list(zip(pages["url"], pages["relevance"].round(6), strict=True))
@@ -86,7 +86,7 @@ def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> No
     given = plan("apprentice", 60, 20, 3)
     crawl(given, tmp_path / "rounds")
     write_folder(str(tmp_path / "rounds"), tmp_path / "folder")
-    replay(open_crawl(CrawlPlan(**vars(given.crawl) | {"crawl_dir": str(tmp_path / "one")})))
+    replay(open_crawl(CrawlConfig(**vars(given.crawl) | {"crawl_dir": str(tmp_path / "one")})))
     with closing(open_store(str(tmp_path / "one"))) as store:
         expected = links_of_pages(store)
     with closing(open_store(str(tmp_path / "folder"))) as store:
@@ -193,9 +193,11 @@ def test_processes_crawl_what_one_does_and_more_budget_goes_on(tmp_path: Path) -
 def test_a_frontier_that_runs_out_ends_the_crawl(tmp_path: Path) -> None:
     page = TinyWeb({"http://a.example/": "<p>bicycle"}).write(tmp_path / "one.warc.gz")
     given = RoundsPlan(
-        CrawlPlan(topic="/Sports/Cycling", seeds="http://a.example/", web=str(page), budget=10),
-        5,
-        2,
+        crawl=CrawlConfig(
+            topic="/Sports/Cycling", seeds="http://a.example/", web=str(page), budget=10
+        ),
+        round=5,
+        buckets=2,
     )
     last = crawl(given, tmp_path / "rounds")
     assert (last["fetched"], last["stop"]) == (1, "frontier_empty")
@@ -250,7 +252,7 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
-    again = CrawlPlan(
+    again = CrawlConfig(
         topic="/Sports/Cycling",
         seeds=SEEDS,
         web="demo",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from longer import long
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def in_a_folder(path: Path, strategy: str, budget: int) -> list[tuple[str, float]]:
     given = vars(plan(strategy, budget, 1, 1).crawl) | {"crawl_dir": str(path)}
-    replay(open_crawl(CrawlPlan(**given)))
+    replay(open_crawl(CrawlConfig(**given)))
     pages = load_pages(str(path))
     return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
 

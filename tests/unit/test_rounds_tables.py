@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from focuscrawl.apprentice.options import MAX_LINKS
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.traps import FIRST_OF_HOST, Quotas
@@ -222,7 +222,7 @@ def test_limits_go_on_from_what_was_written_of_them() -> None:
 
 def crawled(tmp_path: Path, pages: dict[str, str], seed: str, size: int) -> dict[str, str | None]:
     """Crawl pages in rounds; return of which page each is a duplicate, in the order fetched."""
-    crawl = CrawlPlan(
+    crawl = CrawlConfig(
         topic="/Sports/Cycling",
         seeds=seed,
         web=str(TinyWeb(pages).write(tmp_path / "web.warc.gz")),
@@ -231,7 +231,10 @@ def crawled(tmp_path: Path, pages: dict[str, str], seed: str, size: int) -> dict
     )
     context_of.cache_clear()
     crawl_in_rounds(
-        RoundsPlan(crawl, size, 3), str(tmp_path / "tables"), Processes(1), lambda _: None
+        RoundsPlan(crawl=crawl, round=size, buckets=3),
+        str(tmp_path / "tables"),
+        Processes(1),
+        lambda _: None,
     )
     write_folder(str(tmp_path / "tables"), tmp_path / "crawl")
     found = load_pages(str(tmp_path / "crawl"))
@@ -288,7 +291,7 @@ def test_a_host_that_brings_nothing_is_left_for_the_end(tmp_path: Path) -> None:
     pages |= {url: linked(more=url) for url in others}
     order = [*crawled(tmp_path, pages, start, 10)]
     one = open_crawl(
-        CrawlPlan(
+        CrawlConfig(
             topic="/Sports/Cycling",
             seeds=start,
             web=str(tmp_path / "web.warc.gz"),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.foundation.urls import host
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.context import RoundTime, context_of
@@ -41,7 +40,7 @@ class Choosing(Processes):
 
 def chosen(root: Path, web: str | None, **more: Any) -> list[str]:
     """Begin a crawl in rounds; return what the first one would fetch, best first."""
-    crawl = CrawlPlan(
+    crawl = CrawlConfig(
         topic="/Sports/Cycling",
         critic="models/demo",
         strategy="best-first",
@@ -53,7 +52,7 @@ def chosen(root: Path, web: str | None, **more: Any) -> list[str]:
     context_of.cache_clear()
     with pytest.raises(UntilFetchedError):
         crawl_in_rounds(
-            RoundsPlan(crawl, 100, 2, {"DOWNLOAD_DELAY": 10}, **more),
+            RoundsPlan(crawl=crawl, round=100, buckets=2, settings={"DOWNLOAD_DELAY": 10}, **more),
             str(root),
             Choosing(1),
             lambda _: None,
@@ -90,8 +89,8 @@ def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Pa
         for row in context.tables.read("chosen/00001").to_pylist()
         if row["url"].startswith(SLOW)
     }
-    plan = replace(context.checked.plan, crawl_dir=str(tmp_path / "fetched"), delay=10.0)
-    crawl = open_round(context, bucket, 1, replace(plan, per_host=1))
+    plan = context.checked.plan.changed(crawl_dir=str(tmp_path / "fetched"), delay=10.0)
+    crawl = open_round(context, bucket, 1, plan.changed(per_host=1))
     now, asked = 0.0, 0
     while crawl.stop_reason is None:
         fetch = crawl.next(now)

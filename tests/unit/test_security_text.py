@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.engine.lean_settings import PlainRecord
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import PlainCsvItemExporter, PlainXmlItemExporter
@@ -120,7 +120,7 @@ def test_text_without_credentials_stays() -> None:
 
 
 def test_a_plan_is_written_down_without_credentials() -> None:
-    plan = CrawlPlan("/good", seeds="http://me:secret@host.example/,https://b.example/")
+    plan = CrawlConfig(topic="/good", seeds="http://me:secret@host.example/,https://b.example/")
     assert "http://host.example/,https://b.example/" in plan.describe()
     assert "secret" not in plan.describe()
 

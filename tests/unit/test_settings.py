@@ -2,78 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
-from typing import Any
-
 import pytest
 from scrapy.settings import Settings
 
-from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.distilling import SITES
-from focuscrawl.engine import settings_table as table
-from focuscrawl.engine.plan_from_settings import plan_from
-from focuscrawl.engine.settings_table import (
-    ARGUMENTS,
-    SETTINGS,
-    Setting,
-    check_settings,
-    read_arguments,
-)
+from focuscrawl.crawl_config import CrawlConfig, accepts_of
+from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import TEXT, one_of, whole_number
+from focuscrawl.settings import DOWNLOAD_MAXSIZE
 from focuscrawl.text import EXTRACTORS
 
 
-@pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.key)
-def test_a_default_is_the_value_of_a_setting_that_is_not_set(setting: Setting[Any]) -> None:
-    assert setting.of(Settings()) == setting.default
-    assert setting.of(Settings({setting.name: None})) == setting.default
+def accepts(name: str) -> str:
+    field = CrawlConfig.model_fields[name]
+    return accepts_of(field.annotation, field.metadata)
 
 
-@pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.key)
-def test_a_default_is_that_of_the_plan(setting: Setting[Any]) -> None:
-    by_name = {field.name: field.default for field in fields(CrawlPlan)}
-    if by_name.get(setting.key, MISSING) is MISSING:
-        return
-    if setting in (table.META_REFRESH, table.OBEY_META_ROBOTS):  # it depends on the web
-        plan = plan_from(Settings(), read_arguments(Settings(), {"web": "demo"}))
-        assert getattr(plan, setting.key) == by_name[setting.key]
-    else:
-        assert setting.default == by_name[setting.key]
+def test_what_is_not_set_has_its_default() -> None:
+    assert read_config(Settings({"FOCUSCRAWL_TOPIC": None})) == read_config(Settings())
+    unset = read_config(Settings(), {"web": "demo"})
+    different = {
+        name
+        for name, field in CrawlConfig.model_fields.items()
+        if getattr(unset, name) != field.default
+    }
+    assert different == {"web", "meta", "concurrency"}
 
 
 @pytest.mark.parametrize(
-    ("setting", "written", "value"),
+    ("name", "written", "value"),
     [
-        (table.LIMITS, "0", False),
-        (table.LIMITS, 0, False),
-        (table.LIMITS, "False", False),
-        (table.LIMITS, "1", True),
-        (table.LIMITS, True, True),
-        (table.CALIBRATED, "0", False),
-        (table.BUDGET, " 12 ", 12),
-        (table.BUDGET, "", 1000),
-        (table.TOPIC, ["/A", "/B"], "/A,/B"),
-        (table.CALLBACK, "", ""),
-        (table.BACKOFF, "1.5", 1.5),
-        (table.META, '{"a": [1]}', {"a": [1]}),
-        (table.META, {"a": 1}, {"a": 1}),
-        (table.META, {"a": {1}}, {"a": {1}}),
-        (table.WARC, "1", "pages.warc.gz"),
-        (table.WARC, True, "pages.warc.gz"),
-        (table.WARC, "0", None),
-        (table.WARC, "", None),
-        (table.WARC, "x.warc.gz", "x.warc.gz"),
-        (table.DISTILL_SITES, "none", "none"),
+        ("LIMITS", "0", False),
+        ("LIMITS", 0, False),
+        ("LIMITS", "False", False),
+        ("LIMITS", "1", True),
+        ("LIMITS", True, True),
+        ("CALIBRATED", "0", False),
+        ("BUDGET", " 12 ", 12),
+        ("BUDGET", "", 1000),
+        ("TOPIC", ["/A", "/B"], "/A,/B"),
+        ("CALLBACK", "", ""),
+        ("BACKOFF", "1.5", 1.5),
+        ("META", '{"a": [1]}', {"a": [1]}),
+        ("META", {"a": 1}, {"a": 1}),
+        ("META", {"a": {1}}, {"a": {1}}),
+        ("WARC", "1", "pages.warc.gz"),
+        ("WARC", True, "pages.warc.gz"),
+        ("WARC", "0", None),
+        ("WARC", "", None),
+        ("WARC", "x.warc.gz", "x.warc.gz"),
+        ("DISTILL_SITES", "none", "none"),
     ],
 )
-def test_values(setting: Setting[Any], written: object, value: object) -> None:
-    assert setting.of(Settings({setting.name: written})) == value
+def test_values(name: str, written: object, value: object) -> None:
+    settings = Settings({f"FOCUSCRAWL_{name}": written, "DOWNLOAD_MAXSIZE": 5})
+    assert getattr(read_config(settings), name.lower()) == value
 
 
 @pytest.mark.parametrize("written", ["127.0.0.1, ::1", ["127.0.0.1", "::1"], ("127.0.0.1", "::1")])
 def test_addresses(written: object) -> None:
-    opened = table.PRIVATE_ADDRESSES.of(Settings({"FOCUSCRAWL_PRIVATE_ADDRESSES": written}))
+    opened = read_config(Settings({"FOCUSCRAWL_PRIVATE_ADDRESSES": written})).private_addresses
     assert [str(each) for each in opened.opened] == ["127.0.0.1/32", "::1/128"]
 
 
@@ -106,7 +95,7 @@ def test_addresses(written: object) -> None:
 )
 def test_what_cannot_be_is_one_line_that_names_it(name: str, written: object, must: str) -> None:
     with pytest.raises(UserError) as refused:
-        check_settings(Settings({f"FOCUSCRAWL_{name}": written}))
+        read_config(Settings({f"FOCUSCRAWL_{name}": written}))
     said = str(refused.value)
     assert said.startswith(f"FOCUSCRAWL_{name} must be {must}")
     assert said.endswith(f"not {written!r}")
@@ -129,11 +118,11 @@ def test_a_setting_that_does_not_exist_is_refused_with_the_nearest(
     settings = Settings()
     settings.set(name, 1, priority=priority)
     with pytest.raises(UserError, match=f"no setting {name}: do you mean {nearest}"):
-        check_settings(settings)
+        read_config(settings)
 
 
 def test_settings_of_others_are_none_of_our_business() -> None:
-    check_settings(Settings({"FOCUSCRAWLER": 1, "CLUBS_WAITS": 1, "BUDGET": "x"}))
+    read_config(Settings({"FOCUSCRAWLER": 1, "CLUBS_WAITS": 1, "BUDGET": "x"}))
 
 
 @pytest.mark.parametrize(
@@ -147,26 +136,29 @@ def test_settings_of_others_are_none_of_our_business() -> None:
 )
 def test_arguments_that_cannot_be(given: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        read_arguments(Settings(), given)
+        read_config(Settings(), given)
 
 
 def test_an_argument_overrides_its_setting() -> None:
     settings = Settings({"FOCUSCRAWL_BUDGET": 5, "FOCUSCRAWL_TOPIC": "/A"})
-    arguments = read_arguments(settings, {"budget": "7"})
-    assert (arguments["budget"], arguments["topic"]) == (7, "/A")
-    assert list(arguments) == list(ARGUMENTS)
+    config = read_config(settings, {"budget": "7"})
+    assert (config.budget, config.topic) == (7, "/A")
 
 
 def test_a_plan_is_made_of_both() -> None:
     settings = Settings({"FOCUSCRAWL_LIMITS": "0", "CONCURRENT_REQUESTS_PER_DOMAIN": 3})
     settings.set("FOCUSCRAWL_STRATEGY_OPTIONS", '{"batch": 5}')
-    given = {"topic": "/A", "apprentice": "models/apprentice", "budget": "9"}
-    plan = plan_from(settings, read_arguments(settings, given))
-    assert plan == CrawlPlan(
+    given = {"topic": "/A", "critic": "c", "apprentice": "models/apprentice", "budget": "9"}
+    config = read_config(settings, given)
+    assert config.strategy_options == {"batch": 5, "begin_with": "models/apprentice"}
+    assert config == CrawlConfig(
         topic="/A",
+        critic="c",
         budget=9,
         limits=False,
-        options={"batch": 5, "begin_with": "models/apprentice"},
+        options={"batch": 5},
+        apprentice="models/apprentice",
+        meta={"download_maxsize": DOWNLOAD_MAXSIZE},
         per_host=3,
         delay=settings.getfloat("DOWNLOAD_DELAY"),
         concurrency=settings.getint("CONCURRENT_REQUESTS"),
@@ -188,11 +180,11 @@ def test_a_plan_is_made_of_both() -> None:
 def test_a_crawl_that_could_not_fetch_does_not_begin(name: str, written: object) -> None:
     settings = Settings({name: written})
     with pytest.raises(UserError, match=f"setting {name} must be a .*number"):
-        plan_from(settings, read_arguments(settings, {"topic": "/A"}))
+        read_config(settings, {"topic": "/A", "critic": "c"})
 
 
 def test_a_plan_is_told_by_names_that_can_be_written() -> None:
-    said = CrawlPlan(topic="/A", delay=2.0, concurrency=4, options={"batch": 5}).describe()
+    said = CrawlConfig(topic="/A", delay=2.0, concurrency=4, options={"batch": 5}).describe()
     assert said == (
         "topic=/A, FOCUSCRAWL_STRATEGY_OPTIONS={'batch': 5}, DOWNLOAD_DELAY=2.0, "
         "CONCURRENT_REQUESTS=4"
@@ -200,21 +192,20 @@ def test_a_plan_is_told_by_names_that_can_be_written() -> None:
 
 
 def test_an_apprentice_is_for_the_strategy_of_its_name() -> None:
-    arguments = read_arguments(Settings(), {"apprentice": "x", "strategy": "best-first"})
     with pytest.raises(UserError, match="goes with the strategy apprentice"):
-        plan_from(Settings(), arguments)
+        read_config(Settings(), {"apprentice": "x", "strategy": "best-first"})
 
 
 def test_a_replay_needs_no_network_and_no_patience() -> None:
     settings = Settings({"DOWNLOAD_DELAY": 2.0, "FOCUSCRAWL_WEB": "demo"})
-    plan = plan_from(settings, read_arguments(settings))
-    assert (plan.web, plan.per_host, plan.delay) == ("demo", 1, 0.0)
+    config = read_config(settings)
+    assert (config.web, config.per_host, config.delay) == ("demo", 1, 0.0)
     assert settings["DOWNLOAD_HANDLERS"]["https"].endswith("ReplayDownloadHandler")
     assert settings["DOWNLOAD_HANDLERS"]["file"] is None
 
 
 def test_choices_are_those_of_the_distiller() -> None:
-    assert table.DISTILL_SITES.reader.accepts == one_of(*SITES).accepts
+    assert accepts("distill_sites") == one_of(*SITES).accepts
 
 
 def test_a_reader_says_what_it_accepts() -> None:
@@ -224,6 +215,5 @@ def test_a_reader_says_what_it_accepts() -> None:
 
 
 def test_extractors_are_those_that_there_are() -> None:
-    setting = table.TEXT_EXTRACTOR
-    assert setting.default == EXTRACTORS[0]
-    assert [setting.of(Settings({setting.name: each})) for each in EXTRACTORS] == [*EXTRACTORS]
+    assert CrawlConfig().text_extractor == EXTRACTORS[0]
+    assert accepts("text_extractor") == one_of(*EXTRACTORS).accepts

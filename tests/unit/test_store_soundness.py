@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from longer import long
 
 from focuscrawl.cli.main import main
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.critic.critic_files import find_model
 from focuscrawl.errors import UserError
@@ -40,9 +40,9 @@ UNSEEN |= {"metrics nested 100,000 deep", "a model that is cut short", "a memo t
 UNSEEN |= {"a memo of large numbers", "a memo that is too long"}
 
 
-def plan(folder: Path, budget: int = FETCHES) -> CrawlPlan:
+def plan(folder: Path, budget: int = FETCHES) -> CrawlConfig:
     seeds = str(find_model("demo") / "seeds.csv")
-    return CrawlPlan(
+    return CrawlConfig(
         topic="/Sports/Cycling", seeds=seeds, budget=budget, web="demo", crawl_dir=str(folder)
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic.critic_files import find_model
@@ -39,7 +39,7 @@ def test_the_first_half_is_best_first_and_the_second_is_not(task: Task, tmp_path
     fetches = take_over(task)["fetches"]
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("\n".join(task.seeds))
-    plan = CrawlPlan(
+    plan = CrawlConfig(
         topic=TOPIC,
         seeds=str(seeds),
         strategy="best-first",

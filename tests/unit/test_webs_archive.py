@@ -11,7 +11,7 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.report.measures import load_pages
@@ -64,7 +64,7 @@ def test_a_copy_of_an_index_is_the_same_web_wherever_the_files_are(
 
 
 def crawled(web: Path, folder: Path, *, rounds: bool) -> list[tuple[str, float]]:
-    plan = CrawlPlan(
+    plan = CrawlConfig(
         topic="/Sports/Cycling",
         seeds="models/demo/seeds.csv",
         web=str(web),
@@ -74,7 +74,12 @@ def crawled(web: Path, folder: Path, *, rounds: bool) -> list[tuple[str, float]]
     )
     if rounds:
         context_of.cache_clear()
-        crawl_in_rounds(RoundsPlan(plan, 10, 2), f"{folder}-r", Processes(1), lambda _: None)
+        crawl_in_rounds(
+            RoundsPlan(crawl=plan, round=10, buckets=2),
+            f"{folder}-r",
+            Processes(1),
+            lambda _: None,
+        )
         write_folder(f"{folder}-r", folder)
     else:
         replay(open_crawl(plan))

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
@@ -348,7 +348,7 @@ def test_pages_whose_file_is_missing_fail_and_the_crawl_goes_on(
             for at, line in enumerate(lines)
         )
     )
-    plan = CrawlPlan(
+    plan = CrawlConfig(
         topic="/Sports/Cycling",
         seeds="models/demo/seeds.csv",
         web=str(index),
