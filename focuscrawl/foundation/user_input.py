@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar, cast, get_type_hints
 from urllib.parse import quote
 
 from focuscrawl.errors import UserError
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from importlib.resources.abc import Traversable
 
-    from pydantic import BaseModel
     from pydantic_core import CoreSchema
 
-    M = TypeVar("M", bound=BaseModel)
 
-
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 _N = TypeVar("_N", int, float)
 
@@ -83,15 +81,16 @@ class Reader(Generic[T_co]):
 
 
 def validated(
-    model: type[M],
+    kind: type[T],
     given: Mapping[str, Any],
     where: str = "",
     named: Mapping[str, str] | None = None,
-) -> M:
-    """Return a pydantic model of what a user gave.
+) -> T:
+    """Return an instance of `kind` with what a user gave for its fields.
 
     Parameters
     ----------
+    kind : a pydantic model, or a dataclass whose types pydantic can check
     where : what names the values, as a file, for messages
     named : what a field is called in messages, if not by its own name
 
@@ -100,15 +99,15 @@ def validated(
     UserError
         A field does not exist, is missing, or cannot have its value.
     """
-    from pydantic import ValidationError  # noqa: PLC0415 - slow to import
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - slow to import
 
     try:
-        return model.model_validate(given)
+        return TypeAdapter(kind).validate_python(given)
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         field = str(wrong["loc"][0])
-    if wrong["type"] == "extra_forbidden":
-        raise UserError(f"{where} knows no {field!r}: {nearest(field, model.model_fields)}")
+    if wrong["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        raise UserError(f"{where} knows no {field!r}: {nearest(field, get_type_hints(kind))}")
     if wrong["type"] == "missing":
         raise UserError(f"{where} does not say {field!r}")
     name = (named or {}).get(field, f"{where}: {field}" if where else field)

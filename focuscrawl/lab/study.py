@@ -4,16 +4,63 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import ConfigDict
 
 from focuscrawl import __version__
+from focuscrawl.crawl_config import WholeNumber  # noqa: TC001 - pydantic reads the annotations
 from focuscrawl.critic.classifiers import NaiveBayes
+from focuscrawl.foundation.user_input import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+def _text(written: object) -> str:
+    if not isinstance(written, str):
+        raise TypeError
+    return written
+
+
+def _texts(written: object) -> tuple[str, ...]:
+    if not isinstance(written, list | tuple):
+        raise TypeError
+    return tuple(map(_text, written))
+
+
+def _table(written: object) -> dict[str, Any]:
+    if not isinstance(written, dict):
+        raise TypeError
+    return written
+
+
+def _above_0(written: object, *, share: bool = False) -> float:
+    if isinstance(written, bool) or not isinstance(written, int | float):
+        raise TypeError
+    whole = 1 <= written < math.inf and written % 1 == 0
+    if not whole and not (share and 0 < written < 1):
+        raise ValueError
+    return written
+
+
+# what the fields of a study file may be
+TEXTS = Reader("a list of texts, as in ['/Science', '/Arts']", _texts)
+_Text = Annotated[str, Reader("a text in quotes", _text)]
+_Table = Annotated[dict[str, Any], Reader("a table, as in {batch = 5}", _table)]
+_Count = Annotated[int, Reader("a whole number above 0", lambda each: int(_above_0(each)))]
+_Fetches = Annotated[
+    float,
+    Reader(
+        "a whole number above 0, or a share below 1",
+        lambda each: float(_above_0(each, share=True)),
+    ),
+]
+_STRICT = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
@@ -37,17 +84,19 @@ class StudyWeb:
         they fetched; None: one is trained from the ``test`` rows of `labels`
     """
 
-    name: str
-    recording: str
-    labels: str
-    seeds: str | None = None
-    critic: str | None = None
-    seeds_per_draw: int = 5
-    topics: tuple[str, ...] = ()
-    portal: str | None = None
-    phrases: dict[str, str] = field(default_factory=dict)
-    evaluator: str | None = None
-    kind: str = NaiveBayes.kind
+    __pydantic_config__ = _STRICT
+
+    name: _Text
+    recording: _Text
+    labels: _Text
+    seeds: _Text | None = None
+    critic: _Text | None = None
+    seeds_per_draw: _Count = 5
+    topics: Annotated[tuple[str, ...], TEXTS] = ()
+    portal: _Text | None = None
+    phrases: _Table = field(default_factory=dict)
+    evaluator: _Text | None = None
+    kind: _Text = NaiveBayes.kind
 
 
 @dataclass(frozen=True)
@@ -69,14 +118,16 @@ class Contender:
         have none in common
     """
 
-    label: str
-    strategy: str
-    options: dict[str, Any] = field(default_factory=dict)
-    trained_on: str | None = None
-    within: str | None = None
-    budget: float | None = None
-    knows: str | None = None
-    seeds: int = 0
+    __pydantic_config__ = _STRICT
+
+    label: _Text
+    strategy: _Text
+    options: _Table = field(default_factory=dict)
+    trained_on: _Text | None = None
+    within: _Text | None = None
+    budget: _Fetches | None = None
+    knows: _Text | None = None
+    seeds: WholeNumber = 0
 
     @property
     def after(self) -> list[str]:
@@ -99,11 +150,13 @@ class Study:
     contenders : in the order of the file
     """
 
-    title: str
-    draws: int = 1
-    budget: float = 0.6
-    most: int = 1000
-    baseline: str = ""
+    __pydantic_config__ = _STRICT
+
+    title: _Text
+    draws: _Count = 1
+    budget: _Fetches = 0.6
+    most: _Count = 1000
+    baseline: _Text = ""
     webs: tuple[StudyWeb, ...] = ()
     contenders: tuple[Contender, ...] = ()
 

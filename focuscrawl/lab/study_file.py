@@ -5,36 +5,26 @@ What may be said are the fields of `Study`, `StudyWeb` and `Contender`.
 
 from __future__ import annotations
 
-import difflib
-import math
 import os
 import re
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.revisit_policy import STRATEGIES as KNOWING
-from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.critic.training import TRAINABLE
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import read_rows, read_toml, text_of
+from focuscrawl.foundation.user_input import read_rows, read_toml, text_of, validated
 from focuscrawl.lab.planning import slug
-from focuscrawl.lab.study import Contender, Study, StudyWeb
+from focuscrawl.lab.study import TEXTS, Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 
 _LONGEST = 120  # characters of a label
-_KINDS: dict[type, str] = {
-    str: "a text in quotes",
-    int: "a whole number",
-    float: "a number",
-    dict: "a table, as in {batch = 5}",
-    tuple: "a list, as in ['/Science', '/Arts']",
-}
 
 
 def read_study(path: Path) -> Study:
@@ -57,9 +47,10 @@ def read_study(path: Path) -> Study:
     name = f"study {path}"
     contenders = tuple(_contender(*each) for each in _tables(name, given, "strategies"))
     webs = tuple(_web(*each) for each in _tables(name, given, "webs"))
-    said = _read(name, given, Study, also=["webs", "strategies"])
+    for key in ("webs", "strategies"):
+        del given[key]
     default = {"title": path.stem, "baseline": contenders[0].label}
-    study = Study(**default | said, webs=webs, contenders=contenders)
+    study = replace(validated(Study, default | given, name), webs=webs, contenders=contenders)
     labels = [contender.label for contender in contenders]
     _check_distinct(path, "strategies", labels)
     _check_distinct(path, "webs", [web.name for web in study.webs])
@@ -83,63 +74,8 @@ def _tables(name: str, given: Mapping[str, Any], key: str) -> list[tuple[str, di
     return [(f"{name}, {key} {i}", each) for i, each in enumerate(found, 1)]
 
 
-def _read(
-    name: str,
-    given: Mapping[str, Any],
-    kind: type[Study | StudyWeb | Contender],
-    *,
-    needed: Sequence[str] = (),
-    also: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return what a table says of the fields of `kind`; refuse what it does not know.
-
-    Parameters
-    ----------
-    needed : what it has to say
-    also : keys that are no fields, or are tables themselves
-    """
-    kinds = {key: _plain(hint) for key, hint in get_type_hints(kind).items()}
-    known = [key for key in kinds if key not in ("webs", "contenders")] + [*also]
-    for key in needed:
-        if key not in given:
-            raise UserError(f"{name} does not say {key!r}")
-    for key in given:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"keys are {', '.join(known)}"
-            raise UserError(f"{name} knows no {key!r}: {hint}")
-    return {
-        key: _checked(f"{name}: {key}", value, kinds[key])
-        for key, value in given.items()
-        if key not in also
-    }
-
-
-def _plain(hint: Any) -> type:
-    """Return the class behind the type of a field."""
-    if get_origin(hint) is UnionType:  # X | None
-        hint = get_args(hint)[0]
-    plain: type = get_origin(hint) or hint
-    return plain
-
-
-def _checked(name: str, value: Any, kind: type) -> Any:
-    """Return a value if it is of a kind; numbers are above 0 and, from 1 on, whole."""
-    accepted: Any = {float: (int, float), tuple: list}.get(kind, kind)
-    if not isinstance(value, accepted) or isinstance(value, bool):
-        raise UserError(f"{name} must be {_KINDS[kind]}, not {value!r}")
-    for each in value if kind is tuple else ():
-        if not isinstance(each, str):
-            raise UserError(f"{name} must be a list of texts, not {each!r}")
-    if kind in (int, float) and not (0 < value <= 1 or (1 < value < math.inf and value % 1 == 0)):
-        must = "a whole number" if kind is int else "a whole number, or a share below 1,"
-        raise UserError(f"{name} must be {must} above 0, not {value!r}")
-    return kind(value)
-
-
 def _contender(name: str, given: Mapping[str, Any]) -> Contender:
-    said = _read(name, given, Contender, needed=["strategy"])
-    contender = Contender(**{"label": said["strategy"]} | said)
+    contender = validated(Contender, {"label": given.get("strategy", ""), **given}, name)
     if contender.trained_on is not None and contender.strategy != "apprentice":
         raise UserError(f"{name}: trained_on goes with the strategy apprentice")
     if contender.knows is not None and contender.strategy not in KNOWING:
@@ -147,27 +83,28 @@ def _contender(name: str, given: Mapping[str, Any]) -> Contender:
     return contender
 
 
-def _web(name: str, given: Mapping[str, Any]) -> StudyWeb:
-    needed = ["name", "recording", "labels", *([] if "portal" in given else ["seeds"])]
-    said = _read(name, given, StudyWeb, needed=needed, also=["without"])
-    if Path(said["name"]).name != said["name"] or said["name"] in {"", ".."}:
-        raise UserError(f"{name}: name {said['name']!r} is to be a folder's: take one without /")
-    if "portal" in said and not Path(said["portal"]).is_file():
-        raise UserError(f"{name}: portal {said['portal']} is no file: name one with a URL a line")
-    if said.get("kind", NaiveBayes.kind) not in TRAINABLE:
-        known = ", ".join(TRAINABLE)
-        raise UserError(f"{name}: kind must be one of {known}, not {said['kind']!r}")
-    of_seeds = _topics_of(name, said["seeds"]) if "seeds" in said else []
-    without = _checked(f"{name}: without", given.get("without", []), tuple)
-    without = {normalise(topic) for topic in without}
-    topics = [normalise(topic) for topic in said.get("topics", of_seeds)]
-    said["topics"] = tuple(dict.fromkeys(topic for topic in topics if topic not in without))
-    if not said["topics"]:
+def _web(name: str, given: dict[str, Any]) -> StudyWeb:
+    without = TEXTS.read(f"{name}: without", given.pop("without", []))
+    web = validated(StudyWeb, given, name)
+    if web.seeds is None and web.portal is None:
+        raise UserError(f"{name} does not say 'seeds'")
+    if Path(web.name).name != web.name or web.name in {"", ".."}:
+        raise UserError(f"{name}: name {web.name!r} is to be a folder's: take one without /")
+    if web.portal is not None and not Path(web.portal).is_file():
+        raise UserError(f"{name}: portal {web.portal} is no file: name one with a URL a line")
+    if web.kind not in TRAINABLE:
+        raise UserError(f"{name}: kind must be one of {', '.join(TRAINABLE)}, not {web.kind!r}")
+    named = web.topics if "topics" in given else _topics_of(name, web.seeds or "")
+    left_out = set(map(normalise, without))
+    topics = dict.fromkeys(each for each in map(normalise, named) if each not in left_out)
+    if not topics:
         raise UserError(f"{name} has no topic: name some with topics = ['/Science']")
-    return StudyWeb(**said)
+    return replace(web, topics=tuple(topics))
 
 
 def _topics_of(name: str, seeds: str) -> list[str]:
+    if not seeds:
+        return []
     try:
         return list(dict.fromkeys(row["topic"] for _, row in read_rows(seeds, ["topic"])))
     except UserError as error:
