@@ -7,11 +7,11 @@
 #                 EXTRAS=text tries one of them
 # make lint     : the linter, the type checker and the layers alone
 # make notebooks: runs the notebooks and keeps what they show
-# make bench    : the benchmarks, see docs/benchmarks.md
+# make bench    : the benchmarks, see docs/research/benchmarks.md
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
 # make fuzz     : looks for inputs that break something or cost too much, and for answers that end
 #                 a crawl, a minute each (FUZZ_SECONDS); FUZZ=page-costs is one of the searches
-# make deploy-check: the steps of docs/deploy.md on a Scrapyd of this machine
+# make deploy-check: the steps of docs/how-to/deploy.md on a Scrapyd of this machine
 # make lock     : the versions and hashes in locks/, after a change of what is needed;
 #                 LOCK_OPTIONS=--upgrade takes the newest of all
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv

@@ -1,7 +1,7 @@
 """Estimates of completeness against the truth of closed replays, and where they end a crawl.
 
-Run: ``python benchmarks/bench_completeness.py --out docs/stopping.md`` (some hours; crawls that
-are done are kept). What follows its heading in the document is replaced, with a figure beside it.
+Run: ``python benchmarks/bench_completeness.py --out docs/how-to/stopping.md`` (some hours; crawls
+that are done are kept). What follows its heading there is replaced, with a figure beside it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ HEADING = "## Measured"
 CLASSES = ("course", "department", "faculty", "project", "staff", "student")
 
 INTRODUCTION = f"""\
-Written by `python benchmarks/bench_completeness.py --out docs/stopping.md`: closed replays with
-the apprentice and a critic of the web's own labels; fetches: {{lengths}}; what `recall {ASKED}`
-had not ended by then went on, to its end or as far as it was kept.
+Written by `python benchmarks/bench_completeness.py --out docs/how-to/stopping.md`: closed
+replays with the apprentice and a critic of the web's own labels; fetches: {{lengths}}; what
+`recall {ASKED}` had not ended by then went on, to its end or as far as it was kept.
 The truth is every page in reach with R > ½.
 
 | web | topics | within {NEAR} | mean error | within {NEAR}, by labels | interval holds \

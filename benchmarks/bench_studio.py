@@ -1,4 +1,4 @@
-"""What the studio costs: first paint, memory, and the crawl beside it; see docs/benchmarks.md.
+"""What the studio costs: first paint, memory, the crawl beside it (docs/research/benchmarks.md).
 
 ``python benchmarks/bench_studio.py paint`` opens each page of a crawl of 100,000 pages and
 1,000,000 waiting URLs, made for it, in a headless Chromium; ``beside`` crawls the demo web with a

@@ -1,7 +1,7 @@
 """Main text marked by hand: the visible words of a page, and which of them are content.
 
 The marks are `text_truth.json`, which holds positions and no text: a page's words are read again
-from the recording. How the pages were drawn and marked is in docs/benchmarks.md.
+from the recording. How the pages were drawn and marked is in docs/research/benchmarks.md.
 
 Run: ``python benchmarks/text_truth.py WEB`` shows the drawn pages, block by block, to mark more.
 """

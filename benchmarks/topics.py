@@ -1,6 +1,6 @@
 """The losses of the baselines on every labelled topic, as a table.
 
-Run: ``python benchmarks/topics.py uci wikipedia --out docs/best-first.md``. Crawls that are done
+Run: ``python benchmarks/topics.py uci wikipedia --out docs/research/best-first.md``. Crawls done
 are kept in the cache folder and not repeated; ``--again`` repeats them all.
 """
 

@@ -1,7 +1,7 @@
 """Front doors of webkb's other domains, by a rule that looks at links and at no label.
 
 Run: ``python benchmarks/unseen_doors.py > doors.txt`` after the tests, which unpack the webs, and
-forage from them by ``focuscrawl paths check ... --unseen doors.txt`` (docs/paths-studies.md).
+forage from them by ``focuscrawl paths check ... --unseen doors.txt`` (see the studies of paths).
 
 The rule: of each registered domain the door is the page from which links within the domain lead
 to most of its pages, the one with the shortest URL where several do; the domain counts where

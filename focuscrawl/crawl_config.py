@@ -1,15 +1,16 @@
 """The configuration of a crawl: every argument and setting, declared and checked in one place.
 
-A field of `CrawlConfig` is a setting ``FOCUSCRAWL_NAME``; those made by `_argument` can be given
-with ``-a name=value``, too. Command line, settings modules, plans of rounds and tests all become
+Every field of `CrawlConfig` is a setting; those that `_argument` declares can be given with
+``-a name=value``, too. Command line, settings modules, plans of rounds and tests all become
 a `CrawlConfig`, which is passed inwards; nothing inside reads Scrapy's settings again.
-``python -m focuscrawl.crawl_config docs/settings.md`` writes the tables of that page.
+``python -m focuscrawl.crawl_config docs/reference/settings.md`` writes the tables of that page.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -105,26 +106,26 @@ class CrawlConfig(BaseModel):
 
     topic: Text = _argument(
         "",
-        "topic path(s) of the critic, comma-separated; those below them are marked too. "
-        "`/good` for a critic from words or from good and bad examples; any name for a "
+        "topic paths of the critic, separated by commas; topics below them are included. "
+        "`/good` for a critic from keywords or from good and bad examples; any name for a "
         "callable",
         unset="required",
     )
     seeds: Text | None = _argument(
         None,
-        "URLs with commas or blanks between; a file with one URL a line (blank lines and `#` "
-        "are skipped); CSV with a column `url`, and with a column `topic` of which the rows "
-        "at and below `topic` are taken; a [definition](topics.md) (`.toml`) with `seeds`",
+        "start URLs, separated by commas or spaces; or a file with one URL a line (blank "
+        "lines and lines with `#` are skipped); or CSV with a column `url`, and optionally "
+        "`topic`; or a [topic definition](../how-to/topics.md) (`.toml`) with `seeds`",
         unset="the critic's examples of the topic",
     )
     critic: Text = _argument(
         DEFAULT_CRITIC,
-        "folder of a trained critic, its name under `models/` (here or in the project), "
-        "folder of a [model of paths](paths.md), or `module:callable`",
+        "folder of a trained critic, or its name under `models/`; folder of a [path "
+        "model](../how-to/paths.md); or `module:callable`",
     )
     strategy: Text = _argument(
         DEFAULT_STRATEGY,
-        "name of one of the [strategies](strategies.md), or of any entry point in the group "
+        "name of a [strategy](strategies.md), or of an entry point in the group "
         "`focuscrawl.strategies`",
     )
     budget: WholeNumber = _argument(
@@ -133,34 +134,35 @@ class CrawlConfig(BaseModel):
     )
     web: Text | None = _argument(
         None,
-        "a `.warc` or `.warc.gz` file, an [archive](usage.md#archives) by its index (`.cdxj`,"
-        " `.parquet`; `INDEX,BASE`; paths or URIs), `demo`, `demo:SCALE` (a number; 1 is "
-        "3,000 pages); each with `@VERSION` for a version of it as [a web that "
-        "changes](knowledge.md#a-web-that-changes); a local file or nothing is read, no "
-        "network but for the URI of an archive",
+        "recorded web to crawl: a `.warc` or `.warc.gz` file, an "
+        "[archive](../how-to/crawling.md#archives) by its index (`.cdxj`, `.parquet`; "
+        "`INDEX,BASE`; paths or URIs), `demo` or `demo:SCALE` (1 is 3,000 pages). "
+        "`@VERSION` after each names a version of [a web that "
+        "changes](../how-to/recrawls.md#a-web-that-changes). No network is used, except for "
+        "the URI of an archive",
         unset="the live Web; `demo` for the critic `models/demo` without live seeds",
     )
     crawl_dir: Text | None = _argument(
         None,
-        "folder of the crawl; made if need be, resumed if it holds this crawl",
+        "folder of the crawl; it is created, or the crawl in it is resumed",
         unset="`crawls/<topic>-<time>`",
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
-        "[when the crawl ends itself](stopping.md), rules with commas between: `recall 0.9` "
-        "(so much of what is in reach is here, by estimate), `next 100 < 0.1` (less harvest "
-        "is expected of so many next fetches), `time 8h` (of this run; `s`, `m`, `h`, `d`). "
-        "The first that applies does; budget and stagnation hold as well",
+        "[rules](../how-to/stopping.md) that stop the crawl, separated by commas: `recall "
+        "0.9` (estimated recall), `next 100 < 0.1` (expected harvest of the next fetches), "
+        "`time 8h` (of this run; `s`, `m`, `h`, `d`). The first rule that applies stops it. "
+        "The budget and `FOCUSCRAWL_STAGNATION` apply as well",
         unset="none",
     )
     random_state: WholeNumber = _argument(
         0,
-        "whole number",
+        "seed of everything random",
     )
     apprentice: Text | None = _argument(
         None,
-        "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice train`);"
-        " it goes on learning",
+        "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice "
+        "train`); it continues to learn",
         unset="from scratch",
     )
     within: Text | None = _argument(
@@ -170,37 +172,39 @@ class CrawlConfig(BaseModel):
     )
     hosts: Annotated[tuple[str, ...], HOSTS] = _argument(
         (),
-        "only [these hosts](usage.md#scope) and those below them: with commas, or a file with"
-        " one a line",
+        "only [these hosts](../how-to/crawling.md#scope) and their subdomains, separated by "
+        "commas, or a file with one a line",
         unset="all",
     )
     deny: Patterns = _argument(
         (),
-        "no URL that [one of these](usage.md#scope) is found in, `*` for anything and `$` for"
-        " its end: with commas, or a file with one a line. Not what your own spider asks for",
+        "URLs that [contain one of these](../how-to/crawling.md#scope) are skipped; `*` "
+        "matches anything, `$` the end; separated by commas, or a file with one a line. "
+        "Does not apply to requests of your own spider",
         unset="none",
     )
     languages: Annotated[tuple[str, ...], LANGUAGES] = _argument(
         (),
-        "codes with commas, `en,de`: a page in [another language](usage.md#scope) has relevance 0",
+        "language codes, `en,de`: pages [in other languages](../how-to/crawling.md#scope) "
+        "have relevance 0",
         unset="all",
     )
     max_depth: WholeNumber | None = _argument(
         None,
-        "clicks from a seed: [no link](usage.md#scope) of a page that far is followed",
+        "[clicks from a start page](../how-to/crawling.md#scope) beyond which no link is followed",
         unset="no limit",
     )
     discover: Annotated[tuple[str, ...], some_of("sitemaps", "feeds", "hreflang")] = _argument(
         (),
-        "[pages that no page links to](usage.md#site-maps-feeds-translations): in site maps "
-        "and feeds of hosts that have brought a relevant page, and in other languages "
-        "(`hreflang`)",
+        "finds [pages that no page links "
+        "to](../how-to/crawling.md#site-maps-feeds-translations): in site maps and feeds of "
+        "hosts with relevant pages, and translations (`hreflang`)",
         unset="nothing",
     )
     knowledge: Text | None = _argument(
         None,
-        "file of what earlier crawls of the topic have learned ([knowledge](knowledge.md)); "
-        "with `apprentice` and `learnable`",
+        "file of what earlier crawls of the topic [learned](../how-to/recrawls.md); for "
+        "`apprentice` and `learnable`",
         unset="none",
     )
 
@@ -208,133 +212,135 @@ class CrawlConfig(BaseModel):
 
     allow: Patterns = _setting(
         (),
-        "of the links that your spider did not ask for, [only those](addon.md#links-you-did-"
-        "not-ask-for) whose URL one of these is found in, written as for `deny`",
+        "follow [only links](../tutorials/scrapy-project.md#links-you-did-not-ask-for) "
+        "whose URL contains one of these, written as for `deny`. Does not apply to requests "
+        "of your own spider",
         unset="all",
     )
     any_media: Flag = _setting(
         False,
-        "load and follow what is no HTML, too: no link is left out for its ending (`.pdf`, "
-        "`.jpg`, ...), no download is broken off for its Content-Type. Only HTML is judged",
+        "also download and follow what is not HTML: links with endings such as `.jpg`, and "
+        "other Content-Types. Only HTML is judged",
     )
     backoff: Number = _setting(
         1.0,
-        "seconds that a host which is busy (429, 502, 503, 504) or gives no answer is [left "
-        "in peace](bad-web.md#hosts-that-do-not-answer); doubled with every further such "
-        "request in a row",
+        "seconds to [back off](../explanation/bad-web.md#hosts-that-do-not-answer) from a "
+        "host that is busy (429, 502, 503, 504) or does not answer; doubled with every "
+        "further failure in a row",
     )
     backoff_max: Number = _setting(
         120.0,
-        "longest such wait; a host that asks for more in `Retry-After` is left alone until "
-        "the crawl is resumed",
+        "longest back-off in seconds; a host that asks for more with `Retry-After` is "
+        "skipped until the crawl is resumed",
     )
     browser: Annotated[str, file_name("1")] | None = _setting(
         None,
-        "pages that have no text without their scripts are shown to [a "
-        "browser](usage.md#pages-that-need-a-browser): 1: Chromium, where it is installed; or"
-        " the path of one",
+        "render pages that have no text without scripts in [a "
+        "browser](../how-to/crawling.md#pages-that-need-a-browser); 1: the installed "
+        "Chromium; or the path of a browser",
         unset="none",
     )
     calibrated: Flag | None = _setting(
         None,
-        "whether the critic's calibrated probabilities are the relevance",
+        "use the critic's calibrated probabilities as relevance",
         unset="as the critic was trained",
     )
     callback: Text = _setting(
         DEFAULT_CALLBACK,
-        "with `FOCUSCRAWL_FOLLOW`: method of [your spider](addon.md#links-you-did-not-ask-"
-        "for) that is given the pages it did not ask for; empty: nobody is",
+        "with `FOCUSCRAWL_FOLLOW`: method of [your "
+        "spider](../tutorials/scrapy-project.md#links-you-did-not-ask-for) that receives "
+        "pages it did not request; empty: none",
     )
     closed: Flag = _setting(
         True,
-        "in a replay, drop links to what is not recorded; otherwise they answer 404 and cost "
-        "a fetch",
+        "in a replay, drop links to pages that are not recorded; 0: such links answer 404 "
+        "and cost a fetch",
     )
     distill: WholeNumber = _setting(
         0,
-        "after every so many fetches, what the top [hubs](distiller.md#while-crawling) link "
-        "to comes first; 0: never",
+        "number of fetches after which links of the top "
+        "[hubs](../explanation/distiller.md#while-crawling) are raised, again and again; 0: "
+        "never",
     )
     distill_sites: Annotated[str, one_of("auto", "host", "domain", "none")] = _setting(
         "auto",
-        "whose links do not count then: `host`, `domain`, `none`; `auto`: `host`, and `none` "
-        "while every link stays on its host",
+        "sites whose internal links do not count then: `host`, `domain`, `none`; `auto`: "
+        "`host`, or `none` while all links stay on their host",
     )
     follow: Flag = _setting(
         False,
-        "with the [add-on](addon.md#links-you-did-not-ask-for): follow all links of a page, "
-        "not only those that your spider asks for",
+        "with the [add-on](../tutorials/scrapy-project.md#links-you-did-not-ask-for): "
+        "follow all links of a page, not only requests of your spider",
     )
     host_failures: WholeNumber = _setting(
         8,
-        "so many such requests in a row, and a host is left alone until the crawl is resumed;"
-        " 0: never",
+        "failures in a row after which a host is skipped until the crawl is resumed; 0: never",
     )
     instances: Text | None = _setting(
         None,
-        "file of JSON lines, or `module:callable`, that is given every link (u,v) of this run"
-        " with both ends judged, see [pipelines](usage.md#pipelines-of-your-own)",
+        "file of JSON lines, or `module:callable`, for every link (u, v) whose two pages "
+        "were judged ([pipelines](../how-to/crawling.md#pipelines-of-your-own))",
         unset="none",
     )
     limits: Flag = _setting(
         True,
-        "a host, and a pattern of URLs, must [earn its fetches](endurance.md#traps); 0: no limits",
+        "hosts and URL patterns must [earn their "
+        "fetches](../explanation/endurance.md#traps); 0: no limits",
     )
     log_json: Annotated[str, file_name("log.jsonl")] | None = _setting(
         None,
-        "the log once more [as JSON](deploy.md#how-it-is-doing): a file, taken from the "
-        "crawl's folder; 1: `log.jsonl` there; `-`: standard error",
+        "also write the log [as JSON](../how-to/deploy.md#how-it-is-doing) to this file, "
+        "relative to the crawl's folder; 1: `log.jsonl`; `-`: standard error",
         unset="off",
     )
     meta: Annotated[Mapping[str, Any], json_object('{"playwright": true}')] = _setting(
         {},
-        "meta of the requests that links become",
+        "meta of all requests of the crawl",
     )
     meta_refresh: Number = _setting(
         0.0,
-        "a page that [refreshes to another](bad-web.md#what-pages-ask-for) within less than "
-        "so many seconds is a redirect; 0: none is",
+        "a page that [refreshes to another](../explanation/bad-web.md#what-pages-ask-for) "
+        "within less than this many seconds is a redirect; 0: none is",
         unset="`METAREFRESH_MAXDELAY`; 0 in a replay, or without `METAREFRESH_ENABLED`",
     )
     metrics_address: Annotated[str, IP_ADDRESS] = _setting(
         "127.0.0.1",
-        "address of this machine at which the numbers are: `0.0.0.0` or `::` is all it has, "
-        "which a container needs. Whoever reaches it can read them, without a password",
+        "local address that serves the metrics; `0.0.0.0` or `::` for all addresses, as a "
+        "container needs. There is no password",
     )
     metrics_port: Annotated[int, whole_number(0, 65535)] = _setting(
         0,
-        "port of this machine at which [numbers for Prometheus](deploy.md#how-it-is-doing) "
-        "are; 0: none",
+        "local port that serves [Prometheus metrics](../how-to/deploy.md#how-it-is-doing); "
+        "0: none",
     )
     near_duplicates: Flag = _setting(
         True,
-        "look for pages that say [nearly the same](endurance.md#traps) as an earlier one, "
-        "which earn nothing",
+        "detect [near-duplicates](../explanation/endurance.md#traps) of earlier pages; they "
+        "earn nothing",
     )
     not_modified_cost: Share = _setting(
         0.1,
-        'what an answer "not modified" (304) counts against the budget, in fetches',
+        "what an answer 304 (not modified) costs, in fetches of the budget",
     )
     obey_meta_robots: Flag = _setting(
         False,
-        "obey [what pages ask of robots](bad-web.md#what-pages-ask-for): `nofollow` of a page"
-        " and of a link, `noindex` of a page",
+        "obey [robots meta tags](../explanation/bad-web.md#what-pages-ask-for): `nofollow` "
+        "of pages and links, `noindex` of pages",
         unset="True; in a replay False",
     )
     patience: Number = _setting(
         5.0,
-        "seconds that a live crawl gives for [one more relevant page](usage.md#patience): "
-        "while a better link waits for its host, the budget is not spent on what is far "
-        "below; 0: none",
+        "seconds that [one more relevant page](../how-to/crawling.md#patience) is worth in "
+        "a live crawl while a better link waits for its host; 0: never wait",
     )
     pdf: Flag = _setting(
         False,
-        "load PDF, too, and judge it [by its text](usage.md#pdf)",
+        "download PDF and judge it [by its text](../how-to/crawling.md#pdf)",
     )
     private_addresses: Annotated[Networks, NETWORKS] = _setting(
         Networks(),
-        "what may be crawled though it is [not public](security.md#addresses): "
-        "`127.0.0.1,10.1.0.0/16,fd00::/8`. `0.0.0.0/0,::/0` opens all",
+        "[private addresses](../explanation/security.md#addresses) that may be crawled: "
+        "`127.0.0.1,10.1.0.0/16,fd00::/8`. `0.0.0.0/0,::/0` allows all",
         unset="none",
     )
     progress: Flag = _setting(
@@ -343,63 +349,66 @@ class CrawlConfig(BaseModel):
     )
     revisit: Flag = _setting(
         False,
-        "[re-crawl](knowledge.md#a-re-crawl): fetch pages that the knowledge has only where "
-        "another visit is worth it, and ask for them only if they have changed",
+        "[re-crawl](../how-to/recrawls.md#a-re-crawl): fetch known pages only where another "
+        "visit is worth it, with conditional requests",
     )
     revisit_hubs: WholeNumber = _setting(
         0,
-        "with `FOCUSCRAWL_DISTILL`: a top hub whose last fetch is so many seconds ago (in a "
-        "replay: so many fetches) is [fetched again](distiller.md#hubs-that-grow) for its new"
-        " links; 0: never",
+        "with `FOCUSCRAWL_DISTILL`: age in seconds (in a replay: in fetches) at which a top "
+        "hub is [fetched again](../explanation/distiller.md#hubs-that-grow) for its new "
+        "links; 0: never",
     )
     stagnation: WholeNumber = _setting(
         0,
-        "stop after so many fetches without a page of relevance above 0.5; 0: never",
+        "stop after this many fetches without a page of relevance above 0.5; 0: never",
     )
     stop_timeout: Number = _setting(
         15.0,
-        "seconds for what is under way when a live crawl is told to end; then it is given up "
-        "and queued again",
+        "seconds for requests in progress when a live crawl stops; after that they are "
+        "cancelled and queued again",
     )
     options: Annotated[Mapping[str, Any], json_object('{"option": 1}')] = _setting(
         {},
-        "options of the strategy. Those of the apprentice are [here](apprentice.md#options), "
-        "those of the others [here](strategies.md). Part of what a crawl is resumed by",
+        "options of the strategy: of the "
+        "[apprentice](../explanation/apprentice.md#options), of [others](strategies.md). A "
+        "crawl is resumed with the same options",
         name="STRATEGY_OPTIONS",
     )
     text: Flag = _setting(
         False,
-        "take the [main text of relevant pages while crawling](collect.md#while-crawling): "
-        "into the items, and so into feeds, and into the crawl's folder, for `focuscrawl "
+        "extract the [main text of relevant pages during the "
+        "crawl](../how-to/export.md#while-crawling), for items, feeds and `focuscrawl "
         "collect`",
     )
     text_extractor: Annotated[str, one_of(*_EXTRACTORS)] = _setting(
         _EXTRACTORS[0],
-        "what finds the text: the better one, or [the faster one](collect.md#text)",
+        "the extractor: `trafilatura` is better, [`resiliparse`](../how-to/export.md#text) "
+        "is faster",
     )
     text_markdown: Flag = _setting(
         False,
-        "texts of items are Markdown: with headings, lists and emphasis",
+        "texts of items are Markdown, with headings, lists and emphasis",
     )
     text_min_relevance: Share = _setting(
         0.5,
-        "R of pages whose text is taken, at least; 0: all pages",
+        "lowest relevance of pages whose text is extracted; 0: all pages",
     )
     text_processes: Annotated[int, whole_number(1, 64)] = _setting(
         1,
-        "processes that take texts beside the crawl",
+        "processes that extract text beside the crawl",
     )
     warc: Annotated[str, file_name(RECORDING, ".warc.gz", WHERE_JUDGED)] | None = _setting(
         None,
-        "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` "
-        "there; `live`: as 1, where pages can be [judged anew](topics.md#how-a-crawl-follows)"
-        " and are kept nowhere else: in live crawls, but for those with `knowledge`",
-        unset="`live`; 0 in the [add-on](addon.md)",
+        "record the crawl to this `.warc.gz` file, relative to the crawl's folder; 1: "
+        "`pages.warc.gz`; `live`: as 1 in live crawls without `knowledge`, so that pages "
+        "can be [judged again](../how-to/topics.md#how-a-crawl-follows)",
+        unset="`live`; 0 in the [add-on](../tutorials/scrapy-project.md)",
     )
     warc_size: WholeNumber = _setting(
         0,
-        "megabytes from which on the recording goes on in [another file](usage.md#record-and-"
-        "replay): `pages-00001.warc.gz`, `pages-00002.warc.gz`, ...; 0: it is one file",
+        "megabytes after which the recording continues in [another "
+        "file](../how-to/crawling.md#record-and-replay), `pages-00001.warc.gz` and so on; "
+        "0: one file",
     )
 
     # what comes from elsewhere than settings of the project's own
@@ -490,6 +499,20 @@ ARGUMENTS = [
 ]
 #: fields from Scrapy's settings
 SCRAPYS = [name for name, field in CrawlConfig.model_fields.items() if "scrapy" in _extra(field)]
+
+
+def argument_help(width: int = 96) -> str:
+    """Return the arguments for ``--help``: a name, its meaning and default each."""
+    lines = []
+    for name in ARGUMENTS:
+        field = CrawlConfig.model_fields[name]
+        text = f"{field.description} (default: {_default(field)})"
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
+        head = f"  -a {name}=..."
+        indent = " " * 24
+        wrapped = textwrap.wrap(plain, width - len(indent))
+        lines += [f"{head:<24}{wrapped[0]}", *(indent + line for line in wrapped[1:])]
+    return "\n".join(lines)
 
 
 def argument_rows() -> str:

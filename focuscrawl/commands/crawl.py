@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 import sys
@@ -11,7 +12,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
-from focuscrawl.crawl_config import ARGUMENTS
+from focuscrawl.crawl_config import argument_help
 from focuscrawl.engine.lean_settings import PlainRecord
 from focuscrawl.engine.private import (
     CrawlCommand,
@@ -26,8 +27,6 @@ from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.report.plain_text import one_line
 
 if TYPE_CHECKING:
-    import argparse
-
     from twisted.python.failure import Failure
 
 
@@ -54,15 +53,16 @@ class Command(CrawlCommand):
 
     def long_desc(self) -> str:
         """Return what ``--help`` says first."""
-        return (
-            "Crawl the pages of a topic. Arguments of the spider `focused`, each as "
-            f"-a NAME=VALUE: {', '.join(ARGUMENTS)}. What else can be set, each as "
-            "-s NAME=VALUE, is in the reference of the settings."
-        )
+        return "Crawl the pages of a topic."
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the command."""
         super().add_options(parser)
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.epilog = (
+            f"Arguments of the spider `focused`:\n{argument_help()}\n\n"
+            "All settings (-s NAME=VALUE) are in docs/reference/settings.md."
+        )
         if self.called is not None:
             parser.usage = f"{self.called} [options]"
 

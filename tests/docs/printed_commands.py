@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAMS = (
     *("focuscrawl", "scrapy", "python", "python3", "pip", "make", "pytest", "sed", "export", "cd"),
     *("mkdir", "scrapyd-deploy", "curl", "podman", "docker", "systemctl", "cp"),

@@ -132,7 +132,7 @@ def _check_crawl(words: list[str]) -> None:
 def test_every_page_is_fetched_by_the_browser_that_is_asked_for(
     readers: Callable[[Path], Reader],
 ) -> None:
-    reader = readers(ROOT / "docs" / "usage.md")
+    reader = readers(ROOT / "docs" / "how-to" / "crawling.md")
     reader.read("Pages that need a browser")
     recordings = [*reader.folder.glob("crawls/good-*/pages.warc.gz")]
     kept = [gzip.decompress(path.read_bytes()) for path in recordings]
@@ -142,7 +142,7 @@ def test_every_page_is_fetched_by_the_browser_that_is_asked_for(
 def test_the_way_from_words_to_a_corpus_ends_by_itself(
     readers: Callable[[Path], Reader],
 ) -> None:
-    reader = readers(ROOT / "docs" / "corpus.md")
+    reader = readers(ROOT / "docs" / "tutorials" / "corpus.md")
     reader.read("Corpus")
     _check_corpus(reader.folder, 1000)
 
@@ -168,7 +168,7 @@ _BIRD_PAGES = ("Freckled_duck", "Palaeeudyptinae", "Phasianidae")
 def test_the_way_from_words_to_a_corpus_is_the_same_on_a_real_web(
     wikipedia_warc: Path, tmp_path: Path, instead: dict[str, str], budget: int
 ) -> None:
-    document = ROOT / "docs" / "corpus.md"
+    document = ROOT / "docs" / "tutorials" / "corpus.md"
     folder = Reader(document, tmp_path, "").folder
     pages = [f"https://en.wikipedia.org/wiki/{name}\n" for name in _BIRD_PAGES]
     (folder / "seeds.txt").write_text("".join(pages))

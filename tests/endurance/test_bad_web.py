@@ -1,4 +1,4 @@
-"""Every case of the bad web in a crawl of its own; ends with the table of docs/bad-web.md.
+"""Every case of the bad web in a crawl of its own; ends with the table of the docs.
 
 Long form only: `tests/integration/test_bad_web_*.py` crawl many cases at once.
 """

@@ -94,7 +94,7 @@ def test_why_says_what_counts_for_and_against(kind: str, crawled: Callable[[str]
     assert re.match(r"\w[\w ()+,]* \+\d", lines["for"])
     said = f"{lines['for']}, {lines.get('against', '')}"
     names = re.findall(r"([A-Za-z][\w ()]*?) [+-]\d", said)
-    glossary = (ROOT / "docs" / "apprentice.md").read_text().partition("## Why")[2]
+    glossary = (ROOT / "docs" / "explanation" / "apprentice.md").read_text().partition("## Why")[2]
     assert names
     for name in names:
         assert f"| {name} |" in glossary, name

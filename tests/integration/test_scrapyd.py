@@ -1,4 +1,4 @@
-"""Deployed on a real Scrapyd: the steps of docs/deploy.md, one after the other.
+"""Deployed on a real Scrapyd: the steps of docs/how-to/deploy.md, one after the other.
 
 ``make deploy-check`` runs these tests alone.
 """
@@ -55,8 +55,8 @@ def deployed(server: Scrapyd, tmp_path_factory: pytest.TempPathFactory) -> Scrap
 
 
 def _train_as_documented(project: Path) -> None:
-    """Train the critic of docs/corpus.md, ``models/cycling``."""
-    document = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
+    """Train the critic of docs/tutorials/corpus.md, ``models/cycling``."""
+    document = (ROOT / "docs" / "tutorials" / "corpus.md").read_text(encoding="utf-8")
     (seeds,) = re.findall(r"^```text seeds.txt\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)
     (command,) = re.findall(r"^    focuscrawl (critic train .*)$", document, re.MULTILINE)
     (project / "seeds.txt").write_text(seeds, encoding="utf-8")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 CYCLING = "/Sports/Cycling"
-#: folder that pictures of the pages are written to, for docs/studio.md; empty: none are made
+#: folder that pictures of the pages are written to, for the docs; empty: none are made
 PICTURES = os.environ.get("STUDIO_PICTURES", "")
 #: of the topic; a machine that makes pictures may not have the letters of every script
 NAME = "cycling" if PICTURES else "été-自転車"

@@ -1,4 +1,4 @@
-"""The structure of the package: what docs/architecture.md says of it holds."""
+"""The structure of the package: what docs/explanation/architecture.md says of it holds."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_package_has_few_layers(package: str) -> None:
 
 
 def test_every_file_of_the_architecture_page_is_there() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     table = text[text.index("## Where to change what") : text.index("## Contract")]
     rows = table.count("\n| ") - 1
     files = re.findall(r"`([\w/]+(?:\.py|/))`", table)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class ShortPaths(LinkStrategy):
-    """The example of docs/strategies.md."""
+    """The example of docs/reference/strategies.md."""
 
     def __init__(self, context: StrategyContext, *, decay: float = 0.8) -> None:
         self.decay = decay

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 # Of 300 answers of scale 1, random state 0. If it changes, raise web.VERSION and train
-# models/demo again (docs/demo-web.md).
+# models/demo again (docs/explanation/demo-web.md).
 CONTENT = "aaff1ede00367ed31ebb14cb54ad053b"
 
 _DIGEST = """
