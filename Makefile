@@ -1,7 +1,9 @@
 # make crawl: a focused crawl of the synthetic web beside one of the same budget without focus
 # make test : lint, types, layers and the test suite, with the newest Scrapy
 # make test-long: tests that take long, of what a shorter one is in `make test`, too
-# make docs : the commands of the docs as printed, the notebooks, the names that the docs give
+# make docs : builds the documentation into build/site, warnings are errors; runs the commands of
+#             the docs as printed, and the notebooks
+# make docs-serve: shows the documentation at http://localhost:8000 while you edit it
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make extras   : each extra as users install it, by an old pip and without locks; its main command;
 #                 EXTRAS=text tries one of them
@@ -47,7 +49,7 @@ endif
 DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 	-a seeds=models/demo/seeds.csv -a budget=$(BUDGET)
 
-.PHONY: crawl test test-long test-oldest beside lint bench endurance extras fuzz docs notebooks deploy-check lock clean
+.PHONY: crawl test test-long test-oldest beside lint bench endurance extras fuzz docs docs-serve notebooks deploy-check lock clean
 
 .venv/.installed: LOCK = locks/dev.txt
 .venv-oldest/.installed: LOCK = locks/oldest-scrapy.txt
@@ -144,8 +146,19 @@ deploy-check: .venv/.installed
 extras:
 	@$(PYTHON) .ci/extras $(EXTRAS)
 
-docs: .venv/.installed
+# what builds the documentation, beside .venv
+.venv-docs/.installed: locks/docs.txt
+	@$(PYTHON) -m venv $(@D)
+	@echo "installing into $(@D) ..."
+	@$(@D)/bin/$(LOCKED) --requirement locks/docs.txt
+	@touch $@
+
+docs: .venv/.installed .venv-docs/.installed
+	.venv-docs/bin/zensical build --strict --clean --config-file mkdocs.yml
 	$(BIN)/pytest -n 2 --dist loadgroup tests/docs
+
+docs-serve: .venv-docs/.installed
+	.venv-docs/bin/zensical serve --config-file mkdocs.yml
 
 .venv-lock/.installed: locks/lock.txt
 	@$(PYTHON) -m venv $(@D)
@@ -159,6 +172,7 @@ lock: .venv-lock/.installed
 	$(COMPILE) pyproject.toml $(SERVER:%=--extra %) --group server --constraint $(PINS) \
 		--output-file locks/server.txt
 	echo hatchling | $(COMPILE) - --constraint $(PINS) --output-file locks/build.txt
+	$(COMPILE) $(LOCK_OPTIONS) --group docs --output-file locks/docs.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group fuzz --output-file locks/fuzz.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group pywb --no-emit-package surt --output-file locks/pywb.txt
@@ -174,4 +188,4 @@ notebooks: .venv/.installed
 	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
 
 clean:
-	rm -rf .venv .venv-oldest .venv-lock .venv-pywb .venv-s3 .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-docs .venv-oldest .venv-lock .venv-pywb .venv-s3 .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -48,8 +48,8 @@ NOT_RUN = {
     "scrapy crawl focused -s FOCUSCRAWL_PRIVATE_ADDRESSES": "says only what matters",
 }
 
-#: language, what else stands there, and the block
-FENCED = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: language, name of the file if it is one, and the block
+FENCED = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _STARTS = (*(f"{program} " for program in PROGRAMS), "scrapyd-deploy")
 
 

@@ -27,8 +27,8 @@ class Reader:
     def __init__(self, document: Path, folder: Path, origin: str) -> None:
         self._document, self.folder, self._origin = document, folder, origin
         self._left = [section for path, section in SECTIONS if path == document]
-        for _, about, body in FENCED.findall(document.read_text(encoding="utf-8")):
-            if (name := about.strip()) and name != "runs":
+        for _, name, body in FENCED.findall(document.read_text(encoding="utf-8")):
+            if name:
                 (folder / name).parent.mkdir(exist_ok=True)
                 (folder / name).write_text(body, encoding="utf-8")
         for command in RUN:

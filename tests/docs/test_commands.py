@@ -2,7 +2,7 @@
 
 The commands of a document are run one after the other in a folder of its own, in which lies what
 a reader has by then: crawls, critics, recordings, made once. Files that a document writes
-(```` ```python mycritic.py ````) are written before. Budgets are cut, and ``https://example.org``
+(```` ```python title="mycritic.py" ````) are written before. Budgets are cut, and ``https://example.org``
 is a server on loopback. What needs more than a test has is in `printed_commands.NOT_RUN`, and is
 checked as far as words go: programs, options, arguments, settings, files.
 """
