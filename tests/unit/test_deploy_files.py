@@ -88,6 +88,7 @@ def test_all_that_may_be_installed_is_locked() -> None:
         "server.txt": [*PROJECT["dependencies"], *GROUPS["server"]],
         "dev.txt": dev,
         "oldest-scrapy.txt": dev,
+        "docs.txt": GROUPS["docs"],
         "fuzz.txt": GROUPS["fuzz"],
         "lock.txt": GROUPS["lock"],
         "pywb.txt": GROUPS["pywb"],
