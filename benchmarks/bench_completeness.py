@@ -1,7 +1,7 @@
 """Estimates of completeness against the truth of closed replays, and where they end a crawl.
 
-Run: ``python benchmarks/bench_completeness.py --out docs/how-to/stopping.md`` (some hours; crawls
-that are done are kept). What follows its heading there is replaced, with a figure beside it.
+Run: ``python benchmarks/bench_completeness.py --out docs/research/stopping-studies.md`` (hours;
+crawls that are done are kept). What follows its heading there is replaced, with a figure beside it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ HEADING = "## Measured"
 CLASSES = ("course", "department", "faculty", "project", "staff", "student")
 
 INTRODUCTION = f"""\
-Written by `python benchmarks/bench_completeness.py --out docs/how-to/stopping.md`: closed
-replays with the apprentice and a critic of the web's own labels; fetches: {{lengths}}; what
+Written by `python benchmarks/bench_completeness.py --out docs/research/stopping-studies.md`:
+closed replays with the apprentice and a critic of the web's own labels; fetches: {{lengths}}; what
 `recall {ASKED}` had not ended by then went on, to its end or as far as it was kept.
 The truth is every page in reach with R > ½.
 
