@@ -1,7 +1,7 @@
 """Estimates of completeness against the truth of closed replays, and where they end a crawl.
 
 Run: ``python benchmarks/bench_completeness.py --out docs/research/stopping-studies.md`` (hours;
-crawls that are done are kept). What follows its heading there is replaced, with a figure beside it.
+crawls that are done are kept). What follows its heading there is replaced, with a figure.
 """
 
 from __future__ import annotations
