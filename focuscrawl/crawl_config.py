@@ -135,7 +135,7 @@ class CrawlConfig(BaseModel):
     web: Text | None = _argument(
         None,
         "recorded web to crawl: a `.warc` or `.warc.gz` file, an "
-        "[archive](../how-to/crawling.md#archives) by its index (`.cdxj`, `.parquet`; "
+        "[archive](../how-to/recordings.md#archives) by its index (`.cdxj`, `.parquet`; "
         "`INDEX,BASE`; paths or URIs), `demo` or `demo:SCALE` (1 is 3,000 pages). "
         "`@VERSION` after each names a version of [a web that "
         "changes](../how-to/recrawls.md#a-web-that-changes). No network is used, except for "
@@ -172,32 +172,32 @@ class CrawlConfig(BaseModel):
     )
     hosts: Annotated[tuple[str, ...], HOSTS] = _argument(
         (),
-        "only [these hosts](../how-to/crawling.md#scope) and their subdomains, separated by "
+        "only [these hosts](../how-to/scope.md#scope) and their subdomains, separated by "
         "commas, or a file with one a line",
         unset="all",
     )
     deny: Patterns = _argument(
         (),
-        "URLs that [contain one of these](../how-to/crawling.md#scope) are skipped; `*` "
+        "URLs that [contain one of these](../how-to/scope.md#scope) are skipped; `*` "
         "matches anything, `$` the end; separated by commas, or a file with one a line. "
         "Does not apply to requests of your own spider",
         unset="none",
     )
     languages: Annotated[tuple[str, ...], LANGUAGES] = _argument(
         (),
-        "language codes, `en,de`: pages [in other languages](../how-to/crawling.md#scope) "
+        "language codes, `en,de`: pages [in other languages](../how-to/scope.md#scope) "
         "have relevance 0",
         unset="all",
     )
     max_depth: WholeNumber | None = _argument(
         None,
-        "[clicks from a start page](../how-to/crawling.md#scope) beyond which no link is followed",
+        "[clicks from a start page](../how-to/scope.md#scope) beyond which no link is followed",
         unset="no limit",
     )
     discover: Annotated[tuple[str, ...], some_of("sitemaps", "feeds", "hreflang")] = _argument(
         (),
         "finds [pages that no page links "
-        "to](../how-to/crawling.md#site-maps-feeds-translations): in site maps and feeds of "
+        "to](../how-to/scope.md#site-maps-feeds-translations): in site maps and feeds of "
         "hosts with relevant pages, and translations (`hreflang`)",
         unset="nothing",
     )
@@ -236,7 +236,7 @@ class CrawlConfig(BaseModel):
     browser: Annotated[str, file_name("1")] | None = _setting(
         None,
         "render pages that have no text without scripts in [a "
-        "browser](../how-to/crawling.md#pages-that-need-a-browser); 1: the installed "
+        "browser](../how-to/documents.md#pages-that-need-a-browser); 1: the installed "
         "Chromium; or the path of a browser",
         unset="none",
     )
@@ -279,7 +279,7 @@ class CrawlConfig(BaseModel):
     instances: Text | None = _setting(
         None,
         "file of JSON lines, or `module:callable`, for every link (u, v) whose two pages "
-        "were judged ([pipelines](../how-to/crawling.md#pipelines-of-your-own))",
+        "were judged ([pipelines](../how-to/extending.md#pipelines-of-your-own))",
         unset="none",
     )
     limits: Flag = _setting(
@@ -330,12 +330,12 @@ class CrawlConfig(BaseModel):
     )
     patience: Number = _setting(
         5.0,
-        "seconds that [one more relevant page](../how-to/crawling.md#patience) is worth in "
+        "seconds that [one more relevant page](../how-to/live-crawls.md#patience) is worth in "
         "a live crawl while a better link waits for its host; 0: never wait",
     )
     pdf: Flag = _setting(
         False,
-        "download PDF and judge it [by its text](../how-to/crawling.md#pdf)",
+        "download PDF and judge it [by its text](../how-to/documents.md#pdf)",
     )
     private_addresses: Annotated[Networks, NETWORKS] = _setting(
         Networks(),
@@ -407,7 +407,7 @@ class CrawlConfig(BaseModel):
     warc_size: WholeNumber = _setting(
         0,
         "megabytes after which the recording continues in [another "
-        "file](../how-to/crawling.md#record-and-replay), `pages-00001.warc.gz` and so on; "
+        "file](../how-to/recordings.md#record-and-replay), `pages-00001.warc.gz` and so on; "
         "0: one file",
     )
 

@@ -132,7 +132,7 @@ def _check_crawl(words: list[str]) -> None:
 def test_every_page_is_fetched_by_the_browser_that_is_asked_for(
     readers: Callable[[Path], Reader],
 ) -> None:
-    reader = readers(ROOT / "docs" / "how-to" / "crawling.md")
+    reader = readers(ROOT / "docs" / "how-to" / "documents.md")
     reader.read("Pages that need a browser")
     recordings = [*reader.folder.glob("crawls/good-*/pages.warc.gz")]
     kept = [gzip.decompress(path.read_bytes()) for path in recordings]

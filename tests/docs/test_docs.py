@@ -81,7 +81,7 @@ def test_the_readme_leads_to_places_that_are_there() -> None:
         "README.md",
         "docs/tutorials/corpus.md",
         "docs/tutorials/studio.md",
-        "docs/how-to/crawling.md",
+        "docs/get-started.md",
     ],
 )
 def test_whoever_begins_here_installs_from_a_checkout(name: str) -> None:

@@ -186,7 +186,7 @@ def test_links_that_promise_no_page_stay_out(live: Run) -> None:
 def test_start_pages_come_before_links_though_their_host_is_busy(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
-    """Examples are recorded by a budget of as many fetches (docs/how-to/crawling.md)."""
+    """Examples are recorded by a budget of as many fetches (docs/how-to/critics.md)."""
     a, b = local_web.origins["a"], local_web.origins["b"]
     seeds = {f"{b}/", *(f"{a}/{name}" for name in ("end", "twin-1", "master", "dull", "alias"))}
     options = [part for name, value in SETTINGS.items() for part in ("-s", f"{name}={value}")]
