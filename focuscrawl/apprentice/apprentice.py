@@ -236,14 +236,13 @@ class Apprentice:
             state=pack(learner, lesson=np.array(at), **judged._asdict()),
         )
 
-    def lesson_of(self, learner: Learner, version: int) -> ApprenticeLesson:
-        """Return a lesson of which the learner, another apprentice's, is all that was learned.
+    def lesson_of(self, version: int, packed: bytes) -> ApprenticeLesson:
+        """Return a lesson with a learner that was trained elsewhere, packed.
 
         May run in another thread; nothing changes until `adopt`.
         """
-        return rescore_waiting(
-            self._subject(), self._scorer_of(learner), version=version, instances=0, state=b""
-        )
+        scorer = self._scorer_of(self._learner_in(unpack_arrays(packed)))
+        return rescore_waiting(self._subject(), scorer, version=version, instances=0, state=b"")
 
     def adopt(self, lesson: ApprenticeLesson) -> tuple[Ints, Floats]:
         """Score by what was learned from now on.
@@ -401,64 +400,33 @@ def checked(graduate: bytes) -> bytes:
     return graduate
 
 
-class JudgedBatch(NamedTuple):
-    """n judged URLs of a bucket as instances.
-
-    Attributes
-    ----------
-    indices, lengths, values, dense : the m instances made of them
-    owner : int32 (m,), which of the n each is of
-    y, predicted, value : float64 (n,), R(v), graded if it is; the score it was fetched with; what
-        is learned of it, by what its page has opened, too
-    """
-
-    indices: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    values: NDArray[np.float32]
-    dense: Floats
-    owner: NDArray[np.int32]
-    y: Floats
-    predicted: Floats
-    value: Floats
-
-    @classmethod
-    def of(cls, apprentice: Apprentice) -> Self | None:
-        """Return what an apprentice has judged; None: nothing."""
-        memory = apprentice.memory
-        with apprentice.lock:
-            n_links, judged = len(memory.table), memory.buffer.judged
-            own, value = memory.labels.of(judged.urls, memory.table.y.data[judged.urls])
-        if not len(judged.urls):
-            return None
-        instances, owner = make_instances(
-            memory.table,
-            n_links,
-            judged.urls,
-            judged.inputs,
-            unit_length=apprentice.scorer.learner.unit_length,
-            each_link=apprentice.options.evidence == "first",
-            most=apprentice.options.most_links_into,
-        )
-        return cls(
-            indices=instances.rows.indices,
-            lengths=instances.rows.lengths.astype(np.int32),
-            values=instances.values.astype(np.float32),
-            dense=instances.dense,
-            owner=owner.astype(np.int32),
-            y=own,
-            predicted=judged.predicted,
-            value=value,
-        )
-
-    def to_bytes(self) -> bytes:
-        """Pack them."""
-        return pack_arrays(self._asdict(), compressed=False)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Unpack what `to_bytes` has packed."""
-        arrays = unpack_arrays(data)
-        return cls(**{name: arrays[name] for name in cls._fields})
+def judged_batch(apprentice: Apprentice) -> bytes | None:
+    """Return the n judged URLs of an apprentice in a bucket for a `Pool`; None if n is 0."""
+    memory = apprentice.memory
+    with apprentice.lock:
+        n_links, judged = len(memory.table), memory.buffer.judged
+        own, value = memory.labels.of(judged.urls, memory.table.y.data[judged.urls])
+    if not len(judged.urls):
+        return None
+    instances, owner = make_instances(
+        memory.table,
+        n_links,
+        judged.urls,
+        judged.inputs,
+        unit_length=apprentice.scorer.learner.unit_length,
+        each_link=apprentice.options.evidence == "first",
+        most=apprentice.options.most_links_into,
+    )
+    batch = {
+        "indices": instances.rows.indices,
+        "lengths": instances.rows.lengths.astype(np.int32),
+        "values": instances.values.astype(np.float32),
+        "dense": instances.dense,
+        "label": value[owner],  # one an instance, the following one a URL
+        "y": own,
+        "predicted": judged.predicted,
+    }
+    return pack_arrays(batch, compressed=False)
 
 
 class Pool:
@@ -471,15 +439,15 @@ class Pool:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._batches: list[JudgedBatch] = []
+        self._batches: list[dict[str, NDArray[Any]]] = []
 
     def __len__(self) -> int:
-        return sum(len(batch.y) for batch in self._batches)
+        return sum(len(batch["y"]) for batch in self._batches)
 
     def add(self, data: bytes) -> None:
-        """Take in a `JudgedBatch`, packed."""
-        self._batches.append(JudgedBatch.from_bytes(data))
-        while len(self) - len(self._batches[0].y) >= self.options.memory:
+        """Take in what `judged_batch` has returned."""
+        self._batches.append(unpack_arrays(data))
+        while len(self) - len(self._batches[0]["y"]) >= self.options.memory:
             self._batches.pop(0)
 
     def fit(self, learner: Learner) -> tuple[Learner, int, dict[str, float]]:
@@ -489,38 +457,9 @@ class Pool:
         -------
         A learner, the number of instances, and how well they had been predicted
         """
-        batches = self._batches
-        learner = copy.copy(learner)
-        instances = _together(batches)
-        learner.partial_fit(
-            instances, np.concatenate([batch.value[batch.owner] for batch in batches])
-        )
-        metrics = validate(
-            np.concatenate([batch.predicted for batch in batches]),
-            np.concatenate([batch.y for batch in batches]),
-        )
-        return learner, len(instances), metrics
-
-
-def _together(batches: list[JudgedBatch]) -> Instances:
-    return Instances(
-        SparseRows(
-            np.concatenate([batch.indices for batch in batches]),
-            pointers(np.concatenate([batch.lengths for batch in batches])),
-        ),
-        np.concatenate([batch.values for batch in batches]).astype(np.float64),
-        np.concatenate([batch.dense for batch in batches]),
-    )
-
-
-def lesson_of(apprentice: Apprentice, version: int, state: bytes) -> ApprenticeLesson:
-    """Score all that waits here by a learner that was trained elsewhere.
-
-    Parameters
-    ----------
-    version : of the model
-    state : the learner, packed
-    """
-    learner = new_learner(apprentice.options)
-    learner.set_state(part_of(unpack_arrays(state), "m_"))
-    return apprentice.lesson_of(learner, version)
+        names = self._batches[0]
+        pooled = {name: np.concatenate([each[name] for each in self._batches]) for name in names}
+        rows = SparseRows(pooled["indices"], pointers(pooled["lengths"]))
+        instances = Instances(rows, pooled["values"].astype(np.float64), pooled["dense"])
+        learner = copy.copy(learner).partial_fit(instances, pooled["label"])
+        return learner, len(instances), validate(pooled["predicted"], pooled["y"])

@@ -5,22 +5,15 @@ from __future__ import annotations
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.apprentice.apprentice import (
-    Apprentice,
-    JudgedBatch,
-    Pool,
-    lesson_of,
-    read_apprentice,
-)
+from focuscrawl.apprentice.apprentice import Apprentice, Pool, judged_batch, read_apprentice
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.learners import pack
-from focuscrawl.apprentice.link_features import MAX_TOKENS
 from focuscrawl.apprentice.link_table import PageFacts
-from focuscrawl.apprentice.options import DEFAULT_GROUPS, MAX_LINKS, Options
+from focuscrawl.apprentice.options import Options, with_options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import pack_arrays, unpack_numbers
 from focuscrawl.strategies.base import Expansion, Lesson, Strategy
@@ -44,55 +37,21 @@ class ApprenticeStrategy(Strategy):
 
     Parameters
     ----------
-    batch, growth, memory, links, groups, d_max, learner, evidence, contrast, tunnel, graded, \
-    counts, tokens, links_into : see `focuscrawl.apprentice.options.Options`
     begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning. What
         it looks at and how it learns comes with it. Without it, the apprentice of the
         `context`'s knowledge, if there is one, goes on.
+    options : see `focuscrawl.apprentice.options.Options`
     """
 
     learns = True
     expects_relevance = True
     in_rounds = True
 
+    @with_options
     def __init__(
-        self,
-        context: StrategyContext,
-        *,
-        batch: int = 10,
-        growth: float = 0.01,
-        memory: int = 3000,
-        links: int = 1_000_000,
-        groups: Sequence[str] = DEFAULT_GROUPS,
-        d_max: int = 5,
-        learner: str = "logistic",
-        evidence: str = "all",
-        contrast: float = 1.0,
-        tunnel: bool = True,
-        graded: bool = True,
-        counts: bool = False,
-        tokens: int = MAX_TOKENS,
-        links_into: int = MAX_LINKS,
-        begin_with: str | None = None,
+        self, context: StrategyContext, *, begin_with: str | None = None, **options: Any
     ) -> None:
-        options = Options.of(
-            {
-                "batch": batch,
-                "growth": growth,
-                "memory": memory,
-                "links": links,
-                "groups": groups,
-                "d_max": d_max,
-                "learner": learner,
-                "evidence": evidence,
-                "contrast": contrast,
-                "tunnel": tunnel,
-                "graded": graded,
-                "counts": counts,
-                "tokens": tokens,
-                "links_into": links_into,
-            }
-        )
+        checked = Options(**options)
         known = context.knowledge
         exported = None if known is None else known.graduate
         if begin_with is not None:
@@ -101,8 +60,8 @@ class ApprenticeStrategy(Strategy):
                     f"strategy apprentice: begin_with must be a file, not {begin_with!r:.80}"
                 )
             exported = read_apprentice(Path(begin_with))
-        self._apprentice = Apprentice.warm_started(options, exported)
-        self.lag = min(_LAG, options.batch // 2)
+        self._apprentice = Apprentice.warm_started(checked, exported)
+        self.lag = min(_LAG, checked.batch // 2)
         self._reader = FeatureExtractor.of(context.critic, self._apprentice.options)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
@@ -188,8 +147,7 @@ class ApprenticeStrategy(Strategy):
 
     def judged(self) -> bytes | None:
         """Return what was judged in this bucket."""
-        batch = JudgedBatch.of(self._apprentice)
-        return None if batch is None else batch.to_bytes()
+        return judged_batch(self._apprentice)
 
     def pool(self) -> Pool:
         """Return an empty pool."""
@@ -202,7 +160,7 @@ class ApprenticeStrategy(Strategy):
 
     def take_up(self, version: int, state: bytes) -> Lesson:
         """Make a lesson of what was learned from all buckets."""
-        return _lesson(lesson_of(self._apprentice, version, state), 0)
+        return _lesson(self._apprentice.lesson_of(version, state), 0)
 
     def outcomes(self) -> bytes:
         """Return the rates of directories and URL patterns."""
