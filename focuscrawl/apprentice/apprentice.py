@@ -1,4 +1,4 @@
-"""The apprentice: scores URLs by what it has learned so far; on disk; and trained in rounds."""
+"""The apprentice: scores URLs by what it has learned; its folder; its training in rounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import hashlib
 from dataclasses import asdict
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -48,17 +48,18 @@ if TYPE_CHECKING:
 
 
 _ENOUGH = 5  # judged URLs before the first lesson
+_ARRAYS = "apprentice.npz"
+FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train")
 
 
 class Apprentice:
     """Scores of URLs, learned while crawling.
 
     The score of v is the value to be expected of it: the chance that R(v) is high, or else that
-    it leads to what is (`TunnelRewards`). By default a logistic regression over one instance a
-    URL: the mean of the hashed features of all links into v and of their pages, the words of v's
-    address, and the inputs of `focuscrawl.apprentice.options.INPUTS`. These last have a
-    prior, which orders the frontier until there is something to learn from and holds the model
-    back while there is little: see `PRIOR_WEIGHTS`.
+    it leads to what is (`TunnelRewards`). By default it is a logistic regression over one instance
+    a URL: the mean of the hashed features of all links into v and of their pages, the words of v's
+    address, and the inputs of `focuscrawl.apprentice.options.INPUTS`. The inputs have a prior
+    (`PRIOR_WEIGHTS`), which orders the frontier until there is something to learn from.
 
     The inputs of a judged URL are those it had when it was fetched, so that learning sees what
     deciding will see (no rate of a directory counts the page it predicts).
@@ -80,18 +81,18 @@ class Apprentice:
         self._instances = InstanceCache(
             unit_length=self.scorer.learner.unit_length, most=options.most_links_into
         )
-        self._due = 0  # fetches since the last lesson began
+        self._due = 0  # fetches since the last lesson started
         self._snapshot: Snapshot | None = None  # for the lesson that is due or under way
         self._replay: Replay | None = None
 
     @classmethod
     def warm_started(cls, options: Options, exported: bytes | None) -> Self:
-        """Return an apprentice that goes on from what another has learned, if that is given.
+        """Return an apprentice that continues what another has learned, if that is given.
 
         Parameters
         ----------
-        options : what can be set of it; the kinds of features and the learner are those of the
-            other one
+        options : the kinds of features and the learner are those of the other one, see
+            `Options.following`
         exported : see `export`
         """
         if exported is None:
@@ -110,7 +111,7 @@ class Apprentice:
         """Judged URLs that a lesson would learn from."""
         return len(self.memory.buffer)
 
-    # -- what the crawl tells ------------------------------------------------------------
+    # -- fetches and pages ---------------------------------------------------------------
 
     def new(self, targets: Ints) -> Bools:
         """Tell which URLs were not met before, bool (n,)."""
@@ -119,7 +120,7 @@ class Apprentice:
             return self.table.address.data[targets] < 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take note of what came of a fetch, whatever it was; before `expand` of its page."""
+        """Take in the outcome of a fetch, whatever it was; before `expand` of its page."""
         with self.lock:
             self.table.grow(url + 1)
             if self._replay is None and self.scorer.evidence.has_links(url):
@@ -129,10 +130,10 @@ class Apprentice:
                 self.memory.buffer.add(JudgedUrls(urls, inputs, predicted))
             self.memory.observe(url, relevance)
             self._due += 1
-            self._go_on_replaying()
+            self._continue_replay()
 
     def fetched_before(self, url: int, relevance: float) -> None:
-        """Take note of what came of a fetch in an earlier round, which was learned from there."""
+        """Take in the outcome of a fetch of an earlier round, which was learned from there."""
         with self.lock:
             self.memory.fetched_before(url, relevance)
 
@@ -149,14 +150,14 @@ class Apprentice:
             first = self.memory.add(url, facts, forget=forget)
             urls = np.unique(facts.targets)
             if self._replay is not None or not len(urls):
-                self._go_on_replaying()
+                self._continue_replay()
                 return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
             link_scores, scores = self.scorer.add_page(first, facts.targets, urls)
             self.memory.keep_scores(urls, scores)
             return link_scores, urls, scores
 
     def expand_all(self, pages: Sequence[tuple[int, PageFacts]]) -> tuple[Ints, Floats]:
-        """Take in links of pages that others fetched; all URLs are scored once, at the end.
+        """Take in links of pages that other processes fetched; URLs are scored once, at the end.
 
         Parameters
         ----------
@@ -172,7 +173,7 @@ class Apprentice:
             return urls, self._add_links(first, urls)
 
     def _add_links(self, first: int, urls: Ints) -> Floats:
-        """Add links that lead to `urls`; return the scores that these have by now."""
+        """Add the links from number `first` on, which lead to `urls`; score these."""
         self.scorer.add_new_links(first)
         scores = self.scorer.scores(urls, self.scorer.inputs(urls))
         self.memory.keep_scores(urls, scores)
@@ -181,10 +182,7 @@ class Apprentice:
     # -- lessons -------------------------------------------------------------------------
 
     def lesson_due(self) -> bool:
-        """Tell whether a batch is complete and there is enough to learn from.
-
-        If so, the next lesson is about what is known now.
-        """
+        """Tell whether a batch is complete; if so, the next lesson is about what is known now."""
         batch = max(self.options.batch, int(self.options.growth * self.memory.observed))
         if self._due < batch or self.n_judged < _ENOUGH or self._replay is not None:
             return False
@@ -198,15 +196,13 @@ class Apprentice:
             return self.memory.snapshot()
 
     def _subject(self) -> Snapshot:
-        """Return what the lesson that begins is about."""
         about, self._snapshot = self._snapshot or self._take_snapshot(), None
         return about
 
     def learn(self) -> ApprenticeLesson:
         """Learn from the judged URLs; may run in another thread, once at a time.
 
-        The apprentice can be used meanwhile, and changes nothing until `adopt`; what is learned
-        does not depend on what comes meanwhile.
+        Nothing changes until `adopt`, and what is learned does not depend on what comes meanwhile.
         """
         about = self._subject()
         learner, judged = copy.copy(self.scorer.learner), about.judged
@@ -262,7 +258,7 @@ class Apprentice:
             return self._catch_up(links)
 
     def _catch_up(self, links: int) -> tuple[Ints, Floats]:
-        """Take in what came while a lesson was under way that knew so many links."""
+        """Take in what came during a lesson that knew so many links."""
         self.memory.take_in_deferred()
         urls = np.unique(self.table.target.data[links:])
         return urls, self._add_links(links, urls)
@@ -315,8 +311,8 @@ class Apprentice:
             urls = np.concatenate([self.scorer.waiting(y), nowhere])
             return urls, self.memory.score.data[urls].copy()
 
-    def _go_on_replaying(self) -> None:
-        """Be where the crawl was when the lesson began, and later when it was adopted."""
+    def _continue_replay(self) -> None:
+        """Do what was done when the last lesson started, and when it was adopted."""
         replay, now = self._replay, (self.memory.observed, self.table.links_ever)
         if replay is None:
             return
@@ -334,25 +330,17 @@ class Apprentice:
     def export(self) -> bytes:
         """Return what another crawl can start with: model, and rates of prefixes and patterns."""
         with self.lock:
-            outcomes = self.memory.outcomes
-            rates = {"p": outcomes.prefixes.get_state(), "s": outcomes.patterns.get_state()}
             return pack(
                 self.scorer.learner,
                 options=pack_options(asdict(self.options)),
-                **{
-                    f"{key}_{name}": x for key, state in rates.items() for name, x in state.items()
-                },
+                **self.memory.outcomes.get_rates(),
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Begin a crawl with what an earlier one has learned; see `export`.
-
-        Errors of conversions and look-ups if it is nothing that `export` returns.
-        """
+        """Start with what an earlier crawl has learned; conversion errors if it is no `export`."""
         arrays = unpack_numbers(exported)
         learner = self._learner_in(arrays)
-        self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
-        self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
+        self.memory.outcomes.set_rates(arrays)
         self.scorer = self._scorer_of(learner.believe())
 
     def _scorer_of(self, learner: Learner) -> Scorer:
@@ -360,10 +348,6 @@ class Apprentice:
 
     def _learner_in(self, arrays: Mapping[str, NDArray[Any]]) -> Learner:
         return new_learner(self.options).set_state(part_of(arrays, "m_"))
-
-
-_ARRAYS = "apprentice.npz"
-FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train")
 
 
 def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> None:

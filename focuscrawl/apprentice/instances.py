@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SPACE = 1 << BITS
 N_FEATURES = 3 * SPACE
 _SLICE = 100_000  # links scored in one go, so that a large frontier needs little memory
+_NOTHING = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
 
 
 def make_instances(
@@ -77,26 +78,19 @@ def make_instances(
         (table.addresses_of(urls[owner]), np.ones(n), np.arange(n)),
         (table.pages.rows(len(table.pages)).take(table.page.data[links]), share, row),
     )
-    blocks = []
-    for rows, value, at in parts:
+    blocks, block_values = [], []
+    for i, (rows, value, at) in enumerate(parts):
         scaled = unit(rows) * value if unit_length else value
         lengths = np.bincount(at, rows.lengths, n).astype(np.int64)
         values = np.repeat(scaled, rows.lengths)
         if rows.values is not None:
             values = values * rows.values
-        blocks.append((SparseRows(rows.indices, pointers(lengths)), values))
-    return _side_by_side(blocks, inputs[owner]), owner
-
-
-def _side_by_side(blocks: list[tuple[SparseRows, Floats]], inputs: Floats) -> Instances:
-    moved = [
-        SparseRows(rows.indices + np.int32(i * SPACE), rows.indptr)
-        for i, (rows, _) in enumerate(blocks)
-    ]
-    rows, order = beside(*moved)
+        block_values.append(values)
+        blocks.append(SparseRows(rows.indices + np.int32(i * SPACE), pointers(lengths)))
+    rows, order = beside(*blocks)
     values = np.empty(len(rows.indices))
-    values[order] = np.concatenate([value for _, value in blocks])
-    return Instances(rows, values, inputs)
+    values[order] = np.concatenate(block_values)
+    return Instances(rows, values, inputs[owner]), owner
 
 
 def link_margins(
@@ -116,29 +110,20 @@ def link_margins(
     rows, margins = table.links.rows(len(table)), np.zeros(len(links))
     for start in range(0, len(links), _SLICE):
         some = links[start : start + _SLICE]
-        margins[start : start + _SLICE] = _margins(of_links, rows.take(some), unit_length)
+        margins[start : start + _SLICE] = row_margins(of_links, rows.take(some), unit_length)
     chosen = slice(links.start, links.stop) if isinstance(links, range) else links
     page = table.page.data[chosen]
     if len(page):
         pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
-        margins += _margins(of_pages, pages, unit_length)[page - page[0]]
+        margins += row_margins(of_pages, pages, unit_length)[page - page[0]]
     return margins
 
 
-def address_margins(
-    weights: Floats, table: LinkTable, urls: Ints, *, unit_length: bool = True
-) -> Floats:
-    """Return what the addresses of `urls` say by `weights` (N_FEATURES,)."""
-    return _margins(weights[SPACE : 2 * SPACE], table.addresses_of(urls), unit_length)
-
-
-def _margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
+def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
+    """Return the sum of the weights of each row's features, scaled to length 1 if asked for."""
     said = weights.take(rows.indices)
     margin = row_sums(said if rows.values is None else said * rows.values, rows.indptr)
     return margin * unit(rows) if unit_length else margin
-
-
-_NOTHING = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
 
 
 class InstanceCache:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
-from focuscrawl.apprentice.learners import ROWS, PackedRecord
+from focuscrawl.apprentice.hashing import ROWS, PackedRecord, SparseRows, pointers
 from focuscrawl.apprentice.link_features import ALIASES, PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 

@@ -10,9 +10,9 @@ from focuscrawl.apprentice.evidence import UrlEvidence
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
     SPACE,
-    address_margins,
     link_margins,
     make_instances,
+    row_margins,
 )
 from focuscrawl.apprentice.learners import LinearRegressor, LogisticLearner, NaiveBayesLearner
 from focuscrawl.apprentice.link_features import cocitation
@@ -151,7 +151,7 @@ class Scorer:
 
     def inputs(self, urls: Ints) -> Floats:
         """Return the inputs (n, k) of URLs; 0 where their group is off."""
-        inputs: Floats = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
+        inputs = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
         inputs *= self._on
         return inputs
 
@@ -163,26 +163,21 @@ class Scorer:
         return self.learner.response(margin)
 
     def _dense_margins(self, inputs: Floats) -> Floats:
-        """Return what inputs (n, k) and the intercept say.
-
-        Not by a matrix product, whose last bits depend on n: scores must not depend on how many
-        are asked for at a time.
-        """
+        # no matrix product: its last bits depend on n, and scores must not
         margin: Floats = (inputs * self.dense[:-1]).sum(axis=1)
         margin += self.dense[-1]
         return margin
 
     def _address_margins(self, urls: Ints) -> Floats:
         """Return what the words of addresses say."""
-        unit_length = self.learner.unit_length
-        return address_margins(self.weights, self.table, urls, unit_length=unit_length)
+        of_addresses = self.weights[SPACE : 2 * SPACE]
+        return row_margins(of_addresses, self.table.addresses_of(urls), self.learner.unit_length)
 
     def explain(self, url: int) -> dict[str, float]:
-        """Return what speaks for (above 0) and against fetching a URL that has links.
+        """Return the parts of the linear sum behind the score of a URL that has links.
 
-        The parts add up to the linear sum that its score comes of: each of `input_names`,
-        ``links (words)``: the hashed features of links and their pages, ``address (words)`` and
-        ``intercept``.
+        They are each of `input_names`, ``links (words)``: the hashed features of links and their
+        pages, ``address (words)`` and ``intercept``.
         """
         urls = np.array([url])
         parts = (self.inputs(urls)[0] * self.dense[:-1]).tolist()
@@ -221,7 +216,7 @@ class Scorer:
         return link_margins(self._of_links, of_pages, self.table, links, unit_length=unit_length)
 
     def _margins_where(self, wanted: Bools) -> Floats:
-        """Return what those of the first n links say that are `wanted` (n,), 0 for the others.
+        """Return the margins of those of the first n links that are `wanted` (n,), else 0.
 
         Late in a crawl of a small site nearly all links lead to what was fetched.
         """

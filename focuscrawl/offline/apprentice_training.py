@@ -141,7 +141,7 @@ class _FactsReader:
     ) -> None:
         options = apprentice.options
         self._apprentice = apprentice
-        self._reader = FeatureExtractor.of(critic, options)
+        self._reader = FeatureExtractor(critic, options)
         self._judge = critic if CLASS_GROUPS & set(options.groups) else None
         names = [url.url for url in History(store).urls()]
         self._pages = PageSource([web], names)

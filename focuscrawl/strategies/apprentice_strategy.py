@@ -62,7 +62,7 @@ class ApprenticeStrategy(Strategy):
             exported = read_apprentice(Path(begin_with))
         self._apprentice = Apprentice.warm_started(checked, exported)
         self.lag = min(_LAG, checked.batch // 2)
-        self._reader = FeatureExtractor.of(context.critic, self._apprentice.options)
+        self._reader = FeatureExtractor(context.critic, self._apprentice.options)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from focuscrawl.apprentice.learners import ROWS, PackedRecord
+from focuscrawl.apprentice.hashing import ROWS, PackedRecord
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 from focuscrawl.strategies.base import Lesson, Strategy, check_count, check_number, latest

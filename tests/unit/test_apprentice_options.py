@@ -11,7 +11,7 @@ import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.evidence import FetchOutcomes
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.instances import N_FEATURES, SPACE, link_margins, make_instances
 from focuscrawl.apprentice.link_table import LinkTable, PageFacts
 from focuscrawl.apprentice.options import (
@@ -52,9 +52,7 @@ OF_INPUTS = {
 @cache
 def facts(*groups: str) -> PageFacts:
     view = parse_page(PAGE, "http://boats.example/sea/index.html")
-    reader = FeatureExtractor(
-        WordReader(toy_critic()), groups=groups, d_max=3, classes=toy_critic().classes
-    )
+    reader = FeatureExtractor(toy_critic(), Options(groups=groups, d_max=3))
     return reader.read(
         view,
         np.arange(3),
@@ -147,7 +145,7 @@ def test_counts_and_tokens_change_what_is_taken_of_the_words_around() -> None:
     view = parse_page(body, "http://boats.example/")
 
     def read(**given: Any) -> PageFacts:
-        reader = FeatureExtractor.of(toy_critic(), Options(groups=("context",), **given))
+        reader = FeatureExtractor(toy_critic(), Options(groups=("context",), **given))
         return reader.read(view, np.arange(1), np.arange(1), np.ones(1, bool), relevance=1.0)
 
     assert read().links.lengths.tolist() == [3]
@@ -184,7 +182,7 @@ def test_other_groups_leave_links_and_page_alone(group: str) -> None:
 def test_surroundings_are_read_in_and_around_a_link_and_not_farther() -> None:
     far = b"boats knots reef <a href=1>tax</a>" + b" word" * 10 + b" <a href=2>year</a>"
     view = parse_page(far, "http://boats.example/")
-    reader = FeatureExtractor(WordReader(toy_critic()), groups=("surroundings",))
+    reader = FeatureExtractor(toy_critic(), Options(groups=("surroundings",)))
     read = reader.read(view, np.arange(2), np.arange(2), np.ones(2, bool), relevance=1.0)
     assert read.around[0] > 0.0 > read.around[1]
 
@@ -192,7 +190,7 @@ def test_surroundings_are_read_in_and_around_a_link_and_not_farther() -> None:
 def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
     body = b"<a href=1>a</a><h2><a href=2>first</a></h2><a href=3>b</a><h3></h3><a href=4>c</a>"
     view = parse_page(body, "http://boats.example/")
-    reader = FeatureExtractor(WordReader(toy_critic()), groups=("section",))
+    reader = FeatureExtractor(toy_critic(), Options(groups=("section",)))
     read = reader.read(view, np.arange(4), np.arange(4), np.ones(4, bool), relevance=1.0)
     assert read.links.lengths.tolist() == [0, 1, 1, 0]
 
@@ -205,9 +203,7 @@ def test_groups_that_are_gone_are_refused_like_any_unknown_one(gone: str) -> Non
 
 def test_only_unlikely_classes_are_not_named() -> None:
     view = parse_page(PAGE, "http://boats.example/")
-    reader = FeatureExtractor(
-        WordReader(toy_critic()), groups=("classes",), classes=("/Boats", "/Money")
-    )
+    reader = FeatureExtractor(toy_critic(), Options(groups=("classes",)))
     none = np.zeros(0, np.int64)
     for of_money, features in ((0.3, 3), (0.05, 2)):  # "/" is of both
         read = reader.read(
