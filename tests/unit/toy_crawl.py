@@ -16,6 +16,8 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.page import parse_page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice
@@ -66,6 +68,12 @@ class Toy:
             vocabulary=pack_words([]),
             page_values=np.zeros(0, np.float32),
         )
+
+    def visit(self, apprentice: Apprentice, urls: Iterable[int]) -> None:
+        """Let an apprentice fetch pages in this order."""
+        for u in urls:
+            apprentice.observe(u, float(self.relevance[u]))
+            apprentice.expand(u, self.facts(u, apprentice.new(self.targets[u])))
 
 
 def toy_critic() -> FocusedCritic:
