@@ -10,7 +10,6 @@ import numpy as np
 from focuscrawl.apprentice.hashing import SparseRows, beside, pointers
 from focuscrawl.apprentice.learners import Instances, row_sums, unit
 from focuscrawl.apprentice.link_table import BITS
-from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -34,10 +33,10 @@ def make_instances(
     urls: Ints,
     inputs: Floats,
     *,
-    unit_length: bool = True,
+    unit_length: bool,
+    most: int,
     each_link: bool = False,
     only_first: bool = False,
-    most: int = MAX_LINKS,
 ) -> tuple[Instances, Ints]:
     """Make one instance a URL: the mean of its links' features, and its own.
 
@@ -99,7 +98,7 @@ def link_margins(
     table: LinkTable,
     links: Ints | range,
     *,
-    unit_length: bool = True,
+    unit_length: bool,
 ) -> Floats:
     """Return what links and their pages say by weights (SPACE,) of either.
 
@@ -134,7 +133,7 @@ class InstanceCache:
     unit_length, most : see `make_instances`
     """
 
-    def __init__(self, *, unit_length: bool, most: int = MAX_LINKS) -> None:
+    def __init__(self, *, unit_length: bool, most: int) -> None:
         self._unit_length = unit_length
         self._most = most
         self._table: LinkTable | None = None
