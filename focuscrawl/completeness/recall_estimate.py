@@ -22,6 +22,26 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats
 
 
+logger = logging.getLogger(__name__)
+
+FILE = "completeness.csv"
+_LONGEST = 10_000_000  # characters read of a file
+
+# of `LinkCalibration`
+_EDGES = (0.01, 0.1, 0.3, 0.6, 0.9)  # of the bins of scores
+_HALF = 50  # fetches of a bin after which one counts half
+_FADES = 0.5 ** (1.0 / _HALF)
+_PRIOR = 2.0  # relevant pages as promised, before any fetch
+_LEAST = 0.001  # probability: a score of 0 is no promise that a page is off the topic
+_UNKNOWN = 0.5  # of every link, where scores are no probabilities
+
+# of `Estimator`
+_LATE = 8  # the harvest is of one fetch in so many, the last ones
+_LEAST_LATE = 25  # fetches
+_FEW = 10  # pages off the topic, below which their yield is not to be relied on
+_UNSEEN = 0.5  # relevant pages behind those off the topic, before any was found
+_DECLINE = 1 / 3  # what a source brings till it is empty, over what it brought so far, a fetch
+
 # Constants of the 90 % interval, chosen on crawls of uci and the synthetic web so that it holds
 # on them, and measured on others.
 _TOO_MUCH = 8.0  # what is left may be so many times less than estimated
@@ -93,14 +113,6 @@ class Estimate:
         )
 
 
-_EDGES = (0.01, 0.1, 0.3, 0.6, 0.9)  # of the bins of scores
-_HALF = 50  # fetches of a bin after which one counts half
-_FADES = 0.5 ** (1.0 / _HALF)
-_PRIOR = 2.0  # relevant pages as promised, before any fetch
-_LEAST = 0.001  # probability: a score of 0 is no promise that a page is off the topic
-_UNKNOWN = 0.5  # of every link, where scores are no probabilities
-
-
 class LinkCalibration:
     """Probabilities that links lead to relevant pages, learned from the fetches of a crawl.
 
@@ -138,13 +150,6 @@ class LinkCalibration:
         ratios = np.array(self._found) / np.array(self._promised)
         probable: Floats = np.minimum(1.0, ratios[np.searchsorted(_EDGES, expected)] * expected)
         return probable
-
-
-_LATE = 8  # the harvest is of one fetch in so many, the last ones
-_LEAST_LATE = 25  # fetches
-_FEW = 10  # pages off the topic, below which their yield is not to be relied on
-_UNSEEN = 0.5  # relevant pages behind those off the topic, before any was found
-_DECLINE = 1 / 3  # what a source brings till it is empty, over what it brought so far, a fetch
 
 
 class Estimator:
@@ -267,15 +272,10 @@ class Estimator:
         return min(1.0, self._grouped / max(_FEW, off_topic))
 
 
-logger = logging.getLogger(__name__)
-
-FILE = "completeness.csv"
-
 _READ: dict[str, Callable[[str], Any]] = {
     each.name: float if each.type == "float" else int for each in fields(Estimate)
 }
 _COLUMNS = [*_READ, "recall", "low", "high"]  # these follow from the others
-_LONGEST = 10_000_000  # characters read of a file
 
 
 class EstimateRecord:

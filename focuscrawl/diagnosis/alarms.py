@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 #: kinds of the events that tell of a fall, and of its end
 ALARM, RECOVERED = "alarm", "recovered"
 
+#: kinds of the events that tell of a crawl that slows down, and of its end
+SLOW, SPEEDY = "slow", "fast again"
+
 WINDOW = 50  # latest fetches that are held against all before them
 _FALL = 0.5  # of the rate before, or less
 _SURE = 3.0  # standard errors
 _AGAIN = 0.75  # of the rate before the fall: it is over
+_HOUR = 3600.0
+_MOST = 0.5  # of the latest fetches that a host has to have, to be named
 
 
 class HarvestWatch:
@@ -111,13 +116,6 @@ class HarvestWatch:
             return None
         self.alarm = diagnose(list(self._latest), self._earlier, self._marked)
         return ALARM
-
-
-#: kinds of the events that tell of a crawl that slows down, and of its end
-SLOW, SPEEDY = "slow", "fast again"
-
-_HOUR = 3600.0
-_MOST = 0.5  # of the latest fetches that a host has to have, to be named
 
 
 class Slowness(NamedTuple):

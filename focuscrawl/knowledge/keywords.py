@@ -34,6 +34,13 @@ _RAREST = 1e-4  # share of a text: how much rarer a word is cannot be told from 
 _LEAST = 2  # relevant pages a keyword is on
 _SAYS_NOTHING = (OTHER, "good")  # of a topic's path
 
+# what search engines call the three; the first that is there counts
+_URL = ("url", "link", "href", "firsturl")
+_TITLE = ("title", "name", "text")
+_DESCRIPTION = ("description", "snippet", "content", "body", "abstract", "summary")
+_TAG = re.compile(r"<[^>]*>")
+_LARGEST = 50_000_000  # bytes of an answer
+
 
 class WordCount(NamedTuple):
     """In how many relevant and other pages' titles, headings and anchors a word is."""
@@ -142,14 +149,6 @@ class Keywords:
             return np.zeros(len(texts))
         cosine: Floats = weight / (np.sqrt(np.maximum(words, 1.0)) * self._length)
         return np.minimum(cosine, 1.0)
-
-
-# what engines call the three; the first that is there counts
-_URL = ("url", "link", "href", "firsturl")
-_TITLE = ("title", "name", "text")
-_DESCRIPTION = ("description", "snippet", "content", "body", "abstract", "summary")
-_TAG = re.compile(r"<[^>]*>")
-_LARGEST = 50_000_000  # bytes of an answer
 
 
 class Candidate(NamedTuple):

@@ -27,179 +27,19 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 
+SEEDS = 20  # start URLs given to a crawl that is given none
+BITS = 18  # features are told apart by hash
+NEAREST = 10  # earlier pages that are asked about a URL
+MOST = 20_000  # earlier pages kept to be asked: bounds memory and time
 FORGIVEN = 3  # failures in a row after which a page is given up
 DUE = 0.1  # chance that a page has changed, below which it is not visited again
 _SHORTEST = 1e-6  # of an interval: nothing changes between visits a moment apart
 _TRUST = 2.0  # visits that what is known of all pages counts for, in judging one
-
-
-def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
-    """Estimate how often pages change, as a Poisson process.
-
-    Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT 3 (2003), section 4.2: of n
-    visits at intervals I, X found a change; the rate is -log((n - X + 0.5) / (n + 0.5)) / I, whose
-    bias is much below that of X / (n I), since several changes between two visits look like
-    one. I is the mean interval here. To n and X are added `_TRUST` visits that found changes as
-    often as those of all pages (of none, every other one): a page visited once has hardly told
-    anything.
-
-    Parameters
-    ----------
-    accesses : (n,), visits after the first
-    changes : (n,), how many of them found another content
-    span : (n,), time from the first of all visits to the last
-
-    Returns
-    -------
-    float64 (n,), changes in a unit of the time of `span`
-    """
-    often = (changes.sum() + 0.5) / (accesses.sum() + 1.0)
-    n, found = accesses + _TRUST, changes + _TRUST * often
-    usual = float(span.sum() / accesses.sum()) if accesses.any() else 1.0
-    interval = np.where(accesses > 0, span / np.maximum(accesses, 1.0), usual)
-    rate: Floats = -np.log((n - found + 0.5) / (n + 0.5))
-    rate /= np.maximum(interval, _SHORTEST)
-    return rate
-
-
-class ChangeHistory(NamedTuple):
-    """What visits have shown of n pages, all columns (n,).
-
-    Attributes
-    ----------
-    relevance : R, as last judged
-    visited : when last, in the time of the knowledge
-    accesses, changes, span : see `change_rate`
-    failures : visits in a row that brought nothing
-    hub : hub score over the greatest of all pages
-    validated : the server gave an ETag or Last-Modified: a visit in vain is cheap
-    """
-
-    relevance: Floats
-    visited: Floats
-    accesses: Floats
-    changes: Floats
-    span: Floats
-    failures: Floats
-    hub: Floats
-    validated: Bools
-
-    def changed(self, now: float) -> Floats:
-        """Return the chance that each page has changed by now: 1 - exp(-rate * time)."""
-        rate = change_rate(self.accesses, self.changes, self.span)
-        return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
-
-    def worth(self, now: float, cheap: float) -> Floats:
-        """Return what a visit to each page is worth, in relevant new pages a fetch.
-
-        With chance p it has changed and is worth its relevance, and what a hub is worth besides: a
-        changed hub has new links. An unchanged one is worth nothing, but costs only `cheap` if it
-        can be asked for on condition: p (R + h) / (p + (1 - p) cheap). Each failure halves it;
-        after `FORGIVEN`, and while p is below `DUE`, it is 0.
-
-        Parameters
-        ----------
-        now : in the time of the knowledge
-        cheap : what "not modified" costs, in fetches
-        """
-        p = self.changed(now)
-        p = np.where(p < DUE, 0.0, p)
-        cost = np.where(self.validated, p + (1.0 - p) * cheap, 1.0)
-        worth = np.where(p > 0.0, p * (self.relevance + self.hub) / np.maximum(cost, 1e-9), 0.0)
-        worth *= np.where(self.failures >= FORGIVEN, 0.0, 0.5**self.failures)
-        return np.round(worth, 9).astype(np.float64)
-
-
-BITS = 18  # features are told apart by hash
-NEAREST = 10  # earlier pages that are asked about a URL
-MOST = 20_000  # earlier pages kept to be asked: bounds memory and time
 _COMMON = 500  # pages: what is on more of them tells too little for its cost
 _DOUBT = 0.5  # weight of the mean relevance of all pages, against similarities
 _ANCHOR = 3  # salt; 1 and 2 are those of address_features
-
-
-class LinkDescriber:
-    """Says what a link shows of a page before it is fetched: words of the anchor, URL, places."""
-
-    def __init__(self) -> None:
-        self._hashes = WordHashes()
-
-    def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
-        """Return one row of features a link; may hold one several times."""
-        words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
-        addresses = address_features(urls, table_of_keys(urls), self._hashes, bits=BITS)
-        return beside(addresses, words)[0]
-
-
-class NeighbourPrediction:
-    """Predicts the relevance of a page by its nearest neighbours among earlier ones.
-
-    Neighbours are near by the cosine of their descriptions, features weighed by log(n/df). The
-    prediction is the mean of the relevances of the `NEAREST` ones, weighed by similarity and
-    shrunk to the mean of all pages: (sum s R + a m) / (sum s + a).
-
-    Parameters
-    ----------
-    described : `SparseRows` of n, descriptions of earlier pages
-    relevance : float64 (n,), what was judged of them
-    """
-
-    def __init__(self, described: SparseRows, relevance: Floats) -> None:
-        n = len(described)
-        self._relevance = relevance
-        self._mean = float(relevance.mean()) if n else 0.0
-        rows = _binary(described)
-        df = np.bincount(rows.indices, minlength=1 << BITS)
-        idf = np.log(max(n, 1) / np.maximum(df, 1))
-        # a feature that is on every page is on few if there are few pages
-        idf[df > max(_COMMON, n // 20)] = 0.0
-        self._idf = idf
-        self._by_feature = _unit(rows, idf).T.tocsr()
-        self._describe = LinkDescriber()
-
-    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
-        """Return the relevance expected of n links' targets, float64 (n,)."""
-        if not len(self._relevance):
-            return np.full(len(urls), self._mean)
-        asked = _unit(_binary(self._describe(urls, anchors)), self._idf)
-        near = asked @ self._by_feature
-        link = np.repeat(np.arange(len(urls)), np.diff(near.indptr))
-        # the nearest first within each link; of equals the one kept first
-        order = np.lexsort((near.indices, -near.data, link))
-        place = np.arange(len(order)) - near.indptr[link]
-        chosen = order[place < NEAREST]
-        similarity, page = near.data[chosen], near.indices[chosen]
-        link = link[chosen]
-        total = np.bincount(link, similarity * self._relevance[page], len(urls))
-        weight = np.bincount(link, similarity, len(urls))
-        predicted: Floats = (total + _DOUBT * self._mean) / (weight + _DOUBT)
-        return np.round(predicted, 9)
-
-
-def _binary(rows: SparseRows) -> csr_array:
-    from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import, and not for every crawl
-
-    matrix = csr_array(
-        (np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=(len(rows), 1 << BITS)
-    )
-    matrix.sum_duplicates()
-    matrix.data[:] = 1.0
-    return matrix
-
-
-def _unit(matrix: csr_array, idf: Floats) -> csr_array:
-    """Weigh features by `idf` and make rows of length 1; 0 where nothing weighs."""
-    matrix.data *= idf[matrix.indices]
-    owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    length = np.sqrt(np.bincount(owner, matrix.data**2, matrix.shape[0]))
-    length[length == 0.0] = 1.0
-    matrix.data /= length[owner]
-    matrix.eliminate_zeros()
-    return matrix
-
-
-SEEDS = 20  # start URLs given to a crawl that is given none
 _APPRENTICE = "apprentice"
+_KINDS = ("relevant", "other")
 
 
 class PageRecord(NamedTuple):
@@ -436,9 +276,6 @@ class Knowledge:
         )
 
 
-_KINDS = ("relevant", "other")
-
-
 def page_of(file: sqlite3.Connection, key: int) -> PageRecord | None:
     """Return what a knowledge file keeps of the URL with a key; None if nothing is."""
     columns = ", ".join(PageRecord._fields)
@@ -474,3 +311,160 @@ def keep_apprentice(file: sqlite3.Connection, graduate: bytes) -> None:
         "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
         (_APPRENTICE, digest, graduate),
     )
+
+
+def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
+    """Estimate how often pages change, as a Poisson process.
+
+    Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT 3 (2003), section 4.2: of n
+    visits at intervals I, X found a change; the rate is -log((n - X + 0.5) / (n + 0.5)) / I, whose
+    bias is much below that of X / (n I), since several changes between two visits look like
+    one. I is the mean interval here. To n and X are added `_TRUST` visits that found changes as
+    often as those of all pages (of none, every other one): a page visited once has hardly told
+    anything.
+
+    Parameters
+    ----------
+    accesses : (n,), visits after the first
+    changes : (n,), how many of them found another content
+    span : (n,), time from the first of all visits to the last
+
+    Returns
+    -------
+    float64 (n,), changes in a unit of the time of `span`
+    """
+    often = (changes.sum() + 0.5) / (accesses.sum() + 1.0)
+    n, found = accesses + _TRUST, changes + _TRUST * often
+    usual = float(span.sum() / accesses.sum()) if accesses.any() else 1.0
+    interval = np.where(accesses > 0, span / np.maximum(accesses, 1.0), usual)
+    rate: Floats = -np.log((n - found + 0.5) / (n + 0.5))
+    rate /= np.maximum(interval, _SHORTEST)
+    return rate
+
+
+class ChangeHistory(NamedTuple):
+    """What visits have shown of n pages, all columns (n,).
+
+    Attributes
+    ----------
+    relevance : R, as last judged
+    visited : when last, in the time of the knowledge
+    accesses, changes, span : see `change_rate`
+    failures : visits in a row that brought nothing
+    hub : hub score over the greatest of all pages
+    validated : the server gave an ETag or Last-Modified: a visit in vain is cheap
+    """
+
+    relevance: Floats
+    visited: Floats
+    accesses: Floats
+    changes: Floats
+    span: Floats
+    failures: Floats
+    hub: Floats
+    validated: Bools
+
+    def changed(self, now: float) -> Floats:
+        """Return the chance that each page has changed by now: 1 - exp(-rate * time)."""
+        rate = change_rate(self.accesses, self.changes, self.span)
+        return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
+
+    def worth(self, now: float, cheap: float) -> Floats:
+        """Return what a visit to each page is worth, in relevant new pages a fetch.
+
+        With chance p it has changed and is worth its relevance, and what a hub is worth besides: a
+        changed hub has new links. An unchanged one is worth nothing, but costs only `cheap` if it
+        can be asked for on condition: p (R + h) / (p + (1 - p) cheap). Each failure halves it;
+        after `FORGIVEN`, and while p is below `DUE`, it is 0.
+
+        Parameters
+        ----------
+        now : in the time of the knowledge
+        cheap : what "not modified" costs, in fetches
+        """
+        p = self.changed(now)
+        p = np.where(p < DUE, 0.0, p)
+        cost = np.where(self.validated, p + (1.0 - p) * cheap, 1.0)
+        worth = np.where(p > 0.0, p * (self.relevance + self.hub) / np.maximum(cost, 1e-9), 0.0)
+        worth *= np.where(self.failures >= FORGIVEN, 0.0, 0.5**self.failures)
+        return np.round(worth, 9).astype(np.float64)
+
+
+class LinkDescriber:
+    """Says what a link shows of a page before it is fetched: words of the anchor, URL, places."""
+
+    def __init__(self) -> None:
+        self._hashes = WordHashes()
+
+    def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
+        """Return one row of features a link; may hold one several times."""
+        words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
+        addresses = address_features(urls, table_of_keys(urls), self._hashes, bits=BITS)
+        return beside(addresses, words)[0]
+
+
+class NeighbourPrediction:
+    """Predicts the relevance of a page by its nearest neighbours among earlier ones.
+
+    Neighbours are near by the cosine of their descriptions, features weighed by log(n/df). The
+    prediction is the mean of the relevances of the `NEAREST` ones, weighed by similarity and
+    shrunk to the mean of all pages: (sum s R + a m) / (sum s + a).
+
+    Parameters
+    ----------
+    described : `SparseRows` of n, descriptions of earlier pages
+    relevance : float64 (n,), what was judged of them
+    """
+
+    def __init__(self, described: SparseRows, relevance: Floats) -> None:
+        n = len(described)
+        self._relevance = relevance
+        self._mean = float(relevance.mean()) if n else 0.0
+        rows = _binary(described)
+        df = np.bincount(rows.indices, minlength=1 << BITS)
+        idf = np.log(max(n, 1) / np.maximum(df, 1))
+        # a feature that is on every page is on few if there are few pages
+        idf[df > max(_COMMON, n // 20)] = 0.0
+        self._idf = idf
+        self._by_feature = _unit(rows, idf).T.tocsr()
+        self._describe = LinkDescriber()
+
+    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
+        """Return the relevance expected of n links' targets, float64 (n,)."""
+        if not len(self._relevance):
+            return np.full(len(urls), self._mean)
+        asked = _unit(_binary(self._describe(urls, anchors)), self._idf)
+        near = asked @ self._by_feature
+        link = np.repeat(np.arange(len(urls)), np.diff(near.indptr))
+        # the nearest first within each link; of equals the one kept first
+        order = np.lexsort((near.indices, -near.data, link))
+        place = np.arange(len(order)) - near.indptr[link]
+        chosen = order[place < NEAREST]
+        similarity, page = near.data[chosen], near.indices[chosen]
+        link = link[chosen]
+        total = np.bincount(link, similarity * self._relevance[page], len(urls))
+        weight = np.bincount(link, similarity, len(urls))
+        predicted: Floats = (total + _DOUBT * self._mean) / (weight + _DOUBT)
+        return np.round(predicted, 9)
+
+
+def _binary(rows: SparseRows) -> csr_array:
+    from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import, and not for every crawl
+
+    matrix = csr_array(
+        (np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=(len(rows), 1 << BITS)
+    )
+    matrix.sum_duplicates()
+    matrix.data[:] = 1.0
+    return matrix
+
+
+def _unit(matrix: csr_array, idf: Floats) -> csr_array:
+    """Weigh features by `idf` and make rows of length 1; 0 where nothing weighs."""
+    matrix.data *= idf[matrix.indices]
+    owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    length = np.sqrt(np.bincount(owner, matrix.data**2, matrix.shape[0]))
+    length[length == 0.0] = 1.0
+    matrix.data /= length[owner]
+    matrix.eliminate_zeros()
+    return matrix

@@ -24,6 +24,58 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Ints
 
 
+#: raised by one with every change of the tables; see CHANGELOG
+SCHEMA_VERSION = 1
+#: says in `meta` what the file is
+KIND = "focuscrawl knowledge"
+
+# `key` is the 64-bit hash of a URL without its scheme. As the row's own number it needs no index,
+# and all keys together are an array that is searched in memory.
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE crawl (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    learned_at TEXT NOT NULL,
+    fetches INTEGER NOT NULL,
+    relevant INTEGER NOT NULL,
+    new INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    unchanged INTEGER NOT NULL,
+    failed INTEGER NOT NULL
+);
+CREATE TABLE page (
+    key INTEGER PRIMARY KEY,
+    url TEXT NOT NULL,
+    relevance REAL NOT NULL,
+    content BLOB,
+    etag TEXT,
+    last_modified TEXT,
+    visited REAL NOT NULL,
+    changed REAL,
+    accesses INTEGER NOT NULL DEFAULT 0,
+    changes INTEGER NOT NULL DEFAULT 0,
+    span REAL NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    hub REAL NOT NULL DEFAULT 0,
+    authority REAL NOT NULL DEFAULT 0
+);
+CREATE TABLE waiting (key INTEGER PRIMARY KEY, url TEXT NOT NULL, score REAL NOT NULL);
+CREATE TABLE seed (rank INTEGER PRIMARY KEY, url TEXT NOT NULL, hub REAL, authority REAL);
+CREATE TABLE word (
+    word TEXT PRIMARY KEY, relevant INTEGER NOT NULL, other INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE exemplar (key INTEGER PRIMARY KEY, relevance REAL NOT NULL, words BLOB NOT NULL);
+CREATE TABLE model (kind TEXT PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
+"""
+
+_MAGIC = b"SQLite format 3\0"
+#: of a message of SQLite's own, even
+_DAMAGE = (sqlite3.DatabaseError, UnicodeError)
+_HEAD = 100  # bytes of a SQLite header
+
+
 def keys_of(urls: Sequence[str]) -> Ints:
     """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` are one.
 
@@ -101,97 +153,6 @@ class UpdateCounts(NamedTuple):
     changed: int = 0
     unchanged: int = 0
     failed: int = 0
-
-
-#: raised by one with every change of the tables; see CHANGELOG
-SCHEMA_VERSION = 1
-#: says in `meta` what the file is
-KIND = "focuscrawl knowledge"
-
-# `key` is the 64-bit hash of a URL without its scheme. As the row's own number it needs no index,
-# and all keys together are an array that is searched in memory.
-TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE crawl (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    name TEXT NOT NULL,
-    learned_at TEXT NOT NULL,
-    fetches INTEGER NOT NULL,
-    relevant INTEGER NOT NULL,
-    new INTEGER NOT NULL,
-    changed INTEGER NOT NULL,
-    unchanged INTEGER NOT NULL,
-    failed INTEGER NOT NULL
-);
-CREATE TABLE page (
-    key INTEGER PRIMARY KEY,
-    url TEXT NOT NULL,
-    relevance REAL NOT NULL,
-    content BLOB,
-    etag TEXT,
-    last_modified TEXT,
-    visited REAL NOT NULL,
-    changed REAL,
-    accesses INTEGER NOT NULL DEFAULT 0,
-    changes INTEGER NOT NULL DEFAULT 0,
-    span REAL NOT NULL DEFAULT 0,
-    failures INTEGER NOT NULL DEFAULT 0,
-    hub REAL NOT NULL DEFAULT 0,
-    authority REAL NOT NULL DEFAULT 0
-);
-CREATE TABLE waiting (key INTEGER PRIMARY KEY, url TEXT NOT NULL, score REAL NOT NULL);
-CREATE TABLE seed (rank INTEGER PRIMARY KEY, url TEXT NOT NULL, hub REAL, authority REAL);
-CREATE TABLE word (
-    word TEXT PRIMARY KEY, relevant INTEGER NOT NULL, other INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE exemplar (key INTEGER PRIMARY KEY, relevance REAL NOT NULL, words BLOB NOT NULL);
-CREATE TABLE model (kind TEXT PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
-"""
-
-_MAGIC = b"SQLite format 3\0"
-#: of a message of SQLite's own, even
-_DAMAGE = (sqlite3.DatabaseError, UnicodeError)
-_HEAD = 100  # bytes of a SQLite header
-
-
-class _Distrustful(Database):
-    """Says in a line that a file is damaged, whoever finds out."""
-
-    def execute(self, *statement: Any) -> sqlite3.Cursor:
-        """Run a statement, as a connection does."""
-        cursor: sqlite3.Cursor = self.cursor(_DistrustfulCursor)
-        return cursor.execute(*statement)
-
-
-class _DistrustfulCursor(sqlite3.Cursor):
-    def execute(self, *statement: Any) -> Self:
-        with _damage():
-            return super().execute(*statement)
-
-    def __next__(self) -> Any:
-        with _damage():
-            return super().__next__()
-
-    def fetchone(self) -> Any:
-        with _damage():
-            return super().fetchone()
-
-    def fetchall(self) -> list[Any]:
-        with _damage():
-            return super().fetchall()
-
-
-@contextmanager
-def _damage() -> Iterator[None]:
-    try:
-        yield
-    except _DAMAGE as error:
-        raise UserError(f"the knowledge is damaged ({error}): learn it anew") from None
-
-
-def _decode(text: bytes) -> str:
-    return text.decode(errors="replace")
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -310,3 +271,42 @@ def _check_version(path: Path, version: str) -> None:
         f"knowledge {path} has schema version {version or 'unknown'}, this focuscrawl reads "
         f"{SCHEMA_VERSION}: {way_out}"
     )
+
+
+class _Distrustful(Database):
+    """Says in a line that a file is damaged, whoever finds out."""
+
+    def execute(self, *statement: Any) -> sqlite3.Cursor:
+        """Run a statement, as a connection does."""
+        cursor: sqlite3.Cursor = self.cursor(_DistrustfulCursor)
+        return cursor.execute(*statement)
+
+
+class _DistrustfulCursor(sqlite3.Cursor):
+    def execute(self, *statement: Any) -> Self:
+        with _damage():
+            return super().execute(*statement)
+
+    def __next__(self) -> Any:
+        with _damage():
+            return super().__next__()
+
+    def fetchone(self) -> Any:
+        with _damage():
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        with _damage():
+            return super().fetchall()
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        raise UserError(f"the knowledge is damaged ({error}): learn it anew") from None
+
+
+def _decode(text: bytes) -> str:
+    return text.decode(errors="replace")
