@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: kinds of the events that tell of a fall, and of its end
+#: kinds of events: the harvest rate has fallen, and has recovered
 ALARM, RECOVERED = "alarm", "recovered"
 
-#: kinds of the events that tell of a crawl that slows down, and of its end
+#: kinds of events: the speed has fallen, and has recovered
 SLOW, SPEEDY = "slow", "fast again"
 
 WINDOW = 50  # latest fetches that are held against all before them
@@ -29,11 +29,10 @@ _MOST = 0.5  # of the latest fetches that a host has to have, to be named
 class HarvestWatch:
     """Watches the harvest rate, fetch by fetch.
 
-    The last `WINDOW` fetches are held against all before them, as many at least: an alarm is
-    a rate of half or less that chance does not explain, three standard errors of a mean of
-    fetches that have nothing to do with each other. It ends when three quarters are reached
-    again; a fall by half of what the alarm told of is another. Of fetches before the last it
-    keeps counts, and by `visited`, not by `add`, a number a URL.
+    The last `WINDOW` fetches are compared with all before them, as many at least: an alarm is
+    half the rate or less, where that is three standard errors of a mean of independent fetches
+    below. It ends at three quarters of the rate; a fall to half of the alarm's rate is another
+    alarm. Of earlier fetches it keeps counts, and after `visited`, not `add`, a number a URL.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ class HarvestWatch:
         judged: bool,
         overtakes: str | None = None,
     ) -> str | None:
-        """Take note of a fetch.
+        """Take in a fetch.
 
         Parameters
         ----------
@@ -73,7 +72,7 @@ class HarvestWatch:
 
         Returns
         -------
-        `ALARM` or `RECOVERED` if it is that fetch which tells; `alarm` says more
+        `ALARM` or `RECOVERED` if this fetch raises or ends an `alarm`
         """
         from_topic, from_relevant = self._origin(referrer)
         number = self._classes.setdefault(topic or "", len(self._names))
@@ -83,7 +82,7 @@ class HarvestWatch:
         return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes))
 
     def add(self, outcome: Outcome) -> str | None:
-        """Take note of a fetch of which it is known where it was found; return as `visited`."""
+        """Take in a fetch as `visited` does, with what is known of its referrer."""
         self._latest.append(outcome)
         self._recent += outcome.relevance
         if len(self._latest) > WINDOW:
@@ -93,7 +92,6 @@ class HarvestWatch:
         return self._tell() if self._earlier.fetches >= WINDOW else None
 
     def _origin(self, referrer: int | None) -> tuple[str | None, bool]:
-        """Return class of the page that a fetch was found on, and whether that is relevant."""
         kept = -1 if referrer is None else self._page.get(referrer, -1)
         if kept < 0:
             return None, False
@@ -150,8 +148,6 @@ class Slowness(NamedTuple):
 
 
 class _Sums:
-    """Sums over fetches: how many, time, relevance, and their squares and product."""
-
     def __init__(self) -> None:
         self.n = 0
         self.time = self.gain = 0.0
@@ -166,7 +162,7 @@ class _Sums:
         self._products += sign * time * gain
 
     def variance(self, speed: float) -> float:
-        """Return the variance of what a fetch gains beyond what its time should bring."""
+        # of what a fetch gains beyond what its time should bring
         squares = self._gains - 2.0 * speed * self._products + speed * speed * self._times
         return max(squares / self.n, 0.0)
 
@@ -174,13 +170,11 @@ class _Sums:
 class SpeedWatch:
     """Watches the relevance gained in a unit of time, fetch by fetch.
 
-    The last `WINDOW` fetches are held against all before them, as many at least: an alarm is
+    The last `WINDOW` fetches are compared with all before them, as many at least: an alarm is
     half the speed or less, where that is three standard errors below what their time should have
-    brought (the speed is a ratio of two sums, and this its usual linear approximation). It ends
-    when three quarters are reached again. Between the two nothing is told, so a speed that
-    hovers about either bound is told once.
-
-    A run is watched by itself: the time that a crawl rested is not its own.
+    brought (the usual linear approximation of a ratio of two sums). It ends at three quarters of
+    the speed, so a speed that hovers about either bound is reported once. Each run of a crawl is
+    watched by itself.
 
     Attributes
     ----------
@@ -194,17 +188,17 @@ class SpeedWatch:
         self._last: float | None = None
 
     def visited(self, at: float, relevance: float, host: str) -> str | None:
-        """Take note of a fetch.
+        """Take in a fetch.
 
         Parameters
         ----------
-        at : when it came, in seconds of a clock that never goes back
+        at : its time, in seconds of a clock that never goes back
         relevance : R, 0 for what is no page
-        host : that it was of
+        host : of its URL
 
         Returns
         -------
-        `SLOW` or `SPEEDY` if it is that fetch which tells; `slowness` says more
+        `SLOW` or `SPEEDY` if this fetch raises or ends an alarm; see `slowness`
         """
         before, self._last = self._last, at
         if before is None:

@@ -1,4 +1,4 @@
-"""Looking up what is known of a topic: seeds, predictions, pages due again."""
+"""What is known of a topic: seeds, keywords, predictions, pages due for another visit."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ class PageRecord(NamedTuple):
 
 
 class Knowledge:
-    """A knowledge file, open to be asked.
+    """An open knowledge file.
 
     In memory are 12 bytes a URL and the bounded parts (keywords, exemplars); the rest is read
-    when it is asked for.
+    when needed.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Knowledge:
 
     Attributes
     ----------
-    about : what the file says of itself: ``topic``, ``critic``, ``critic_name``, ``state``, ...
+    about : its table ``meta``: ``topic``, ``critic``, ``critic_name``, ``state``, ...
     close : closes the file; so does the end of the object
 
     Raises
@@ -113,17 +113,12 @@ class Knowledge:
         return len(self._keys)
 
     def check(self, topic: str, critic: str) -> Self:
-        """Return this knowledge if it is of a topic, as a critic judges.
+        """Return this knowledge; UserError if it is of another topic, or another critic's.
 
         Parameters
         ----------
         topic : topic paths, comma-separated
         critic : its fingerprint
-
-        Raises
-        ------
-        UserError
-            It is of another topic, or another critic's.
         """
         if self.about.get("topic") != topic:
             raise UserError(
@@ -181,17 +176,9 @@ class Knowledge:
         return found
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
-        """Return the relevance expected of links' targets (methods 8, URL prediction).
+        """Return the relevance expected of n links' targets, float64 (n,) (methods 8).
 
         The recorded one for a URL seen before, else that of the nearest earlier pages.
-
-        Parameters
-        ----------
-        urls, anchors : of n links
-
-        Returns
-        -------
-        float64 (n,)
         """
         predicted = self.relevance(urls)
         new = np.flatnonzero(np.isnan(predicted)).tolist()
@@ -222,10 +209,9 @@ class Knowledge:
         return page_of(self._file, key_of(url))
 
     def worth(self, now: float, cheap: float) -> Floats:
-        """Return what a visit to each page known is worth, by ascending key.
+        """Return the worth of a visit to each URL, by ascending key; see `ChangeHistory.worth`.
 
-        See `focuscrawl.knowledge.knowledge.ChangeHistory.worth`. What was no page is worth
-        nothing.
+        What was no page is worth nothing.
         """
         numbers = ChangeHistory._fields[:-1]
         rows = self._file.execute(
@@ -284,13 +270,7 @@ def page_of(file: sqlite3.Connection, key: int) -> PageRecord | None:
 
 
 def apprentice_in(path: Path) -> bytes | None:
-    """Return the apprentice kept in a knowledge file, and read nothing else of it.
-
-    Raises
-    ------
-    UserError
-        See `focuscrawl.knowledge.knowledge_file.open_file`, and `Knowledge.graduate`.
-    """
+    """Return `Knowledge.graduate` of a file, and read nothing else of it; the same errors."""
     with closing(open_file(path)) as file:
         return _apprentice(file, path)
 
@@ -320,8 +300,7 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     visits at intervals I, X found a change; the rate is -log((n - X + 0.5) / (n + 0.5)) / I, whose
     bias is much below that of X / (n I), since several changes between two visits look like
     one. I is the mean interval here. To n and X are added `_TRUST` visits that found changes as
-    often as those of all pages (of none, every other one): a page visited once has hardly told
-    anything.
+    often as those of all pages (of none, every other one), as few visits tell little.
 
     Parameters
     ----------
@@ -343,7 +322,7 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
 
 
 class ChangeHistory(NamedTuple):
-    """What visits have shown of n pages, all columns (n,).
+    """The visits to n pages, all columns (n,).
 
     Attributes
     ----------
@@ -370,12 +349,12 @@ class ChangeHistory(NamedTuple):
         return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
     def worth(self, now: float, cheap: float) -> Floats:
-        """Return what a visit to each page is worth, in relevant new pages a fetch.
+        """Return the worth of a visit to each page, in relevant new pages a fetch.
 
-        With chance p it has changed and is worth its relevance, and what a hub is worth besides: a
-        changed hub has new links. An unchanged one is worth nothing, but costs only `cheap` if it
-        can be asked for on condition: p (R + h) / (p + (1 - p) cheap). Each failure halves it;
-        after `FORGIVEN`, and while p is below `DUE`, it is 0.
+        With chance p it has changed and is worth its relevance and its hub score, as a changed hub
+        has new links. An unchanged one is worth nothing, but costs only `cheap` in a conditional
+        request: p (R + h) / (p + (1 - p) cheap). Each failure halves it; after `FORGIVEN`, and
+        while p is below `DUE`, it is 0.
 
         Parameters
         ----------
@@ -391,13 +370,13 @@ class ChangeHistory(NamedTuple):
 
 
 class LinkDescriber:
-    """Says what a link shows of a page before it is fetched: words of the anchor, URL, places."""
+    """Describes the target of a link by the words of anchor and URL, and by its directories."""
 
     def __init__(self) -> None:
         self._hashes = WordHashes()
 
     def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
-        """Return one row of features a link; may hold one several times."""
+        """Return one row of features a link, with repetitions."""
         words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
         addresses = address_features(urls, table_of_keys(urls), self._hashes, bits=BITS)
         return beside(addresses, words)[0]

@@ -123,9 +123,8 @@ class CrawlRecord:
 
     Attributes
     ----------
-    id : tells it from every other crawl
-    name : for people
-    topic, critic, critic_name : what was looked for, and who judged
+    id, name : unique; for people
+    topic, critic, critic_name : topic paths, fingerprint and folder of the critic
     replay : of a recorded web: time is counted in crawls, since a recording has no clock
     fetches : in any order
     waiting : URLs never fetched, with their scores in [0, 1]
@@ -145,7 +144,7 @@ class CrawlRecord:
 
 
 class UpdateCounts(NamedTuple):
-    """What learning a crawl has brought: its fetches, and how many were new, changed, in vain."""
+    """The fetches of a learned crawl, and how many of them were new, changed, failed ..."""
 
     fetches: int = 0
     relevant: int = 0
@@ -187,7 +186,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -> None:
-    """Compare the tables with ours: a computed column would be run when it learns."""
+    """Compare the tables with ours: SQLite would run a computed column of a stranger."""
     for name in missing_in(connection, TABLES):
         raise UserError(f"{path} is damaged: it has no table {name}; learn it anew")
     for name in foreign_to(connection, TABLES):
@@ -195,15 +194,15 @@ def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -
 
 
 def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]:
-    """Return what the file says of itself."""
+    """Return the table ``meta``."""
     return dict(connection.execute("SELECT key, value FROM meta"))
 
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
-    """Give a copy of a knowledge file, or a new one, that takes its place if nothing goes wrong.
+    """Open a copy of a knowledge file, or a new one, that replaces it if nothing goes wrong.
 
-    Otherwise the file stays as it was. One process at a time may do this, others wait for it.
+    One process at a time may do this, others wait for it.
 
     Raises
     ------
@@ -274,7 +273,7 @@ def _check_version(path: Path, version: str) -> None:
 
 
 class _Distrustful(Database):
-    """Says in a line that a file is damaged, whoever finds out."""
+    """Raises a one-line error for a damaged file, whenever the damage is found."""
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
         """Run a statement, as a connection does."""

@@ -32,14 +32,13 @@ _LAG = 3  # fetches a replay may go on while a lesson is learned
 class ApprenticeStrategy(Strategy):
     """Priority of v = its expected value, by all known links into it (methods 4 and 5).
 
-    The rules of learning are those of `focuscrawl.apprentice.apprentice.Apprentice`; this class
-    gives it what a crawl sees, and the crawl what it makes of that.
+    It gives `focuscrawl.apprentice.apprentice.Apprentice` the pages and outcomes of a crawl, and
+    the crawl its scores.
 
     Parameters
     ----------
-    begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning. What
-        it looks at and how it learns comes with it. Without it, the apprentice of the
-        `context`'s knowledge, if there is one, goes on.
+    begin_with : folder of an apprentice trained on an earlier crawl, which goes on learning, with
+        its features and its learner; by default the apprentice of the `context`'s knowledge
     options : see `focuscrawl.apprentice.options.Options`
     """
 
@@ -65,7 +64,7 @@ class ApprenticeStrategy(Strategy):
         self._reader = FeatureExtractor(context.critic, self._apprentice.options)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
+        """Take in the outcome of a fetch; a duplicate is a fetch wasted like any other."""
         self._apprentice.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -106,7 +105,7 @@ class ApprenticeStrategy(Strategy):
         return urls, _rounded(scores)
 
     def load(self, state: bytes) -> int:
-        """Take up the model of the last lesson of an earlier run."""
+        """Load the model of the last lesson of an earlier run."""
         adopted_at = self._apprentice.load(state)
         self.model_version = self._apprentice.version
         return adopted_at
@@ -119,12 +118,12 @@ class ApprenticeStrategy(Strategy):
     # -- in rounds ---------------------------------------------------------------------------
 
     def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
-        """Iterate over what of a memo belongs to each of some groups of links."""
+        """Split a memo by groups of links."""
         assert memo is not None
         return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
 
     def contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
-        """Return a memo with what is to be known of every URL that the page links to."""
+        """Return a memo with the address of every URL that the page links to."""
         assert memo is not None
         return self._reader.with_addresses(PageFacts.from_bytes(memo), urls).to_bytes()
 
@@ -142,7 +141,7 @@ class ApprenticeStrategy(Strategy):
         return urls, _rounded(scores)
 
     def fetched_before(self, url: int, relevance: float) -> None:
-        """Take note of what came of a fetch in an earlier round."""
+        """Take in the outcome of a fetch of an earlier round."""
         self._apprentice.fetched_before(url, relevance)
 
     def judged(self) -> bytes | None:
@@ -159,7 +158,7 @@ class ApprenticeStrategy(Strategy):
         return pack(learner), instances, metrics
 
     def take_up(self, version: int, state: bytes) -> Lesson:
-        """Make a lesson of what was learned from all buckets."""
+        """Return a lesson with what was learned from all buckets."""
         return _lesson(self._apprentice.lesson_of(version, state), 0)
 
     def outcomes(self) -> bytes:
@@ -167,7 +166,7 @@ class ApprenticeStrategy(Strategy):
         return pack_arrays(self._apprentice.memory.outcomes.get_state())
 
     def take_outcomes(self, outcomes: bytes) -> None:
-        """Take up the rates of directories and URL patterns."""
+        """Load the rates of directories and URL patterns."""
         self._apprentice.memory.outcomes.set_state(unpack_numbers(outcomes))
 
 
