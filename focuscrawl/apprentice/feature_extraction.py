@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -94,10 +94,6 @@ class FeatureExtractor:
         numbers = links.tolist()
         anchors = [view.links.anchors[i] for i in numbers]
         urls = [view.links.urls[i] for i in numbers]
-        fresh, first = np.unique(targets[new], return_index=True)
-        first = new.nonzero()[0][first]
-        addresses = [urls[i] for i in first.tolist()]
-        keys = table_of_keys(addresses)
         page_indices, page_values = self._page(view, probabilities)
         # words of anchors that stand in for an image are not on the page
         unseen = tokenize(anchors)[0] if "anchor" in self._groups else []
@@ -111,9 +107,7 @@ class FeatureExtractor:
             reading=self._read(anchors, urls),
             around=self._read_around(view, links),
             links=self._links(view, links, anchors, urls),
-            new=fresh,
-            urls=self._addresses(addresses, keys),
-            url_keys=keys,
+            **self._addresses(targets[new], [urls[i] for i in new.nonzero()[0].tolist()]),
             vocabulary=pack_words(dict.fromkeys([*view.words.distinct, *unseen])),
         )
 
@@ -124,10 +118,18 @@ class FeatureExtractor:
         ----------
         urls : where each of the links leads, (n,)
         """
-        new, first = np.unique(facts.targets, return_index=True)
+        return replace(facts, **self._addresses(facts.targets, urls))
+
+    def _addresses(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:
+        """Return the facts of the distinct URLs among `targets` (n,), whose URLs are `urls`."""
+        new, first = np.unique(targets, return_index=True)
         addresses = [urls[i] for i in first.tolist()]
         keys = table_of_keys(addresses)
-        return replace(facts, new=new, urls=self._addresses(addresses, keys), url_keys=keys)
+        if "url" in self._groups:
+            features = address_features(addresses, keys, self._hashes, bits=BITS)
+        else:
+            features = SparseRows.empty(len(addresses))
+        return {"new": new, "urls": features, "url_keys": keys}
 
     def _read(self, anchors: list[str], urls: list[str]) -> NDArray[np.float32]:
         if "reading" not in self._groups:
@@ -167,11 +169,6 @@ class FeatureExtractor:
         if "site" in on:
             parts.append(site_features(view.url, urls, BITS))
         return beside(*parts)[0] if len(parts) > 1 else parts[0]
-
-    def _addresses(self, urls: list[str], keys: NDArray[np.uint32]) -> SparseRows:
-        if "url" not in self._groups:
-            return SparseRows.empty(len(urls))
-        return address_features(urls, keys, self._hashes, bits=BITS)
 
     def _page(
         self, view: PageView, probabilities: Floats | None
