@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.options import LINK_GROUPS, PAGE_GROUPS, Options
 from focuscrawl.crawl.page_source import ReadPage
 from focuscrawl.errors import UserError
@@ -60,14 +61,10 @@ _LEAF = st.one_of(
 def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
     bodies: list[list[str]], groups: set[str]
 ) -> None:
-    critic = toy_critic()
-    groups |= {"context"}
-    windows = WindowReader(critic, groups, farthest=FARTHEST)
+    critic, options = toy_critic(), Options(groups=("context", *groups))
+    windows = WindowReader(critic, options)
     plain = [
-        FeatureExtractor(
-            WordReader(critic, ask=False), groups=groups, d_max=d_max, classes=critic.classes
-        )
-        for d_max in range(FARTHEST + 1)
+        FeatureExtractor(critic, replace(options, d_max=d_max)) for d_max in range(FARTHEST + 1)
     ]
     expected: list[list[PageFacts]] = [[] for _ in plain]
     seen = np.zeros(1000, bool)
@@ -118,13 +115,11 @@ def test_no_page_and_no_url_is_learned_from_that_is_held_out(n: int, seed: int) 
     assert np.array_equal(Folds(relevance, linked).of_pages, folds.of_pages)
 
 
-def _outcomes(n: int = 200) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Labels, three of four high, and folds."""
-    return (np.arange(n) % 4 > 0).astype(np.float64), np.arange(n) * FOLDS // n
+Y, FOLD = (np.arange(200) % 4 > 0).astype(np.float64), np.arange(200) * FOLDS // 200
 
 
 def test_the_smallest_within_an_error_of_the_best_is_chosen() -> None:
-    y, fold = _outcomes()
+    y, fold = Y, FOLD
     rng = np.random.default_rng(0)
     # one in ten is predicted wrongly, the same at the last three d_max but for a little noise
     told = np.where(rng.random(200) < 0.1, 1.0 - y, y) * 0.6 + 0.2
@@ -138,8 +133,7 @@ def test_the_smallest_within_an_error_of_the_best_is_chosen() -> None:
     assert best.log_loss < 0.4
     assert best.auc > 0.85
     assert best.balanced == pytest.approx(0.9, abs=0.05)
-    for trial in trials:
-        assert trial.behind == pytest.approx(trial.log_loss - best.log_loss)
+    assert all(each.behind == pytest.approx(each.log_loss - best.log_loss) for each in trials)
     assert best.behind == best.error == 0.0
     assert chosen(trials) == min(t.d_max for t in trials if t.behind <= t.error) in {1, 2}
     as_good = know_nothing._replace(behind=0.02, error=0.03)
@@ -148,10 +142,9 @@ def test_the_smallest_within_an_error_of_the_best_is_chosen() -> None:
 
 
 def test_how_sure_a_learner_is_of_itself_does_not_count() -> None:
-    y, fold = _outcomes()
-    margin = y - 0.5 + np.random.default_rng(1).normal(0.0, 0.6, 200)
+    margin = Y - 0.5 + np.random.default_rng(1).normal(0.0, 0.6, 200)
     timid, bold = (1.0 / (1.0 + np.exp(-scale * margin)) for scale in (0.2, 5.0))
-    trials = compare([timid, bold], y, fold)
+    trials = compare([timid, bold], Y, FOLD)
     assert trials[0].log_loss == pytest.approx(trials[1].log_loss, rel=0.02)
     assert trials[0].auc == trials[1].auc
     assert trials[0].balanced == pytest.approx(trials[1].balanced, abs=0.05)
@@ -237,11 +230,20 @@ class Hinting:
 
 
 @pytest.mark.parametrize(
-    ("away", "learner"), [(0, "nb"), (1, "logistic"), (3, "regression"), (4, "nb")]
+    ("away", "learner", "others"),
+    [
+        (0, "nb", ("url",)),
+        (1, "logistic", ("url",)),
+        (2, "logistic", ("classes", "section", "anchor")),
+        (3, "regression", ("url",)),
+        (4, "nb", ("url",)),
+    ],
 )
-def test_a_hint_is_looked_for_as_far_as_it_is(away: int, learner: str, tmp_path: Path) -> None:
+def test_a_hint_is_looked_for_as_far_as_it_is(
+    away: int, learner: str, others: tuple[str, ...], tmp_path: Path
+) -> None:
     web = Hinting(away)
-    options = Options(groups=("context", "url"), learner=learner)
+    options = Options(groups=(AROUND, *others), learner=learner)
     ticks: list[str] = []
     with closing(web.crawled(tmp_path / "crawl.db")) as store:
         trials = try_windows(
@@ -268,21 +270,8 @@ def test_what_only_names_pages_and_urls_tells_nothing(tmp_path: Path) -> None:
     assert trials == again
 
 
-@pytest.mark.parametrize("others", [("classes",), ("classes", "section", "anchor")])
-def test_the_words_around_a_link_go_as_far_as_d_max(
-    others: tuple[str, ...], tmp_path: Path
-) -> None:
-    web = Hinting(2)
-    with closing(web.crawled(tmp_path / "crawl.db")) as store:
-        trials = try_windows(
-            store, Options(groups=(AROUND, *others)), critic=toy_critic(), web=web
-        )
-    assert chosen(trials) == 2
-
-
 def test_what_cannot_be_chosen_is_said(tmp_path: Path) -> None:
-    web = Hinting(1)
-    critic = toy_critic()
+    web, critic = Hinting(1), toy_critic()
     with closing(web.crawled(tmp_path / "crawl.db")) as store:
         with pytest.raises(UserError, match="context"):
             try_windows(store, Options(groups=("url", "title")), critic=critic, web=web)
@@ -332,12 +321,7 @@ def test_a_crawl_of_the_apprentice_is_learned_from_under_its_own_options(tmp_pat
 def _keep_memos(store: CrawlStore, web: Hinting, options: Options) -> None:
     """Keep what the apprentice would have kept of the pages."""
     critic, apprentice = toy_critic(), Apprentice(options)
-    reader = FeatureExtractor(
-        WordReader(critic, ask=False),
-        groups=options.groups,
-        d_max=options.d_max,
-        classes=critic.classes,
-    )
+    reader = FeatureExtractor(critic, options)
     memos = []
     for u, url in enumerate(web.urls()):
         answer = web.fetch(url)
