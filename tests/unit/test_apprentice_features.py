@@ -150,34 +150,14 @@ def test_offsets_are_counted_in_leaves_of_the_tree(markup: str) -> None:
         assert features(rows, link) == hashed(expected)
 
 
-LONG = " ".join(f"w{i}" for i in range(MAX_TOKENS + 5))
-
-
-@pytest.mark.parametrize(
-    ("page", "d_max", "expected"),
-    [
-        (
-            "<ul><li>mine <a href=x><b>here</b></a><li>other</ul>",
-            5,
-            [("mine", -1), ("here", 0), ("other", 1)],
-        ),
-        (  # a word that a leaf repeats counts once there, and again in the next
-            "<p>tax tax tax<p><a href=x>tax boats tax</a>",
-            1,
-            [("tax", -1), ("tax", 0), ("boats", 0)],
-        ),
-        (  # of a long leaf the nearest words are looked at
-            f"<p>{LONG}<p><a href=x>link</a>",
-            1,
-            [*((f"w{i}", -1) for i in range(5, MAX_TOKENS + 5)), ("link", 0)],
-        ),
-    ],
-)
-def test_words_around_a_link(page: str, d_max: int, expected: list[tuple[str, int]]) -> None:
+def test_of_a_long_leaf_the_nearest_words_are_looked_at() -> None:
+    text = " ".join(f"w{i}" for i in range(MAX_TOKENS + 5))
+    page = f"<p>{text}<p><a href=x>link</a><p>more more"
     view = parse_page(page.encode(), "http://site.example/")
-    links = view.links
-    near = window(WordHashes()(view.tokens), view.token_leaf, links.left, links.right, d_max=d_max)
-    assert features(by_offset(near, BITS), 0) == hashed(expected)
+    left, right = view.links.left, view.links.right
+    near = window(WordHashes()(view.tokens), view.token_leaf, left, right, d_max=1)
+    nearest = [(f"w{i}", -1) for i in range(5, MAX_TOKENS + 5)]
+    assert features(by_offset(near, BITS), 0) == hashed([*nearest, ("link", 0), ("more", 1)])
 
 
 @settings(max_examples=50, deadline=None)

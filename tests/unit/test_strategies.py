@@ -227,33 +227,22 @@ def test_random_depends_on_the_random_state_alone() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(LINKS)
-def test_maximum_is_the_maximum_however_links_come_in(
+def test_evidence_is_the_maximum_or_the_first_however_links_come_in(
     pages: list[list[tuple[int, float]]],
 ) -> None:
-    evidence = Maximum()
-    now: dict[int, float] = {}
+    maximum, first = Maximum(), First()
+    best: dict[int, float] = {}
+    earliest: dict[int, float] = {}
     for links in pages:
         targets = np.array([target for target, _ in links], dtype=np.int64)
-        urls, scores = evidence.add(targets, np.array([score for _, score in links]))
-        assert len(set(urls.tolist())) == len(urls)
-        changed = dict(zip(urls.tolist(), scores.tolist(), strict=True))
-        before = dict(now)
+        given = np.array([score for _, score in links])
+        before, known = dict(best), dict(earliest)
         for target, score in links:
-            now[target] = max(score, now.get(target, -np.inf))
-        assert changed == {url: now[url] for url in now if now[url] != before.get(url)}
-
-
-@settings(max_examples=60, deadline=None)
-@given(LINKS)
-def test_first_is_the_first_however_links_come_in(pages: list[list[tuple[int, float]]]) -> None:
-    evidence = First()
-    known: dict[int, float] = {}
-    for links in pages:
-        targets = np.array([target for target, _ in links], dtype=np.int64)
-        urls, scores = evidence.add(targets, np.array([score for _, score in links]))
-        new: dict[int, float] = {}
-        for target, score in links:
-            if target not in known:
-                new.setdefault(target, score)
-        assert dict(zip(urls.tolist(), scores.tolist(), strict=True)) == new
-        known |= new
+            best[target] = max(score, best.get(target, -np.inf))
+            earliest.setdefault(target, score)
+        urls, scores = maximum.add(targets, given)
+        changed = {url: best[url] for url in best if best[url] != before.get(url)}
+        assert list(zip(urls.tolist(), scores.tolist(), strict=True)) == sorted(changed.items())
+        urls, scores = first.add(targets, given)
+        new = {url: earliest[url] for url in earliest.keys() - known.keys()}
+        assert list(zip(urls.tolist(), scores.tolist(), strict=True)) == sorted(new.items())

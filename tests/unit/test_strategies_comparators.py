@@ -38,19 +38,6 @@ def test_pagerank_of_a_new_link_is_its_share() -> None:
     assert scores(strategy.expand(page(1, [2, 3]))) == {2: 0.78125, 3: 0.65625}
 
 
-def test_pagerank_goes_round_in_a_lesson() -> None:
-    strategy = make("pagerank", damping=0.5, every=2)
-    for url, targets in ((0, [1, 2]), (1, [0, 3])):
-        strategy.observe(url, 0.1, None)
-        before = scores(strategy.expand(page(url, targets, 0.1)))
-    assert before[3] == 0.65625
-    # r = 1/2 + 1/2 r/2 for 0 and 1, whose only fetched parents are each other: r = 2/3
-    assert teach(strategy) == pytest.approx({0: 2 / 3, 1: 2 / 3, 2: 2 / 3, 3: 2 / 3}, abs=1e-5)
-    strategy.observe(2, 0.1, None)
-    # 2 has 2/3 and one link: 1/2 + 1/2 (1/3 + 2/3)
-    assert scores(strategy.expand(page(2, [3]))) == pytest.approx({3: 1.0}, abs=1e-5)
-
-
 GRAPHS = st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=8)
 
 
@@ -135,12 +122,6 @@ def test_shark_search_inherits_from_relevant_ancestors() -> None:
     assert scores(strategy.expand(page(5, [6], 0.4))) == {6: 0.15}  # the best of its parents
 
 
-def test_shark_search_gives_up_as_fish_search_does() -> None:
-    strategy = make("shark-search", depth=1)
-    strategy.expand(page(0, [1], 0.1, depth=0))
-    assert np.isneginf(strategy.expand(page(1, [2], 0.1)).link_scores).all()
-
-
 def test_shark_search_asks_no_critic_that_cannot_read() -> None:
     strategy = make("shark-search", DeafCritic())
     html = "<a href=/1>tea</a> and <a href=/2>tax</a>"
@@ -168,19 +149,6 @@ def test_the_centroid_is_that_of_relevant_pages() -> None:
     late = strategy.expand(page(3, [11, 12], 0.9, html=html))
     # the length of a page does not matter, only its direction
     assert scores(late) == pytest.approx(dict.fromkeys((11, 12), green / np.hypot(green, rare)))
-
-
-def test_the_best_page_decides_and_a_new_centroid_decides_anew() -> None:
-    strategy = make("tfidf-centroid", every=2, growth=0.0)
-    for url, (text, relevance) in enumerate([("green leaf", 0.9), ("income form", 0.1)]):
-        strategy.observe(url, relevance, None)
-        strategy.expand(page(url, [9], relevance, html=words(text, 9)))
-    assert teach(strategy)[9] == pytest.approx(1.0)
-    for url in (2, 3):
-        strategy.observe(url, 0.9, None)
-        strategy.expand(page(url, [8], 0.9, html=words("income tax", 8)))
-    after = teach(strategy)
-    assert after[8] > 0.8 > after[9]
 
 
 # -- keywords in URLs ----------------------------------------------------------------------

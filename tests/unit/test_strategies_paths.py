@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,23 +78,6 @@ def test_it_learns_to_go_through_pages_that_are_not_relevant(
     assert learning.strategy.learns
     assert learning.strategy.model_version >= 2
     assert relevant(learning) > 3 * relevant(crawl(BestFirst(CONTEXT)).run(70))
-
-
-@pytest.mark.parametrize("strategy", LEARNERS)
-def test_what_is_found_during_a_lesson_is_scored_by_it(strategy: Callable[..., Any]) -> None:
-    begun = crawl(strategy(CONTEXT, batch=10)).run(25)
-    learner = begun.strategy
-    lesson = learner.learn()
-    known = set(lesson.urls.tolist())
-    hidden = [url for url in begun.queue if re.search("/(desk|drawer)", begun.urls[url])]
-    for url in hidden[:4]:
-        begun.fetch(url)
-    urls, scores = learner.adopt(lesson)
-    new = dict(zip(urls.tolist(), scores.tolist(), strict=True))
-    assert set(new) - known
-    assert learner.model_version == lesson.version
-    every = dict(zip(*(part.tolist() for part in learner.rescore()), strict=True))
-    assert {url: new[url] for url in new.keys() & every.keys()}.items() <= every.items()
 
 
 def test_distances_are_clicks_to_the_nearest_goal() -> None:
