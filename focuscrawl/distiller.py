@@ -133,8 +133,8 @@ class Distiller:
         Parameters
         ----------
         start : scores of an earlier distillation, when there were fewer pages and links: fewer
-            rounds are needed from there. Every page begins with at least their mean, since what
-            begins with nothing would keep nothing
+            rounds are needed from there. Every page starts with at least their mean, since what
+            starts with 0 would stay 0
         top : how many of the best hubs, and authorities, have to keep their order
         steady : for how many rounds
         rounds : at most
@@ -245,7 +245,7 @@ class Sites:
 def registered_domain(host: str) -> str:
     """Return the part of a host's name that somebody has registered, the host if there is none.
 
-    By the public suffix list that comes with `tldextract`; nothing is asked of the network.
+    By the public suffix list that comes with `tldextract`, without the network.
     Private suffixes count: ``github.io`` is no registered domain.
 
     >>> registered_domain("www.ics.uci.edu"), registered_domain("jo.github.io:8080")

@@ -142,7 +142,7 @@ class Apprentice:
 
         Returns
         -------
-        link_scores : float64 (n,), what each link by itself says of its target
+        link_scores : float64 (n,), the score of each link by itself
         urls, scores : int64 (m,), float64 (m,): the distinct targets and their scores
         """
         with self.lock:
@@ -253,7 +253,7 @@ class Apprentice:
             links, left = lesson.about.links, lesson.scorer.table
             if left is not self.table:
                 links = len(left)
-                left.go_on_from(self.table, lesson.about.links, lesson.about.pages)
+                left.append_rest(self.table, lesson.about.links, lesson.about.pages)
                 self.memory.table = left
             return self._catch_up(links)
 
@@ -362,7 +362,7 @@ def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> 
 
 
 def apprentice_digest(folder: Path) -> str:
-    """Return what tells the apprentice in `folder` from others; raises as `read_apprentice`."""
+    """Return a digest of the apprentice in `folder`; raises as `read_apprentice`."""
     return hashlib.sha256(read_apprentice(folder)).hexdigest()[:16]
 
 

@@ -223,7 +223,7 @@ def bucket(
     Parameters
     ----------
     words : uint64 (n,), as `WordHashes` gives them
-    salt : what tells the kinds of feature apart, one number or uint64 (n,), below 2^31
+    salt : of the kind of feature, one number or uint64 (n,), below 2^31
     bits : at most 31
 
     Returns

@@ -100,7 +100,7 @@ def link_margins(
     *,
     unit_length: bool,
 ) -> Floats:
-    """Return what links and their pages say by weights (SPACE,) of either.
+    """Return the margins of links and their pages by weights (SPACE,) of either.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ def link_margins(
 
 def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
     """Return the sum of the weights of each row's features, scaled to length 1 if asked for."""
-    said = weights.take(rows.indices)
-    margin = row_sums(said if rows.values is None else said * rows.values, rows.indptr)
+    each = weights.take(rows.indices)
+    margin = row_sums(each if rows.values is None else each * rows.values, rows.indptr)
     return margin * unit(rows) if unit_length else margin
 
 
@@ -144,7 +144,7 @@ class InstanceCache:
     def instances(self, table: LinkTable, n_links: int, urls: Ints, inputs: Floats) -> Instances:
         """Return one instance a URL; parameters as in `make_instances`.
 
-        Only what was asked for the last time is remembered.
+        Only the instances of the last call are remembered.
         """
         if table is not self._table or n_links < self._n_links:  # links were forgotten
             self._urls, self._made, self._n_links = np.zeros(0, np.int64), _NOTHING, 0

@@ -31,7 +31,7 @@ _REMEMBERED = 50_000  # URLs, about 20 MB: the pages of a host have many links i
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
 _INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
-_DEEPEST = 8  # directories: deeper ones are told by their words
+_DEEPEST = 8  # directories: deeper ones have only their words
 PREFIXES = _DEEPEST + 1
 PATTERNS = 4
 ALIASES = 2
@@ -47,7 +47,7 @@ def address_keys(url: str) -> list[int]:
     """Return numbers of the sets of URLs that `url` belongs to; `PREFIXES + PATTERNS + ALIASES`.
 
     Its *prefixes*, from large to small, 0 after the last: host, directory, directory in that. The
-    page itself is none; what is asked with a query is.
+    page itself is none, unless it has a query.
 
     Its *patterns*, from the general to the particular: extension and names of its arguments; the
     same on its host; its last part, digits made equal; the whole of it, so made. Pages of one kind
@@ -252,6 +252,6 @@ def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -
         right = left + apart
         distance = distance[left]
         for one, other, offset in ((left, right, distance), (right, left, -distance)):
-            told = known[other]
-            found[one[told], (level[other] + offset)[told]] = 1.0
+            judged = known[other]
+            found[one[judged], (level[other] + offset)[judged]] = 1.0
     return found

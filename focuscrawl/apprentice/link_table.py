@@ -338,7 +338,7 @@ class LinkTable:
         kept.links, kept.pages = self.links.take(links), self.pages.take(pages)
         return kept
 
-    def go_on_from(self, other: Self, n_links: int, n_pages: int) -> None:
+    def append_rest(self, other: Self, n_links: int, n_pages: int) -> None:
         """Append what `other` has after its first `n_links` links and `n_pages` pages."""
         for name in (*_COLUMNS, "page"):
             late = getattr(other, name).data[n_links:]

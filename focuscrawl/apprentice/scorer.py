@@ -85,7 +85,7 @@ class Scorer:
 
         Returns
         -------
-        What each says by its words: float64 (n,)
+        Their margins: float64 (n,)
         """
         table, links = self.table, slice(first, len(self.table))
         margin = self._link_margins(range(first, len(table)))
@@ -103,7 +103,7 @@ class Scorer:
 
         Returns
         -------
-        float64 (n,): what each link by itself says of its target; float64 (m,): scores of `urls`
+        float64 (n,): score of each link by itself; float64 (m,): scores of `urls`
         """
         margins = self.add_new_links(first)
         dense, address = self._dense_margins(self.inputs(urls)), self._address_margins(urls)
@@ -127,7 +127,7 @@ class Scorer:
         table = self.table
         target, counts = table.target.data[:n_links], None
         if "cocitation" in self.options.groups:
-            # a page's link to itself says nothing of its links
+            # a page's link to itself does not count for its other links
             seen = np.where(target == table.source.data[:n_links], np.nan, y[target])
             page, position = table.page.data[:n_links], table.position.data[:n_links]
             counts = cocitation(page, position, seen, self.options.d_max)
@@ -169,7 +169,6 @@ class Scorer:
         return margin
 
     def _address_margins(self, urls: Ints) -> Floats:
-        """Return what the words of addresses say."""
         of_addresses = self.weights[SPACE : 2 * SPACE]
         return row_margins(of_addresses, self.table.addresses_of(urls), self.learner.unit_length)
 
@@ -194,7 +193,7 @@ class Scorer:
         Returns
         -------
         features : int64 (n,), distinct numbers in the space of `make_instances`
-        weights : float64 (n,), what each says for (above 0) or against the URL
+        weights : float64 (n,), what each adds to the margin
         """
         instances, _ = make_instances(
             self.table,
@@ -211,7 +210,6 @@ class Scorer:
         return features.astype(np.int64), total
 
     def _link_margins(self, links: Ints | range) -> Floats:
-        """Return what the hashed features of links and their pages say."""
         of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
         return link_margins(self._of_links, of_pages, self.table, links, unit_length=unit_length)
 

@@ -89,7 +89,7 @@ class HarvestWatch:
             left = self._latest.popleft()
             self._recent -= left.relevance
             self._earlier.add(left)
-        return self._tell() if self._earlier.fetches >= WINDOW else None
+        return self._check() if self._earlier.fetches >= WINDOW else None
 
     def _origin(self, referrer: int | None) -> tuple[str | None, bool]:
         kept = -1 if referrer is None else self._page.get(referrer, -1)
@@ -97,19 +97,19 @@ class HarvestWatch:
             return None, False
         return self._names[kept // 2] or None, bool(kept % 2)
 
-    def _tell(self) -> str | None:
+    def _check(self) -> str | None:
         before, now = self._earlier.rate, self._recent / WINDOW
-        told, seq = self.alarm, self._earlier.fetches + WINDOW
-        if told is not None and now >= _AGAIN * told.before:
+        alarm, seq = self.alarm, self._earlier.fetches + WINDOW
+        if alarm is not None and now >= _AGAIN * alarm.before:
             self.alarm = None
             return RECOVERED
-        if told is None:
+        if alarm is None:
             n = self._earlier.fetches
             variance = max(self._earlier.squares / n - before * before, 0.0)
             error = math.sqrt(variance * (1.0 / WINDOW + 1.0 / n))
             fallen = now <= _FALL * before and before - now > _SURE * error
         else:
-            fallen = now <= _FALL * told.now and now < told.now and seq >= told.seq + WINDOW
+            fallen = now <= _FALL * alarm.now and now < alarm.now and seq >= alarm.seq + WINDOW
         if not fallen:
             return None
         self.alarm = diagnose(list(self._latest), self._earlier, self._marked)
@@ -210,15 +210,15 @@ class SpeedWatch:
             time, gain, _ = self._latest.popleft()
             self._now.add(time, gain, -1)
             self._earlier.add(time, gain)
-        return self._tell() if self._earlier.n >= WINDOW else None
+        return self._check() if self._earlier.n >= WINDOW else None
 
-    def _tell(self) -> str | None:
-        now, earlier, told = self._now, self._earlier, self.slowness
+    def _check(self) -> str | None:
+        now, earlier, slowness = self._now, self._earlier, self.slowness
         if now.time <= 0.0 or earlier.time <= 0.0:
             return None
         speed, before = now.gain / now.time, earlier.gain / earlier.time
-        if told is not None:
-            if speed * _HOUR < _AGAIN * told.before:
+        if slowness is not None:
+            if speed * _HOUR < _AGAIN * slowness.before:
                 return None
             self.slowness = None
             return SPEEDY

@@ -240,5 +240,5 @@ def _name(topic: str) -> str:
 
 
 def _proposed(each: Proposal) -> str:
-    said = f"{each.topic} ({each.relation}, {each.share:.0%} more"
-    return f"{said}, leads on {each.leads:.0%})" if each.leads is not None else f"{said})"
+    shown = f"{each.topic} ({each.relation}, {each.share:.0%} more"
+    return f"{shown}, leads on {each.leads:.0%})" if each.leads is not None else f"{shown})"

@@ -30,7 +30,7 @@ MOST = 200  # keywords of a topic
 _SHORTEST = 2  # characters of a word
 _UNSEEN = 10.0  # other pages taken as seen, that are written in the ordinary way
 _WORDS = 20  # in titles, headings and anchors of such a page
-_RAREST = 1e-4  # share of a text: how much rarer a word is cannot be told from a few pages
+_RAREST = 1e-4  # share of a text: a few pages do not show how much rarer a word is
 _LEAST = 2  # relevant pages a keyword is on
 _SAYS_NOTHING = (OTHER, "good")  # of a topic's path
 
@@ -81,8 +81,8 @@ class Keywords:
         """
         names = []
         for topic in topics:
-            told = [part for part in topic.split("/") if part and part not in _SAYS_NOTHING]
-            names += told[-1:]
+            parts = [part for part in topic.split("/") if part and part not in _SAYS_NOTHING]
+            names += parts[-1:]
         return cls.of_phrases([name.replace("_", " ") for name in names])
 
     @classmethod

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 SEEDS = 20  # start URLs given to a crawl that is given none
-BITS = 18  # features are told apart by hash
-NEAREST = 10  # earlier pages that are asked about a URL
-MOST = 20_000  # earlier pages kept to be asked: bounds memory and time
+BITS = 18  # of the feature space
+NEAREST = 10  # earlier pages that predict a URL
+MOST = 20_000  # earlier pages kept for predictions: bounds memory and time
 FORGIVEN = 3  # failures in a row after which a page is given up
 DUE = 0.1  # chance that a page has changed, below which it is not visited again
 _SHORTEST = 1e-6  # of an interval: nothing changes between visits a moment apart

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: raised by one with every change of the tables; see CHANGELOG
 SCHEMA_VERSION = 1
-#: says in `meta` what the file is
+#: value of ``kind`` in `meta`
 KIND = "focuscrawl knowledge"
 
 # `key` is the 64-bit hash of a URL without its scheme. As the row's own number it needs no index,
@@ -163,7 +163,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         There is none, it is no knowledge, cut short or damaged, or a newer version wrote it.
     """
     _check_whole(path)
-    # a strategy is asked from the thread of its lessons, too; nobody writes
+    # the thread of the lessons reads it, too; nobody writes
     try:
         connection = open_database(path.resolve(), mode="ro", immutable=True, factory=_Distrustful)
     except _DAMAGE as error:

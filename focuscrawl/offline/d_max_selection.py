@@ -372,7 +372,7 @@ def _scaled(predicted: Floats, y: Floats, fold: Ints) -> Floats:
     """Return predictions on the scale that those for the other folds ask for (Platt 1999).
 
     The more words, the smaller the weight of each in a learner that shrinks them, and the
-    larger their sum in one that counts them: without this, the log loss says how sure of itself
+    larger their sum in one that counts them: without this, the log loss would measure how sure
     a learner is at each d_max more than what it knows.
     """
     p = np.clip(predicted, _SURE, 1.0 - _SURE)

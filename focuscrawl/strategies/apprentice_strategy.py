@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
-_LAG = 3  # fetches a replay may go on while a lesson is learned
+_LAG = 3  # fetches of a replay from the start of a lesson to its adoption
 
 
 class ApprenticeStrategy(Strategy):

@@ -119,10 +119,10 @@ class Lesson:
     Attributes
     ----------
     version : of the model, one more than before
-    trained_at_seq : fetches observed when learning began
+    trained_at_seq : fetches observed when learning started
     instances : links (u,v) with both ends fetched, learned from so far
     metrics : what is known of the model's quality; written to the store as JSON
-    state : what `Strategy.load` needs to go on from here; complete once it is adopted
+    state : what `Strategy.load` needs to resume here; complete once it is adopted
     urls, scores : int64 (m,) and float64 (m,), new scores of all URLs that waited
     model : the strategy's own, for `Strategy.adopt`
     """

@@ -124,7 +124,7 @@ class Learnable(LinkStrategy):
                 self._at_start = Counter()
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links; a start page on the topic says first what the topic's words are."""
+        """Score the links; a start page on the topic adds to the keywords first."""
         memo = None
         if self._at_start is not None and not page.depth and page.relevance > _RELEVANT:
             words = sorted(words_of([page.view.title, *page.view.headings]))
@@ -213,12 +213,12 @@ class Informed(Strategy):
         self._names = names
         self._sure = sure
         self._known = GrowingArray(np.float64, fill=np.nan)
-        self._asked = GrowingArray(np.bool_, fill=False)
+        self._looked_up = GrowingArray(np.bool_, fill=False)
         self.lag = learner.lag
         self.expects_relevance = learner.expects_relevance
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Pass on what came of a fetch."""
+        """Pass on the outcome of a fetch."""
         self._learner.observe(url, relevance, duplicate_of)
 
     def worth(self, url: int, relevance: float) -> float:
@@ -226,7 +226,7 @@ class Informed(Strategy):
         return self._learner.worth(url, relevance)
 
     def lesson_due(self) -> bool:
-        """Tell whether a lesson is to begin."""
+        """Tell whether to start a lesson."""
         return self._learner.lesson_due()
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -265,12 +265,12 @@ class Informed(Strategy):
     def _look_up(self, targets: Ints) -> None:
         """Ask once for each URL what is known of it."""
         size = int(targets.max(initial=-1)) + 1
-        self._asked.grow(size)
+        self._looked_up.grow(size)
         self._known.grow(size)
-        new = np.unique(targets[~self._asked.data[targets]])
+        new = np.unique(targets[~self._looked_up.data[targets]])
         if len(new):
             self._known.data[new] = self._ask([self._names[i] for i in new.tolist()])
-            self._asked.data[new] = True
+            self._looked_up.data[new] = True
 
     def _corrected(self, given: Scores) -> Scores:
         # all URLs with links have been looked up; the array may have grown beyond them since

@@ -94,7 +94,7 @@ class LinkLog:
         return len(self._pages)
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in what came of a fetch."""
+        """Take in the outcome of a fetch."""
         self._outcome.extend([relevance])
         self._fetched.extend([url])
 
@@ -143,7 +143,7 @@ class LinkHistory(LinkLog):
         self.relevant = 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in what came of a fetch."""
+        """Take in the outcome of a fetch."""
         super().observe(url, relevance)
         self._relevance.grow(url + 1)
         self._relevance.data[url] = relevance
@@ -220,7 +220,7 @@ class RescoringStrategy(Strategy, Generic[Model]):
         self.every = every
         self.growth = growth
         self.log = log
-        self._learned_at = 0  # fetches observed when the last lesson began
+        self._learned_at = 0  # fetches observed when the last lesson started
         self._extent = (0, 0)  # fetches and pages that the lesson under way is about
         self.before_lesson = False
 
@@ -232,7 +232,7 @@ class RescoringStrategy(Strategy, Generic[Model]):
 
         Parameters
         ----------
-        observed : fetches when the lesson began
+        observed : fetches when the lesson started
         """
 
     @abstractmethod
