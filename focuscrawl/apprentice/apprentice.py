@@ -401,7 +401,7 @@ def judged_batch(apprentice: Apprentice) -> bytes | None:
         each_link=apprentice.options.evidence == "first",
         most=apprentice.options.most_links_into,
     )
-    batch = {
+    batch: dict[str, NDArray[Any]] = {
         "indices": instances.rows.indices,
         "lengths": instances.rows.lengths.astype(np.int32),
         "values": instances.values.astype(np.float32),

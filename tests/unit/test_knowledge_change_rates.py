@@ -14,7 +14,7 @@ def history(**columns: float) -> ChangeHistory:
     """Pages of relevance 1 visited once at time 1, but for what is given."""
     usual = dict.fromkeys(ChangeHistory._fields, 0.0) | {"relevance": 1.0, "visited": 1.0}
     given = {name: np.full(1, value) for name, value in (usual | columns).items()}
-    return ChangeHistory(**given | {"validated": given["validated"] > 0.0})  # type: ignore[arg-type]
+    return ChangeHistory(**given | {"validated": given["validated"] > 0.0})
 
 
 def test_the_rate_of_a_poisson_process_is_found() -> None:
