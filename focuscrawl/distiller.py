@@ -1,4 +1,4 @@
-"""Hubs and authorities: relevance-weighted HITS (methods 7; F99 section 3.2)."""
+"""Hubs and authorities by relevance-weighted HITS (methods 7; F99 section 3.2): arrays only."""
 
 from __future__ import annotations
 
@@ -16,102 +16,10 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
-_CHAIN = 5  # doublings: longer chains of redirects than 32 are loops
-
-
-def stand_ins(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
-    """Return for each URL its alias: the URL whose page it repeats or redirects to.
-
-    For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing
-    had linked there before: the crawl then keeps the redirect as the referrer of its target, and
-    only a redirect is the referrer of anything without having a link.
-
-    Parameters
-    ----------
-    fetched : int64 (n_fetched,), numbers of the URLs fetched
-    duplicate_of : int64 (n_fetched,), the page each repeats; -1: none
-    referrer : int64 (n_urls,), where each URL was first found; -1: nowhere
-    source : int64 (n_links,), URLs that links were found on
-
-    Returns
-    -------
-    int64 (n_urls,); a URL's own number where nothing stands for it
-    """
-    stands = np.arange(len(referrer))
-    redirects = np.zeros(len(referrer), np.bool_)
-    redirects[fetched] = True
-    redirects[source] = False
-    found = np.flatnonzero(referrer >= 0)[::-1]  # the first target of a redirect comes last, wins
-    found = found[redirects[referrer[found]]]
-    stands[referrer[found]] = found
-    repeats = duplicate_of >= 0
-    stands[fetched[repeats]] = duplicate_of[repeats]
-    for _ in range(_CHAIN):
-        stands = stands[stands]
-    return stands
-
-
+THRESHOLD = 0.2  # rho: the relevance above which a page can be an authority
 #: a site is a host; a registered domain; every page is a site of its own
 RULES = ("host", "domain", "none")
-
-
-@dataclass(frozen=True, slots=True)
-class Sites:
-    """The sites of a crawl's pages by one rule.
-
-    Attributes
-    ----------
-    rule : one of `RULES`
-    of_pages : int64 (n_pages,), the number of each page's site
-    """
-
-    rule: str
-    of_pages: Ints
-
-    @classmethod
-    def by(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
-        """Tell sites apart by `rule`.
-
-        Parameters
-        ----------
-        host : int64 (n_pages,), the number of each page's host
-        names : of the hosts, with their ports
-        """
-        if rule == "none":
-            return cls(rule, np.arange(len(host)))
-        if rule == "domain":
-            domains: dict[str, int] = {}
-            number = [domains.setdefault(registered_domain(name), len(domains)) for name in names]
-            return cls(rule, np.array(number, np.int64)[host])
-        return cls(rule, host)
-
-    @classmethod
-    def fitting(cls, source: Ints, target: Ints, host: Ints) -> Self:
-        """Return hosts as sites, or, if every link stays on its host, no rule."""
-        rule = "host" if (host[source] != host[target]).any() else "none"
-        return cls.by(rule, host, ())
-
-
-@cache
-def registered_domain(host: str) -> str:
-    """Return the part of a host's name that somebody has registered, the host if there is none.
-
-    By the public suffix list that comes with `tldextract`; nothing is asked of the network.
-    Private suffixes count: the people of ``github.io`` are as different as those of ``.org``.
-
-    >>> registered_domain("www.ics.uci.edu"), registered_domain("jo.github.io:8080")
-    ('uci.edu', 'jo.github.io')
-    """
-    found = _suffixes()(host)
-    return f"{found.domain}.{found.suffix}" if found.domain and found.suffix else host
-
-
-@cache
-def _suffixes() -> TLDExtract:
-    return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
-
-
-THRESHOLD = 0.2  # rho: the relevance above which a page can be an authority
+_CHAIN = 5  # doublings: longer chains of redirects than 32 are loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +133,8 @@ class Distiller:
         Parameters
         ----------
         start : scores of an earlier distillation, when there were fewer pages and links: fewer
-            rounds are needed from there. Every page begins with at least their mean, since what
-            begins with nothing would keep nothing
+            rounds are needed from there. Every page starts with at least their mean, since what
+            starts with 0 would stay 0
         top : how many of the best hubs, and authorities, have to keep their order
         steady : for how many rounds
         rounds : at most
@@ -275,7 +183,6 @@ class Distiller:
         return promised.astype(np.float64, copy=False)
 
     def _spread(self, pages: Ints, values: Floats) -> Floats:
-        """Return the values of some pages among zeros for the others."""
         spread = np.zeros(len(self._relevance))
         spread[pages] = values
         return spread
@@ -295,6 +202,94 @@ def best(scores: Floats, n: int) -> Ints:
     pages = np.flatnonzero(scores >= above if above else scores > 0.0)
     keys = np.round(scores[pages], 12)
     return pages[np.lexsort((pages, -keys))][:n]
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """The sites of a crawl's pages by one rule.
+
+    Attributes
+    ----------
+    rule : one of `RULES`
+    of_pages : int64 (n_pages,), the number of each page's site
+    """
+
+    rule: str
+    of_pages: Ints
+
+    @classmethod
+    def by(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
+        """Tell sites apart by `rule`.
+
+        Parameters
+        ----------
+        host : int64 (n_pages,), the number of each page's host
+        names : of the hosts, with their ports
+        """
+        if rule == "none":
+            return cls(rule, np.arange(len(host)))
+        if rule == "domain":
+            domains: dict[str, int] = {}
+            number = [domains.setdefault(registered_domain(name), len(domains)) for name in names]
+            return cls(rule, np.array(number, np.int64)[host])
+        return cls(rule, host)
+
+    @classmethod
+    def fitting(cls, source: Ints, target: Ints, host: Ints) -> Self:
+        """Return hosts as sites, or, if every link stays on its host, no rule."""
+        rule = "host" if (host[source] != host[target]).any() else "none"
+        return cls.by(rule, host, ())
+
+
+@cache
+def registered_domain(host: str) -> str:
+    """Return the part of a host's name that somebody has registered, the host if there is none.
+
+    By the public suffix list that comes with `tldextract`, without the network.
+    Private suffixes count: ``github.io`` is no registered domain.
+
+    >>> registered_domain("www.ics.uci.edu"), registered_domain("jo.github.io:8080")
+    ('uci.edu', 'jo.github.io')
+    """
+    found = _suffixes()(host)
+    return f"{found.domain}.{found.suffix}" if found.domain and found.suffix else host
+
+
+@cache
+def _suffixes() -> TLDExtract:
+    return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
+
+
+def stand_ins(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
+    """Return for each URL its alias: the URL whose page it repeats or redirects to.
+
+    For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing
+    had linked there before: the crawl then keeps the redirect as the referrer of its target, and
+    only a redirect is the referrer of anything without having a link.
+
+    Parameters
+    ----------
+    fetched : int64 (n_fetched,), numbers of the URLs fetched
+    duplicate_of : int64 (n_fetched,), the page each repeats; -1: none
+    referrer : int64 (n_urls,), where each URL was first found; -1: nowhere
+    source : int64 (n_links,), URLs that links were found on
+
+    Returns
+    -------
+    int64 (n_urls,); a URL's own number where nothing stands for it
+    """
+    stands = np.arange(len(referrer))
+    redirects = np.zeros(len(referrer), np.bool_)
+    redirects[fetched] = True
+    redirects[source] = False
+    found = np.flatnonzero(referrer >= 0)[::-1]  # the first target of a redirect comes last, wins
+    found = found[redirects[referrer[found]]]
+    stands[referrer[found]] = found
+    repeats = duplicate_of >= 0
+    stands[fetched[repeats]] = duplicate_of[repeats]
+    for _ in range(_CHAIN):
+        stands = stands[stands]
+    return stands
 
 
 def _unit(passed_on: object) -> Floats:
@@ -322,11 +317,3 @@ def _compressed(numbers: Ints, n: int) -> tuple[Ints, Ints]:
     there[numbers] = True
     place = np.cumsum(there) - 1
     return np.flatnonzero(there), place[numbers]
-
-
-# Hubs and authorities of a crawl: relevance-weighted HITS over its links (methods 7, F99 3.2).
-#
-# Here: arrays in, arrays out. Not here: reading links from a store (`focuscrawl.report.prestige`),
-# what a crawl does with hubs (`focuscrawl.crawl.distilling`).
-
-__all__ = ["RULES", "Distiller", "LinkGraph", "Scores", "Sites", "best", "stand_ins"]

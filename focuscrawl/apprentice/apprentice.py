@@ -1,4 +1,4 @@
-"""The apprentice: scores URLs by what it has learned so far; on disk; and trained in rounds."""
+"""The apprentice: scores URLs by what it has learned; its folder; its training in rounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import hashlib
 from dataclasses import asdict
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -48,17 +48,18 @@ if TYPE_CHECKING:
 
 
 _ENOUGH = 5  # judged URLs before the first lesson
+_ARRAYS = "apprentice.npz"
+FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train")
 
 
 class Apprentice:
     """Scores of URLs, learned while crawling.
 
     The score of v is the value to be expected of it: the chance that R(v) is high, or else that
-    it leads to what is (`TunnelRewards`). By default a logistic regression over one instance a
-    URL: the mean of the hashed features of all links into v and of their pages, the words of v's
-    address, and the inputs of `focuscrawl.apprentice.options.INPUTS`. These last have a
-    prior, which orders the frontier until there is something to learn from and holds the model
-    back while there is little: see `PRIOR_WEIGHTS`.
+    it leads to what is (`TunnelRewards`). By default it is a logistic regression over one instance
+    a URL: the mean of the hashed features of all links into v and of their pages, the words of v's
+    address, and the inputs of `focuscrawl.apprentice.options.INPUTS`. The inputs have a prior
+    (`PRIOR_WEIGHTS`), which orders the frontier until there is something to learn from.
 
     The inputs of a judged URL are those it had when it was fetched, so that learning sees what
     deciding will see (no rate of a directory counts the page it predicts).
@@ -80,18 +81,18 @@ class Apprentice:
         self._instances = InstanceCache(
             unit_length=self.scorer.learner.unit_length, most=options.most_links_into
         )
-        self._due = 0  # fetches since the last lesson began
+        self._due = 0  # fetches since the last lesson started
         self._snapshot: Snapshot | None = None  # for the lesson that is due or under way
         self._replay: Replay | None = None
 
     @classmethod
     def warm_started(cls, options: Options, exported: bytes | None) -> Self:
-        """Return an apprentice that goes on from what another has learned, if that is given.
+        """Return an apprentice that continues what another has learned, if that is given.
 
         Parameters
         ----------
-        options : what can be set of it; the kinds of features and the learner are those of the
-            other one
+        options : the kinds of features and the learner are those of the other one, see
+            `Options.following`
         exported : see `export`
         """
         if exported is None:
@@ -110,7 +111,7 @@ class Apprentice:
         """Judged URLs that a lesson would learn from."""
         return len(self.memory.buffer)
 
-    # -- what the crawl tells ------------------------------------------------------------
+    # -- fetches and pages ---------------------------------------------------------------
 
     def new(self, targets: Ints) -> Bools:
         """Tell which URLs were not met before, bool (n,)."""
@@ -119,7 +120,7 @@ class Apprentice:
             return self.table.address.data[targets] < 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take note of what came of a fetch, whatever it was; before `expand` of its page."""
+        """Take in the outcome of a fetch, whatever it was; before `expand` of its page."""
         with self.lock:
             self.table.grow(url + 1)
             if self._replay is None and self.scorer.evidence.has_links(url):
@@ -129,10 +130,10 @@ class Apprentice:
                 self.memory.buffer.add(JudgedUrls(urls, inputs, predicted))
             self.memory.observe(url, relevance)
             self._due += 1
-            self._go_on_replaying()
+            self._continue_replay()
 
     def fetched_before(self, url: int, relevance: float) -> None:
-        """Take note of what came of a fetch in an earlier round, which was learned from there."""
+        """Take in the outcome of a fetch of an earlier round, which was learned from there."""
         with self.lock:
             self.memory.fetched_before(url, relevance)
 
@@ -141,7 +142,7 @@ class Apprentice:
 
         Returns
         -------
-        link_scores : float64 (n,), what each link by itself says of its target
+        link_scores : float64 (n,), the score of each link by itself
         urls, scores : int64 (m,), float64 (m,): the distinct targets and their scores
         """
         with self.lock:
@@ -149,14 +150,14 @@ class Apprentice:
             first = self.memory.add(url, facts, forget=forget)
             urls = np.unique(facts.targets)
             if self._replay is not None or not len(urls):
-                self._go_on_replaying()
+                self._continue_replay()
                 return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
             link_scores, scores = self.scorer.add_page(first, facts.targets, urls)
             self.memory.keep_scores(urls, scores)
             return link_scores, urls, scores
 
     def expand_all(self, pages: Sequence[tuple[int, PageFacts]]) -> tuple[Ints, Floats]:
-        """Take in links of pages that others fetched; all URLs are scored once, at the end.
+        """Take in links of pages that other processes fetched; URLs are scored once, at the end.
 
         Parameters
         ----------
@@ -172,7 +173,7 @@ class Apprentice:
             return urls, self._add_links(first, urls)
 
     def _add_links(self, first: int, urls: Ints) -> Floats:
-        """Add links that lead to `urls`; return the scores that these have by now."""
+        """Add the links from number `first` on, which lead to `urls`; score these."""
         self.scorer.add_new_links(first)
         scores = self.scorer.scores(urls, self.scorer.inputs(urls))
         self.memory.keep_scores(urls, scores)
@@ -181,10 +182,7 @@ class Apprentice:
     # -- lessons -------------------------------------------------------------------------
 
     def lesson_due(self) -> bool:
-        """Tell whether a batch is complete and there is enough to learn from.
-
-        If so, the next lesson is about what is known now.
-        """
+        """Tell whether a batch is complete; if so, the next lesson is about what is known now."""
         batch = max(self.options.batch, int(self.options.growth * self.memory.observed))
         if self._due < batch or self.n_judged < _ENOUGH or self._replay is not None:
             return False
@@ -198,15 +196,13 @@ class Apprentice:
             return self.memory.snapshot()
 
     def _subject(self) -> Snapshot:
-        """Return what the lesson that begins is about."""
         about, self._snapshot = self._snapshot or self._take_snapshot(), None
         return about
 
     def learn(self) -> ApprenticeLesson:
         """Learn from the judged URLs; may run in another thread, once at a time.
 
-        The apprentice can be used meanwhile, and changes nothing until `adopt`; what is learned
-        does not depend on what comes meanwhile.
+        Nothing changes until `adopt`, and what is learned does not depend on what comes meanwhile.
         """
         about = self._subject()
         learner, judged = copy.copy(self.scorer.learner), about.judged
@@ -236,14 +232,13 @@ class Apprentice:
             state=pack(learner, lesson=np.array(at), **judged._asdict()),
         )
 
-    def lesson_of(self, learner: Learner, version: int) -> ApprenticeLesson:
-        """Return a lesson of which the learner, another apprentice's, is all that was learned.
+    def lesson_of(self, version: int, packed: bytes) -> ApprenticeLesson:
+        """Return a lesson with a learner that was trained elsewhere, packed.
 
         May run in another thread; nothing changes until `adopt`.
         """
-        return rescore_waiting(
-            self._subject(), self._scorer_of(learner), version=version, instances=0, state=b""
-        )
+        scorer = self._scorer_of(self._learner_in(unpack_arrays(packed)))
+        return rescore_waiting(self._subject(), scorer, version=version, instances=0, state=b"")
 
     def adopt(self, lesson: ApprenticeLesson) -> tuple[Ints, Floats]:
         """Score by what was learned from now on.
@@ -258,12 +253,12 @@ class Apprentice:
             links, left = lesson.about.links, lesson.scorer.table
             if left is not self.table:
                 links = len(left)
-                left.go_on_from(self.table, lesson.about.links, lesson.about.pages)
+                left.append_rest(self.table, lesson.about.links, lesson.about.pages)
                 self.memory.table = left
             return self._catch_up(links)
 
     def _catch_up(self, links: int) -> tuple[Ints, Floats]:
-        """Take in what came while a lesson was under way that knew so many links."""
+        """Take in what came during a lesson that knew so many links."""
         self.memory.take_in_deferred()
         urls = np.unique(self.table.target.data[links:])
         return urls, self._add_links(links, urls)
@@ -316,8 +311,8 @@ class Apprentice:
             urls = np.concatenate([self.scorer.waiting(y), nowhere])
             return urls, self.memory.score.data[urls].copy()
 
-    def _go_on_replaying(self) -> None:
-        """Be where the crawl was when the lesson began, and later when it was adopted."""
+    def _continue_replay(self) -> None:
+        """Do what was done when the last lesson started, and when it was adopted."""
         replay, now = self._replay, (self.memory.observed, self.table.links_ever)
         if replay is None:
             return
@@ -335,25 +330,17 @@ class Apprentice:
     def export(self) -> bytes:
         """Return what another crawl can start with: model, and rates of prefixes and patterns."""
         with self.lock:
-            outcomes = self.memory.outcomes
-            rates = {"p": outcomes.prefixes.get_state(), "s": outcomes.patterns.get_state()}
             return pack(
                 self.scorer.learner,
                 options=pack_options(asdict(self.options)),
-                **{
-                    f"{key}_{name}": x for key, state in rates.items() for name, x in state.items()
-                },
+                **self.memory.outcomes.get_rates(),
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Begin a crawl with what an earlier one has learned; see `export`.
-
-        Errors of conversions and look-ups if it is nothing that `export` returns.
-        """
+        """Start with what an earlier crawl has learned; conversion errors if it is no `export`."""
         arrays = unpack_numbers(exported)
         learner = self._learner_in(arrays)
-        self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
-        self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
+        self.memory.outcomes.set_rates(arrays)
         self.scorer = self._scorer_of(learner.believe())
 
     def _scorer_of(self, learner: Learner) -> Scorer:
@@ -361,10 +348,6 @@ class Apprentice:
 
     def _learner_in(self, arrays: Mapping[str, NDArray[Any]]) -> Learner:
         return new_learner(self.options).set_state(part_of(arrays, "m_"))
-
-
-_ARRAYS = "apprentice.npz"
-FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train")
 
 
 def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> None:
@@ -379,7 +362,7 @@ def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> 
 
 
 def apprentice_digest(folder: Path) -> str:
-    """Return what tells the apprentice in `folder` from others; raises as `read_apprentice`."""
+    """Return a digest of the apprentice in `folder`; raises as `read_apprentice`."""
     return hashlib.sha256(read_apprentice(folder)).hexdigest()[:16]
 
 
@@ -401,64 +384,33 @@ def checked(graduate: bytes) -> bytes:
     return graduate
 
 
-class JudgedBatch(NamedTuple):
-    """n judged URLs of a bucket as instances.
-
-    Attributes
-    ----------
-    indices, lengths, values, dense : the m instances made of them
-    owner : int32 (m,), which of the n each is of
-    y, predicted, value : float64 (n,), R(v), graded if it is; the score it was fetched with; what
-        is learned of it, by what its page has opened, too
-    """
-
-    indices: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    values: NDArray[np.float32]
-    dense: Floats
-    owner: NDArray[np.int32]
-    y: Floats
-    predicted: Floats
-    value: Floats
-
-    @classmethod
-    def of(cls, apprentice: Apprentice) -> Self | None:
-        """Return what an apprentice has judged; None: nothing."""
-        memory = apprentice.memory
-        with apprentice.lock:
-            n_links, judged = len(memory.table), memory.buffer.judged
-            own, value = memory.labels.of(judged.urls, memory.table.y.data[judged.urls])
-        if not len(judged.urls):
-            return None
-        instances, owner = make_instances(
-            memory.table,
-            n_links,
-            judged.urls,
-            judged.inputs,
-            unit_length=apprentice.scorer.learner.unit_length,
-            each_link=apprentice.options.evidence == "first",
-            most=apprentice.options.most_links_into,
-        )
-        return cls(
-            indices=instances.rows.indices,
-            lengths=instances.rows.lengths.astype(np.int32),
-            values=instances.values.astype(np.float32),
-            dense=instances.dense,
-            owner=owner.astype(np.int32),
-            y=own,
-            predicted=judged.predicted,
-            value=value,
-        )
-
-    def to_bytes(self) -> bytes:
-        """Pack them."""
-        return pack_arrays(self._asdict(), compressed=False)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Unpack what `to_bytes` has packed."""
-        arrays = unpack_arrays(data)
-        return cls(**{name: arrays[name] for name in cls._fields})
+def judged_batch(apprentice: Apprentice) -> bytes | None:
+    """Return the n judged URLs of an apprentice in a bucket for a `Pool`; None if n is 0."""
+    memory = apprentice.memory
+    with apprentice.lock:
+        n_links, judged = len(memory.table), memory.buffer.judged
+        own, value = memory.labels.of(judged.urls, memory.table.y.data[judged.urls])
+    if not len(judged.urls):
+        return None
+    instances, owner = make_instances(
+        memory.table,
+        n_links,
+        judged.urls,
+        judged.inputs,
+        unit_length=apprentice.scorer.learner.unit_length,
+        each_link=apprentice.options.evidence == "first",
+        most=apprentice.options.most_links_into,
+    )
+    batch: dict[str, NDArray[Any]] = {
+        "indices": instances.rows.indices,
+        "lengths": instances.rows.lengths.astype(np.int32),
+        "values": instances.values.astype(np.float32),
+        "dense": instances.dense,
+        "label": value[owner],  # one an instance, the following one a URL
+        "y": own,
+        "predicted": judged.predicted,
+    }
+    return pack_arrays(batch, compressed=False)
 
 
 class Pool:
@@ -471,15 +423,15 @@ class Pool:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._batches: list[JudgedBatch] = []
+        self._batches: list[dict[str, NDArray[Any]]] = []
 
     def __len__(self) -> int:
-        return sum(len(batch.y) for batch in self._batches)
+        return sum(len(batch["y"]) for batch in self._batches)
 
     def add(self, data: bytes) -> None:
-        """Take in a `JudgedBatch`, packed."""
-        self._batches.append(JudgedBatch.from_bytes(data))
-        while len(self) - len(self._batches[0].y) >= self.options.memory:
+        """Take in what `judged_batch` has returned."""
+        self._batches.append(unpack_arrays(data))
+        while len(self) - len(self._batches[0]["y"]) >= self.options.memory:
             self._batches.pop(0)
 
     def fit(self, learner: Learner) -> tuple[Learner, int, dict[str, float]]:
@@ -489,38 +441,9 @@ class Pool:
         -------
         A learner, the number of instances, and how well they had been predicted
         """
-        batches = self._batches
-        learner = copy.copy(learner)
-        instances = _together(batches)
-        learner.partial_fit(
-            instances, np.concatenate([batch.value[batch.owner] for batch in batches])
-        )
-        metrics = validate(
-            np.concatenate([batch.predicted for batch in batches]),
-            np.concatenate([batch.y for batch in batches]),
-        )
-        return learner, len(instances), metrics
-
-
-def _together(batches: list[JudgedBatch]) -> Instances:
-    return Instances(
-        SparseRows(
-            np.concatenate([batch.indices for batch in batches]),
-            pointers(np.concatenate([batch.lengths for batch in batches])),
-        ),
-        np.concatenate([batch.values for batch in batches]).astype(np.float64),
-        np.concatenate([batch.dense for batch in batches]),
-    )
-
-
-def lesson_of(apprentice: Apprentice, version: int, state: bytes) -> ApprenticeLesson:
-    """Score all that waits here by a learner that was trained elsewhere.
-
-    Parameters
-    ----------
-    version : of the model
-    state : the learner, packed
-    """
-    learner = new_learner(apprentice.options)
-    learner.set_state(part_of(unpack_arrays(state), "m_"))
-    return apprentice.lesson_of(learner, version)
+        names = self._batches[0]
+        pooled = {name: np.concatenate([each[name] for each in self._batches]) for name in names}
+        rows = SparseRows(pooled["indices"], pointers(pooled["lengths"]))
+        instances = Instances(rows, pooled["values"].astype(np.float64), pooled["dense"])
+        learner = copy.copy(learner).partial_fit(instances, pooled["label"])
+        return learner, len(instances), validate(pooled["predicted"], pooled["y"])

@@ -1,4 +1,4 @@
-"""Evidence for each URL: sums over links into it, rates of its directory; forgetting."""
+"""Evidence for each URL: sums over the links into it, rates of its directory and pattern."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ _SLOTS = (1 << _BITS) - 1
 _MASK = np.uint32(_SLOTS)
 _NO_SLOT = np.uint32(1 << _BITS)  # nothing is ever added up there
 PRIOR = 0.05  # mean relevance expected before the first fetch (methods 5: p0)
+_SHRINK = 0.2  # weight of the prior in means over links (methods 5)
+_SUMS = ("weight", "relevance", "reading", "margin", "around")
+_ROOM = 0.75  # of the links allowed are kept, so that pages are seldom forgotten
 
 
 class RelevanceRates:
@@ -92,10 +95,6 @@ class RelevanceRates:
         return rate
 
 
-_SHRINK = 0.2  # weight of the prior in means over links (methods 5)
-_SUMS = ("weight", "relevance", "reading", "margin", "around")
-
-
 class FetchOutcomes:
     """Outcomes of fetches by path prefix and URL pattern, and the pages seen under any URL."""
 
@@ -104,18 +103,23 @@ class FetchOutcomes:
         self.patterns = RelevanceRates()
         self._aliases = np.zeros((2, 1 << 19), bool)
 
+    def get_rates(self) -> dict[str, NDArray[Any]]:
+        """Return the outcomes by prefix and pattern."""
+        rates = {"p": self.prefixes.get_state(), "s": self.patterns.get_state()}
+        return {f"{key}_{name}": x for key, state in rates.items() for name, x in state.items()}
+
+    def set_rates(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up what `get_rates` returned, in place of all that was observed."""
+        for key, rates in (("p_", self.prefixes), ("s_", self.patterns)):
+            rates.set_state(part_of(state, key))
+
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return all that was observed."""
-        rates = {"p": self.prefixes.get_state(), "s": self.patterns.get_state()}
-        return {
-            "aliases": np.packbits(self._aliases),
-            **{f"{key}_{name}": x for key, state in rates.items() for name, x in state.items()},
-        }
+        return {"aliases": np.packbits(self._aliases), **self.get_rates()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up what `get_state` returned, in place of all that was observed."""
-        for key, rates in (("p_", self.prefixes), ("s_", self.patterns)):
-            rates.set_state(part_of(state, key))
+        self.set_rates(state)
         self._aliases[:] = np.unpackbits(state["aliases"]).reshape(self._aliases.shape)
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
@@ -125,7 +129,7 @@ class FetchOutcomes:
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def aliases_of(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Tell of which URLs an alias was fetched, and of which only but for the query."""
+        """Tell of which URLs an alias was fetched, and of which only with another query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same
@@ -156,12 +160,12 @@ class UrlEvidence:
         margin: Floats,
         counts: Floats | None = None,
     ) -> None:
-        """Add n links of a table, all columns (n,).
+        """Add n links of a table.
 
         Parameters
         ----------
         n_urls : all targets are below
-        margin : what the hashed features of link and page say
+        margin : (n,), what the hashed features of each link and its page say
         counts : (n, width), further inputs of each link
         """
         kept = table.first.data[links] if self._only_first else slice(None)
@@ -232,17 +236,15 @@ class UrlEvidence:
                 same_but_query,
                 of_pattern,
                 around / 10.0,
-                self._means(urls, n).ravel(),
+                self._mean_counts(urls, n).ravel(),
             ]
         )
         return columns.reshape(len(INPUTS) + self._width, len(urls)).T.copy()
 
     def _table(self) -> Floats:
-        """Return the sums, (n_urls, len(_SUMS))."""
         return self._sums.data.reshape(-1, len(_SUMS))
 
-    def _means(self, urls: Ints, n: Floats) -> Floats:
-        """Return the mean counts, (width, n)."""
+    def _mean_counts(self, urls: Ints, n: Floats) -> Floats:
         if not self._width:
             return np.zeros((0, len(urls)))
         return self._counts.data.reshape(-1, self._width)[urls].T / n
@@ -255,16 +257,13 @@ def _log_odds(probability: Floats) -> Floats:
     return odds
 
 
-_ROOM = 0.75  # of the links allowed are kept, so that it is not done all the time
-
-
 def least_promising(
     table: LinkTable, n_links: int, n_pages: int, promise: Floats, most: int
 ) -> Bools:
     """Choose the pages to forget, so that well below `most` links are left.
 
-    A page is worth the best URL that it links to: nothing that is told of it from its other pages
-    matters more. First to go are pages whose targets have all been fetched, the oldest first.
+    A page is worth the best URL that it links to. First to go are pages whose targets have all
+    been fetched, the oldest first.
 
     Parameters
     ----------
@@ -286,7 +285,7 @@ def least_promising(
 
 
 def without_links(table: LinkTable, evidence: UrlEvidence, y: Floats) -> Ints:
-    """Return the URLs that were not fetched and that no page links to which is left.
+    """Return the URLs that were not fetched and have links on forgotten pages only.
 
     Parameters
     ----------

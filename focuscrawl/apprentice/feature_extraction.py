@@ -1,17 +1,16 @@
-"""From a parsed page to the features of its links, and the names of hashed features."""
+"""From a parsed page to the features of its links, and from hashed features to their names."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count, repeat
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, beside, bucket
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
-    MAX_TOKENS,
     OFFSET_SALT,
     PREFIX,
     PREFIXES,
@@ -27,13 +26,12 @@ from focuscrawl.apprentice.link_features import (
     window,
 )
 from focuscrawl.apprentice.link_table import BITS, PageFacts, pack_words
-from focuscrawl.apprentice.options import DEFAULT_GROUPS
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,32 +40,170 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Bools
 
 
-# Log-odds of the topic by single words and short texts, asked of the critic once a word.
-#
-# A link shows a handful of words: too few calls of a critic can be afforded to have each link
-# judged, but the words come again and again. So the critic judges every new word once, as a page
-# of that one word, and what it says of a link is put together from that: for a naive Bayes critic
-# this is just what it would say of the link's words as a page, because its log-posteriors add up
-# (methods 2); for any other black box it is a first guess.
-
+TITLE, CLASS, HEADING, ANCHOR, SECTION, PROBABILITY = 3, 4, 5, 6, 7, 9  # salts
+_LINK, _URL, _PAGE = 0, SPACE, 2 * SPACE  # where the features of each begin
+_TOP = 3  # classes of u that are named
+_AROUND = 10  # words on either side of a link that the critic reads
+_LIKELY = 0.1  # posterior of a class that is named
+_POSSIBLE = 0.001  # of one that has a value
 _SURE = 1e-9  # no posterior is taken for smaller
 _REMEMBERED = 200_000  # texts, about 50 MB
 _REMEMBERED_WORDS = 500_000  # about 100 MB
 _START = np.zeros(1, np.int64)
+_NONE, _FIRST = np.zeros(0, np.int32), np.zeros(1, np.int32)
+_NO_LINKS = Links([], [], _NONE, _NONE, np.zeros(0, np.bool_))
+
+
+class FeatureExtractor:
+    """Extracts the facts of pages that a critic judges, as the options of an apprentice say."""
+
+    def __init__(self, critic: Critic, options: Options) -> None:
+        self._options = options
+        self._groups = frozenset(options.groups)
+        self._words = WordReader(critic, ask=getattr(critic, "reads_words", False))
+        self._anchors = TextReader(self._words, tokenize)
+        self._paths = TextReader(self._words, address_words)
+        self._hashes = WordHashes()
+        self._class_features = [
+            bucket(self._hashes(class_prefixes(name)), CLASS, BITS) for name in critic.classes
+        ]
+        self._of_classes = bucket(self._hashes(critic.classes), PROBABILITY, BITS)
+
+    def read(
+        self,
+        view: PageView,
+        links: Ints,
+        targets: Ints,
+        new: Bools,
+        *,
+        relevance: float,
+        probabilities: Floats | None = None,
+    ) -> PageFacts:
+        """Extract the facts of a page.
+
+        Parameters
+        ----------
+        view : the page
+        links : int64 (n,), which of its links lead to URLs that can be followed
+        targets : int64 (n,), the numbers of those URLs
+        new : bool (n,), the target was not known before; may repeat
+        relevance : R(u)
+        probabilities : float64 (n_classes,), posteriors of u, for the groups ``classes`` and
+            ``probabilities``
+        """
+        numbers = links.tolist()
+        anchors = [view.links.anchors[i] for i in numbers]
+        urls = [view.links.urls[i] for i in numbers]
+        page_indices, page_values = self._page(view, probabilities)
+        # words of anchors that stand in for an image are not on the page
+        unseen = tokenize(anchors)[0] if "anchor" in self._groups else []
+        return PageFacts(
+            relevance=np.array([relevance]),
+            own_keys=table_of_keys([view.url]),
+            page_indices=page_indices,
+            page_values=page_values,
+            targets=targets,
+            position=view.links.left[links],
+            reading=self._read(anchors, urls),
+            around=self._read_around(view, links),
+            links=self._links(view, links, anchors, urls),
+            **self._addresses(targets[new], [urls[i] for i in new.nonzero()[0].tolist()]),
+            vocabulary=pack_words(dict.fromkeys([*view.words.distinct, *unseen])),
+        )
+
+    def with_addresses(self, facts: PageFacts, urls: Sequence[str]) -> PageFacts:
+        """Return the facts of a page that no URL it links to was known before.
+
+        Parameters
+        ----------
+        urls : where each of the links leads, (n,)
+        """
+        return replace(facts, **self._addresses(facts.targets, urls))
+
+    def _addresses(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:
+        """Return the facts of the distinct URLs among `targets` (n,), whose URLs are `urls`."""
+        new, first = np.unique(targets, return_index=True)
+        addresses = [urls[i] for i in first.tolist()]
+        keys = table_of_keys(addresses)
+        if "url" in self._groups:
+            features = address_features(addresses, keys, self._hashes, bits=BITS)
+        else:
+            features = SparseRows.empty(len(addresses))
+        return {"new": new, "urls": features, "url_keys": keys}
+
+    def _read(self, anchors: list[str], urls: list[str]) -> NDArray[np.float32]:
+        if "reading" not in self._groups:
+            return np.zeros(len(urls), np.float32)
+        evidence = self._anchors.read(anchors) + self._paths.read(urls)
+        return self._words.log_odds(evidence).astype(np.float32)
+
+    def _read_around(self, view: PageView, links: Ints) -> NDArray[np.float32]:
+        if "surroundings" not in self._groups:
+            return np.zeros(len(links), np.float32)
+        evidence = self._words.evidence_around(view, links, _AROUND)
+        return self._words.log_odds(evidence).astype(np.float32)
+
+    def _links(
+        self, view: PageView, links: Ints, anchors: list[str], urls: list[str]
+    ) -> SparseRows:
+        on = self._groups
+        left, right = view.links.left[links], view.links.right[links]
+        parts = [SparseRows.empty(len(links))]
+        if "context" in on:
+            near = window(
+                view.words.hashes,
+                view.token_leaf,
+                left,
+                right,
+                d_max=self._options.d_max,
+                max_tokens=self._options.tokens or None,
+                repeats=self._options.counts,
+            )
+            parts = [by_offset(near, BITS)]
+        if "anchor" in on:
+            parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
+        if "section" in on:
+            above = view.heading_leaf.searchsorted(left, side="right")
+            headings = self._hashes.rows(["", *view.headings], SECTION, BITS)
+            parts.append(headings.take(above))
+        if "site" in on:
+            parts.append(site_features(view.url, urls, BITS))
+        return beside(*parts)[0] if len(parts) > 1 else parts[0]
+
+    def _page(
+        self, view: PageView, probabilities: Floats | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the features of a page, and their values; (0,) if all are 1."""
+        found = [np.zeros(0, np.int32)]
+        if "title" in self._groups:
+            found.append(self._hashes.rows([view.title], TITLE, BITS).indices)
+        if "headings" in self._groups:
+            words = dict.fromkeys(tokenize(view.headings)[0])
+            found.append(bucket(self._hashes([*words]), HEADING, BITS))
+        if "classes" in self._groups and probabilities is not None:
+            top = np.argsort(-probabilities, kind="stable")[:_TOP]
+            found += [self._class_features[i] for i in top.tolist() if probabilities[i] > _LIKELY]
+        there = np.unique(np.concatenate(found))
+        if "probabilities" not in self._groups or probabilities is None:
+            return there, np.zeros(0, np.float32)
+        possible = np.flatnonzero(probabilities > _POSSIBLE)
+        values = np.concatenate([np.ones(len(there)), probabilities[possible]])
+        return np.append(there, self._of_classes[possible]), values.astype(np.float32)
 
 
 class WordReader:
-    """Evidence of words for each class: log Pr(c|word) - log Pr(c), learned from the critic.
+    """Evidence of words for each class: log Pr(c|word) - log Pr(c), asked of the critic once.
+
+    There is no time to have each link judged, but words come again and again: the critic judges
+    each once, as a page of that word, and their evidence is added up. For naive Bayes that is what
+    it would say of a page of these words, as its log-posteriors add up (methods 2); for any other
+    critic it is a first guess.
 
     Parameters
     ----------
     critic : a black box; asked with pages of no word and of one word
     ask : False for a critic that is slow, or that single words mean nothing to: it is not asked,
         and no word speaks for or against anything
-
-    Attributes
-    ----------
-    columns : classes told apart: those of the critic, or (off, on) topic if it has none
     """
 
     def __init__(self, critic: Critic, *, ask: bool = True) -> None:
@@ -81,7 +217,7 @@ class WordReader:
 
     @property
     def columns(self) -> int:
-        """Number of classes told apart."""
+        """Number of classes: those of the critic, or 2, off and on topic, if it has none."""
         return len(self._prior)
 
     def evidence(
@@ -130,7 +266,6 @@ class WordReader:
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
 
     def _of(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """Return the evidence of each word, float32 (n_words, columns)."""
         known = self._number
         if len(known) > _REMEMBERED_WORDS:
             known.clear()
@@ -164,7 +299,7 @@ class TextReader:
 
     Parameters
     ----------
-    words : the critic's reading of their words
+    words : evidence of their words
     split : from n texts to their words and the number of each word's text
     """
 
@@ -194,230 +329,10 @@ class TextReader:
         return self._evidence.data.reshape(-1, self._words.columns).take(at, axis=0)
 
 
-def _distribution(judgement: Judgement) -> Floats:
-    if judgement.probabilities is not None:
-        return judgement.probabilities
-    return np.column_stack([1.0 - judgement.relevance, judgement.relevance])
-
-
-def _log_sum(log: Floats) -> Floats:
-    if not log.shape[1]:
-        return np.full(len(log), np.log(_SURE))
-    total: Floats = np.logaddexp.reduce(log, axis=1)
-    return total
-
-
-_NONE, _FIRST = np.zeros(0, np.int32), np.zeros(1, np.int32)
-_NO_LINKS = Links([], [], _NONE, _NONE, np.zeros(0, np.bool_))
-
-
-def _page_of(word: str) -> PageView:
-    return PageView(
-        url="http://word.invalid/",
-        title="",
-        tokens=[word] if word else [],
-        token_leaf=_FIRST if word else _NONE,
-        n_leaves=1,
-        links=_NO_LINKS,
-        canonical=None,
-        refresh=None,
-        noindex=False,
-        nofollow=False,
-        encoding="utf-8",
-    )
-
-
-TITLE, CLASS, HEADING, ANCHOR, SECTION = 3, 4, 5, 6, 7  # salts
-PROBABILITY = 9
-_TOP = 3  # classes of u that are named
-_AROUND = 10  # words on either side of a link that the critic reads
-_LIKELY = 0.1  # posterior of a class that is named
-_POSSIBLE = 0.001  # of one that has a value
-
-
-class FeatureExtractor:
-    """Takes the facts from pages.
-
-    Parameters
-    ----------
-    words : the critic's reading of words
-    groups : kinds of features that are on, see `focuscrawl.apprentice.options.GROUPS`
-    d_max : DOM offsets looked at on either side of a link
-    classes : names of the critic's classes
-    counts, tokens : see `focuscrawl.apprentice.options.Options`
-    """
-
-    def __init__(
-        self,
-        words: WordReader,
-        *,
-        groups: Collection[str] = DEFAULT_GROUPS,
-        d_max: int = 5,
-        classes: tuple[str, ...] = (),
-        counts: bool = False,
-        tokens: int = MAX_TOKENS,
-    ) -> None:
-        self._reader = words
-        self._anchors = TextReader(words, tokenize)
-        self._paths = TextReader(words, address_words)
-        self._groups = frozenset(groups)
-        self._d_max = d_max
-        self._hashes = WordHashes()
-        self._class_features = [self._prefixes(name) for name in classes]
-        self._of_classes = bucket(self._hashes(classes), PROBABILITY, BITS)
-        self._counts = counts
-        self._tokens = tokens or None
-
-    @classmethod
-    def of(cls, critic: Critic, options: Options) -> Self:
-        """Return one for the pages that a critic judges, as an apprentice's options have it."""
-        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        return cls(
-            words,
-            groups=options.groups,
-            d_max=options.d_max,
-            classes=critic.classes,
-            counts=options.counts,
-            tokens=options.tokens,
-        )
-
-    def read(
-        self,
-        view: PageView,
-        links: Ints,
-        targets: Ints,
-        new: Bools,
-        *,
-        relevance: float,
-        probabilities: Floats | None = None,
-    ) -> PageFacts:
-        """Read a page.
-
-        Parameters
-        ----------
-        view : the page
-        links : int64 (n,), which of its links lead to URLs that can be followed
-        targets : int64 (n,), the numbers of those URLs
-        new : bool (n,), the target was not known before; may repeat
-        relevance : R(u)
-        probabilities : float64 (n_classes,), posteriors of u, for the groups ``classes`` and
-            ``probabilities``
-        """
-        numbers = links.tolist()
-        anchors = [view.links.anchors[i] for i in numbers]
-        urls = [view.links.urls[i] for i in numbers]
-        fresh, first = np.unique(targets[new], return_index=True)
-        first = new.nonzero()[0][first]
-        addresses = [urls[i] for i in first.tolist()]
-        keys = table_of_keys(addresses)
-        page_indices, page_values = self._page(view, probabilities)
-        return PageFacts(
-            relevance=np.array([relevance]),
-            own_keys=table_of_keys([view.url]),
-            page_indices=page_indices,
-            page_values=page_values,
-            targets=targets,
-            position=view.links.left[links],
-            reading=self._read(anchors, urls),
-            around=self._read_around(view, links),
-            links=self._links(view, links, anchors, urls),
-            new=fresh,
-            urls=self._addresses(addresses, keys),
-            url_keys=keys,
-            vocabulary=pack_words(dict.fromkeys([*view.words.distinct, *self._unseen(anchors)])),
-        )
-
-    def with_addresses(self, facts: PageFacts, urls: Sequence[str]) -> PageFacts:
-        """Return the facts of a page that no URL it links to was known before.
-
-        Parameters
-        ----------
-        urls : where each of the links leads, (n,)
-        """
-        new, first = np.unique(facts.targets, return_index=True)
-        addresses = [urls[i] for i in first.tolist()]
-        keys = table_of_keys(addresses)
-        return replace(facts, new=new, urls=self._addresses(addresses, keys), url_keys=keys)
-
-    def _unseen(self, anchors: list[str]) -> list[str]:
-        """Return words of anchors; those that stand in for an image are not on the page."""
-        return tokenize(anchors)[0] if "anchor" in self._groups else []
-
-    def _read(self, anchors: list[str], urls: list[str]) -> NDArray[np.float32]:
-        if "reading" not in self._groups:
-            return np.zeros(len(urls), np.float32)
-        evidence = self._anchors.read(anchors) + self._paths.read(urls)
-        return self._reader.log_odds(evidence).astype(np.float32)
-
-    def _read_around(self, view: PageView, links: Ints) -> NDArray[np.float32]:
-        if "surroundings" not in self._groups:
-            return np.zeros(len(links), np.float32)
-        evidence = self._reader.evidence_around(view, links, _AROUND)
-        return self._reader.log_odds(evidence).astype(np.float32)
-
-    def _links(
-        self, view: PageView, links: Ints, anchors: list[str], urls: list[str]
-    ) -> SparseRows:
-        on = self._groups
-        left, right = view.links.left[links], view.links.right[links]
-        parts = [SparseRows.empty(len(links))]
-        if "context" in on:
-            near = window(
-                view.words.hashes,
-                view.token_leaf,
-                left,
-                right,
-                d_max=self._d_max,
-                max_tokens=self._tokens,
-                repeats=self._counts,
-            )
-            parts = [by_offset(near, BITS)]
-        if "anchor" in on:
-            parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
-        if "section" in on:
-            above = view.heading_leaf.searchsorted(left, side="right")
-            headings = self._hashes.rows(["", *view.headings], SECTION, BITS)
-            parts.append(headings.take(above))
-        if "site" in on:
-            parts.append(site_features(view.url, urls, BITS))
-        return beside(*parts)[0] if len(parts) > 1 else parts[0]
-
-    def _addresses(self, urls: list[str], keys: NDArray[np.uint32]) -> SparseRows:
-        if "url" not in self._groups:
-            return SparseRows.empty(len(urls))
-        return address_features(urls, keys, self._hashes, bits=BITS)
-
-    def _page(
-        self, view: PageView, probabilities: Floats | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return the features of a page, and their values; (0,) if all are 1."""
-        found = [np.zeros(0, np.int32)]
-        if "title" in self._groups:
-            found.append(self._hashes.rows([view.title], TITLE, BITS).indices)
-        if "headings" in self._groups:
-            words = dict.fromkeys(tokenize(view.headings)[0])
-            found.append(bucket(self._hashes([*words]), HEADING, BITS))
-        if "classes" in self._groups and probabilities is not None:
-            top = np.argsort(-probabilities, kind="stable")[:_TOP]
-            found += [self._class_features[i] for i in top.tolist() if probabilities[i] > _LIKELY]
-        there = np.unique(np.concatenate(found))
-        if "probabilities" not in self._groups or probabilities is None:
-            return there, np.zeros(0, np.float32)
-        possible = np.flatnonzero(probabilities > _POSSIBLE)
-        values = np.concatenate([np.ones(len(there)), probabilities[possible]])
-        return np.append(there, self._of_classes[possible]), values.astype(np.float32)
-
-    def _prefixes(self, name: str) -> NDArray[np.int32]:
-        return bucket(self._hashes(class_prefixes(name)), CLASS, BITS)
-
-
 def class_prefixes(name: str) -> list[str]:
     """Return a class's path and all prefixes of it [A02 section 3.8]."""
     parts = name.split("/")
     return ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
-
-
-_LINK, _URL, _PAGE = 0, SPACE, 2 * SPACE
 
 
 def name_features(
@@ -428,7 +343,7 @@ def name_features(
     classes: Sequence[str],
     options: Options,
 ) -> dict[int, str]:
-    """Find out what hashed features stand for, by hashing again all that they may stand for.
+    """Name hashed features, by hashing again all that they may stand for.
 
     Parameters
     ----------
@@ -445,7 +360,7 @@ def name_features(
     wanted = np.unique(features)
     names: dict[int, str] = {}
 
-    def note(space: int, salt: int, texts: Sequence[str], form: str) -> None:
+    def name(space: int, salt: int, texts: Sequence[str], form: str) -> None:
         if not len(texts):
             return
         numbers = bucket(WordHashes()(texts), salt, BITS) + space
@@ -453,14 +368,15 @@ def name_features(
             names.setdefault(int(numbers[at]), form.format(texts[at]))
 
     for space, salt, form in _word_forms(options):
-        note(space, salt, words, form)
-    note(_PAGE, CLASS, [*dict.fromkeys(_prefixes(classes))], "on a page of {}")
-    note(_PAGE, PROBABILITY, classes, "on a page that may be of {}")
-    note(_URL, WORD, address_words([url])[0], "'{}' in the URL")
-    for number, prefix in _prefixes_of(url):
-        names.setdefault(
-            int(bucket(np.array([number], np.uint64), PREFIX, BITS)[0]) + _URL, prefix
-        )
+        name(space, salt, words, form)
+    prefixes = [prefix for each in classes for prefix in class_prefixes(each)]
+    name(_PAGE, CLASS, [*dict.fromkeys(prefixes)], "on a page of {}")
+    name(_PAGE, PROBABILITY, classes, "on a page that may be of {}")
+    name(_URL, WORD, address_words([url])[0], "'{}' in the URL")
+    parts = url.partition("//")[2].partition("?")[0].split("/")
+    keys = np.array(address_keys(url)[:PREFIXES], np.uint64)
+    for i, feature in enumerate(bucket(keys[keys > 0], PREFIX, BITS).tolist()):
+        names.setdefault(feature + _URL, "on " + "/".join(parts[: i + 1]))
     relations = bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
     for feature, relation in zip(relations.tolist(), RELATIONS, strict=True):
         names.setdefault(feature, f"link to {relation}")
@@ -483,14 +399,30 @@ def _word_forms(options: Options) -> Iterable[tuple[int, int, str]]:
             yield _LINK, OFFSET_SALT + d, f"'{{}}' {where}"
 
 
-def _prefixes(classes: Sequence[str]) -> Iterable[str]:
-    for name in classes:
-        yield from class_prefixes(name)
+def _distribution(judgement: Judgement) -> Floats:
+    if judgement.probabilities is not None:
+        return judgement.probabilities
+    return np.column_stack([1.0 - judgement.relevance, judgement.relevance])
 
 
-def _prefixes_of(url: str) -> Iterable[tuple[int, str]]:
-    address = url.partition("//")[2].partition("?")[0]
-    parts = address.split("/")
-    for i, number in enumerate(address_keys(url)[:PREFIXES]):
-        if number:
-            yield number, "on " + "/".join(parts[: i + 1])
+def _log_sum(log: Floats) -> Floats:
+    if not log.shape[1]:
+        return np.full(len(log), np.log(_SURE))
+    total: Floats = np.logaddexp.reduce(log, axis=1)
+    return total
+
+
+def _page_of(word: str) -> PageView:
+    return PageView(
+        url="http://word.invalid/",
+        title="",
+        tokens=[word] if word else [],
+        token_leaf=_FIRST if word else _NONE,
+        n_leaves=1,
+        links=_NO_LINKS,
+        canonical=None,
+        refresh=None,
+        noindex=False,
+        nofollow=False,
+        encoding="utf-8",
+    )

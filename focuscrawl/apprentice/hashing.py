@@ -1,24 +1,35 @@
-"""The hashing trick, and sparse rows of hashed features in CSR layout."""
+"""The hashing trick; sparse rows of hashed features; records of arrays as bytes.
+
+`scipy.sparse` takes three times as long for the links of one page, and adds up in another order.
+It is used in `focuscrawl.apprentice.learners`, where all instances are one matrix.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from focuscrawl.page.words import hash_words, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping, Sequence
 
     from focuscrawl.foundation.arrays import Ints
 
 
+ROWS = "<i4 <i4"  # of `SparseRows`: the features, and how many each row has
+_REMEMBERED = 500_000  # words, about 60 MB
+_MIX_1 = np.uint64(0x9E3779B97F4A7C15)
+_MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT = np.uint64(29)
+
+
 class SparseRows(NamedTuple):
-    """n rows of features in the CSR layout: a feature has the value 1 unless it is told.
+    """n rows of features in the CSR layout: a feature has the value 1 if there are no `values`.
 
     Attributes
     ----------
@@ -100,18 +111,72 @@ def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
 
 
 def _spread(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> tuple[Ints, Ints]:
-    """Return `ranges`, and where each begins."""
     indptr = pointers(lengths)
     at = np.arange(indptr[-1])
     at += (starts - indptr[:-1]).repeat(lengths)
     return at, indptr
 
 
-_REMEMBERED = 500_000  # words, about 60 MB
+@cache
+def _dtype(name: str) -> np.dtype[Any]:
+    """Return a type by its name.
 
-_MIX_1 = np.uint64(0x9E3779B97F4A7C15)
-_MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
-_SHIFT = np.uint64(29)
+    NumPy has Python's parser read a name with a shape, and that of CPython 3.11 fails now and
+    then when several threads are at it: SystemError, recursion depth mismatch.
+    """
+    return np.dtype(name)
+
+
+@cache
+def _layout(types: tuple[str, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Return, of each array of a record, the type of a number and the shape of a row."""
+    names = [name for each in types for name in each.split()]
+    return [(_dtype(name).base, _dtype(name).shape) for name in names]
+
+
+class PackedRecord:
+    """A base of dataclasses of arrays that the store keeps.
+
+    Attributes
+    ----------
+    TYPES : by field, in their order: the little-endian type of an array, or `ROWS`
+    """
+
+    __slots__ = ()
+    TYPES: ClassVar[Mapping[str, str]]
+
+    def to_bytes(self) -> bytes:
+        """Pack the record: the size of each array, then one after another."""
+        arrays = []
+        for name, types in self.TYPES.items():
+            value = getattr(self, name)
+            parts = (value.indices, value.lengths) if types == ROWS else (value,)
+            for part, dtype in zip(parts, types.split(), strict=True):
+                arrays.append(part.astype(_dtype(dtype).base, copy=False))
+        sizes = np.array([array.size for array in arrays], "<i4")
+        return b"".join(part.tobytes() for part in (sizes, *arrays))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Unpack what `to_bytes` has packed; views."""
+        layout = _layout(tuple(cls.TYPES.values()))
+        sizes = np.frombuffer(data, "<i4", len(layout)).tolist()
+        at = 4 * len(layout)
+        nbytes = sum(n * base.itemsize for n, (base, _) in zip(sizes, layout, strict=True))
+        if min(sizes) < 0 or at + nbytes != len(data):
+            raise ValueError("the arrays are not as long as they are said to be")
+        arrays = list[NDArray[Any]]()
+        for size, (base, shape) in zip(sizes, layout, strict=True):
+            array = np.frombuffer(data, base, size, at)
+            arrays.append(array.reshape(-1, *shape) if shape else array)
+            at += array.nbytes
+        left = iter(arrays)
+        return cls(
+            **{
+                name: SparseRows(next(left), pointers(next(left))) if types == ROWS else next(left)
+                for name, types in cls.TYPES.items()
+            }
+        )
 
 
 class WordHashes:
@@ -158,7 +223,7 @@ def bucket(
     Parameters
     ----------
     words : uint64 (n,), as `WordHashes` gives them
-    salt : what tells the kinds of feature apart, one number or uint64 (n,), below 2^31
+    salt : of the kind of feature, one number or uint64 (n,), below 2^31
     bits : at most 31
 
     Returns

@@ -10,7 +10,6 @@ import numpy as np
 from focuscrawl.apprentice.hashing import SparseRows, beside, pointers
 from focuscrawl.apprentice.learners import Instances, row_sums, unit
 from focuscrawl.apprentice.link_table import BITS
-from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 SPACE = 1 << BITS
 N_FEATURES = 3 * SPACE
 _SLICE = 100_000  # links scored in one go, so that a large frontier needs little memory
+_NOTHING = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
 
 
 def make_instances(
@@ -33,10 +33,10 @@ def make_instances(
     urls: Ints,
     inputs: Floats,
     *,
-    unit_length: bool = True,
+    unit_length: bool,
+    most: int,
     each_link: bool = False,
     only_first: bool = False,
-    most: int = MAX_LINKS,
 ) -> tuple[Instances, Ints]:
     """Make one instance a URL: the mean of its links' features, and its own.
 
@@ -77,26 +77,19 @@ def make_instances(
         (table.addresses_of(urls[owner]), np.ones(n), np.arange(n)),
         (table.pages.rows(len(table.pages)).take(table.page.data[links]), share, row),
     )
-    blocks = []
-    for rows, value, at in parts:
+    blocks, block_values = [], []
+    for i, (rows, value, at) in enumerate(parts):
         scaled = unit(rows) * value if unit_length else value
         lengths = np.bincount(at, rows.lengths, n).astype(np.int64)
         values = np.repeat(scaled, rows.lengths)
         if rows.values is not None:
             values = values * rows.values
-        blocks.append((SparseRows(rows.indices, pointers(lengths)), values))
-    return _side_by_side(blocks, inputs[owner]), owner
-
-
-def _side_by_side(blocks: list[tuple[SparseRows, Floats]], inputs: Floats) -> Instances:
-    moved = [
-        SparseRows(rows.indices + np.int32(i * SPACE), rows.indptr)
-        for i, (rows, _) in enumerate(blocks)
-    ]
-    rows, order = beside(*moved)
+        block_values.append(values)
+        blocks.append(SparseRows(rows.indices + np.int32(i * SPACE), pointers(lengths)))
+    rows, order = beside(*blocks)
     values = np.empty(len(rows.indices))
-    values[order] = np.concatenate([value for _, value in blocks])
-    return Instances(rows, values, inputs)
+    values[order] = np.concatenate(block_values)
+    return Instances(rows, values, inputs[owner]), owner
 
 
 def link_margins(
@@ -105,9 +98,9 @@ def link_margins(
     table: LinkTable,
     links: Ints | range,
     *,
-    unit_length: bool = True,
+    unit_length: bool,
 ) -> Floats:
-    """Return what links and their pages say by weights (SPACE,) of either.
+    """Return the margins of links and their pages by weights (SPACE,) of either.
 
     Parameters
     ----------
@@ -116,29 +109,20 @@ def link_margins(
     rows, margins = table.links.rows(len(table)), np.zeros(len(links))
     for start in range(0, len(links), _SLICE):
         some = links[start : start + _SLICE]
-        margins[start : start + _SLICE] = _margins(of_links, rows.take(some), unit_length)
+        margins[start : start + _SLICE] = row_margins(of_links, rows.take(some), unit_length)
     chosen = slice(links.start, links.stop) if isinstance(links, range) else links
     page = table.page.data[chosen]
     if len(page):
         pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
-        margins += _margins(of_pages, pages, unit_length)[page - page[0]]
+        margins += row_margins(of_pages, pages, unit_length)[page - page[0]]
     return margins
 
 
-def address_margins(
-    weights: Floats, table: LinkTable, urls: Ints, *, unit_length: bool = True
-) -> Floats:
-    """Return what the addresses of `urls` say by `weights` (N_FEATURES,)."""
-    return _margins(weights[SPACE : 2 * SPACE], table.addresses_of(urls), unit_length)
-
-
-def _margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
-    said = weights.take(rows.indices)
-    margin = row_sums(said if rows.values is None else said * rows.values, rows.indptr)
+def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
+    """Return the sum of the weights of each row's features, scaled to length 1 if asked for."""
+    each = weights.take(rows.indices)
+    margin = row_sums(each if rows.values is None else each * rows.values, rows.indptr)
     return margin * unit(rows) if unit_length else margin
-
-
-_NOTHING = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
 
 
 class InstanceCache:
@@ -149,7 +133,7 @@ class InstanceCache:
     unit_length, most : see `make_instances`
     """
 
-    def __init__(self, *, unit_length: bool, most: int = MAX_LINKS) -> None:
+    def __init__(self, *, unit_length: bool, most: int) -> None:
         self._unit_length = unit_length
         self._most = most
         self._table: LinkTable | None = None
@@ -160,7 +144,7 @@ class InstanceCache:
     def instances(self, table: LinkTable, n_links: int, urls: Ints, inputs: Floats) -> Instances:
         """Return one instance a URL; parameters as in `make_instances`.
 
-        Only what was asked for the last time is remembered.
+        Only the instances of the last call are remembered.
         """
         if table is not self._table or n_links < self._n_links:  # links were forgotten
             self._urls, self._made, self._n_links = np.zeros(0, np.int64), _NOTHING, 0

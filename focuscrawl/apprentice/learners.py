@@ -1,23 +1,57 @@
-"""The base of learners: incremental linear estimators of relevance."""
+"""Learners: incremental linear estimators of relevance behind one API, as in scikit-learn.
+
+``partial_fit(X, y, sample_weight)`` and ``predict(X)``; no logic in ``__init__``; what is fitted
+ends in ``_``; ``get_state`` and ``set_state`` save and load it as plain arrays.
+"""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
 from focuscrawl.foundation.arrays import expect, pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.hashing import SparseRows
     from focuscrawl.foundation.arrays import Floats, Ints
+
+
+_MEMORY = 8  # steps that shape the next one
+_ENOUGH = 1e-4  # share of the promised descent a step must bring (Armijo)
+_SHORTEST = 1e-6
+_STRENGTH = 0.4  # prior variance of a hashed weight (C of the usual notation)
+_LOOSE = 40.0  # variance of the intercept
+_HIGH = 0.5  # relevance above which an instance is in the high bucket
+
+
+class Instances(NamedTuple):
+    """n instances of hashed features and of dense inputs.
+
+    Attributes
+    ----------
+    rows : the hashed features of each
+    values : float64 (nnz,), their values
+    dense : float64 (n, k), k may be 0
+    """
+
+    rows: SparseRows
+    values: Floats
+    dense: Floats
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def dot(self, weights: Floats) -> Floats:
+        """Multiply the hashed part by `weights` (n_features,); returns (n,)."""
+        return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
 
 
 class Learner(ABC):
@@ -85,119 +119,6 @@ class Learner(ABC):
     @abstractmethod
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
         """Take up what `get_state` returned."""
-
-
-class Instances(NamedTuple):
-    """n instances of hashed features and of dense inputs.
-
-    Attributes
-    ----------
-    rows : the hashed features of each
-    values : float64 (nnz,), their values
-    dense : float64 (n, k), k may be 0
-    """
-
-    rows: SparseRows
-    values: Floats
-    dense: Floats
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def dot(self, weights: Floats) -> Floats:
-        """Multiply the hashed part by `weights` (n_features,); returns (n,)."""
-        return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
-
-
-def unit(rows: SparseRows) -> Floats:
-    """Return what gives each row the length 1 when it is multiplied by it; float64 (n,)."""
-    if rows.values is None:
-        return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
-    squares = row_sums(rows.values.astype(np.float64) ** 2, rows.indptr)
-    return 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
-
-
-def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
-    """Add up the values of each row; an empty row has the sum 0."""
-    total = np.zeros(len(indptr) - 1)
-    some = (indptr[1:] > indptr[:-1]).nonzero()[0]
-    if len(some):
-        total[some] = np.add.reduceat(values, indptr[some])
-    return total
-
-
-_MEMORY = 8  # steps that shape the next one
-_ENOUGH = 1e-4  # share of the promised descent a step must bring (Armijo)
-_SHORTEST = 1e-6
-
-
-def descend(
-    function: Callable[[Floats], tuple[float, Floats]],
-    start: Floats,
-    *,
-    steps: int,
-    tolerance: float = 1e-5,
-) -> Floats:
-    """Minimise a smooth convex function, warm from `start`, by at most `steps` steps.
-
-    Parameters
-    ----------
-    function : returns value and gradient at a point (n,)
-    start : (n,)
-    steps : bounds the cost; the best point so far is returned
-    tolerance : stop when a step brings less than this share of the value
-
-    Notes
-    -----
-    Unlike `scipy.optimize.minimize` it knows no bounds, and costs nothing beside the
-    function: there the bookkeeping takes longer than a sparse logistic loss does.
-    """
-    point = start
-    value, gradient = function(point)
-    moves: list[tuple[Floats, Floats, float]] = []
-    for _ in range(steps):
-        direction = _direction(gradient, moves)
-        slope = float(gradient @ direction)
-        if slope >= 0.0:
-            break
-        step = 1.0 if moves else min(1.0, 1.0 / (float(np.abs(gradient).sum()) + 1e-12))
-        while True:
-            candidate = point + step * direction
-            new_value, new_gradient = function(candidate)
-            if new_value <= value + _ENOUGH * step * slope:
-                break
-            step *= 0.4
-            if step < _SHORTEST:
-                return point
-        move, change = candidate - point, new_gradient - gradient
-        curvature = float(move @ change)
-        if curvature > 1e-12:
-            moves = [*moves[1 - _MEMORY :], (move, change, curvature)]
-        gain = value - new_value
-        point, value, gradient = candidate, new_value, new_gradient
-        if gain <= tolerance * max(abs(value), 1.0):
-            break
-    return point
-
-
-def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> Floats:
-    """Return minus the gradient times the inverse Hessian that the last moves suggest."""
-    direction = -gradient
-    shares = []
-    for move, change, curvature in reversed(moves):
-        share = float(move @ direction) / curvature
-        shares.append(share)
-        direction = direction - share * change
-    if moves:
-        _, change, curvature = moves[-1]
-        direction *= curvature / float(change @ change)
-    for (move, change, curvature), share in zip(moves, reversed(shares), strict=True):
-        direction = direction + (share - float(change @ direction) / curvature) * move
-    return direction
-
-
-_STRENGTH = 0.4  # prior variance of a hashed weight (C of the usual notation)
-_LOOSE = 40.0  # variance of the intercept
 
 
 class _Linear(Learner):
@@ -362,13 +283,8 @@ class LinearRegressor(_Linear):
         return 4.0 * error**2, 8.0 * error
 
 
-def logistic(margin: Floats) -> Floats:
-    """Return 1 / (1 + exp(-margin)), without overflow."""
-    return 0.5 * (1.0 + np.tanh(0.5 * margin))
-
-
 def _compact(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_matrix]:
-    """Return the columns in use, and the matrix of them."""
+    """Return the columns in use and the matrix of them."""
     rows = instances.rows
     used = np.zeros(n_features, bool)
     used[rows.indices] = True
@@ -382,7 +298,69 @@ def _compact(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_ma
     return columns, matrix
 
 
-_HIGH = 0.5  # relevance above which an instance is in the high bucket
+def descend(
+    function: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    *,
+    steps: int,
+    tolerance: float = 1e-5,
+) -> Floats:
+    """Minimise a smooth convex function, warm from `start`, by at most `steps` steps.
+
+    Parameters
+    ----------
+    function : returns value and gradient at a point (n,)
+    start : (n,)
+    steps : bounds the cost; the best point so far is returned
+    tolerance : stop when a step brings less than this share of the value
+
+    Notes
+    -----
+    The steps are those of L-BFGS. `scipy.optimize.minimize` searches along a line in another way,
+    so recorded crawls would change; its bookkeeping takes longer than a sparse logistic loss.
+    """
+    point = start
+    value, gradient = function(point)
+    moves: list[tuple[Floats, Floats, float]] = []
+    for _ in range(steps):
+        direction = _direction(gradient, moves)
+        slope = float(gradient @ direction)
+        if slope >= 0.0:
+            break
+        step = 1.0 if moves else min(1.0, 1.0 / (float(np.abs(gradient).sum()) + 1e-12))
+        while True:
+            candidate = point + step * direction
+            new_value, new_gradient = function(candidate)
+            if new_value <= value + _ENOUGH * step * slope:
+                break
+            step *= 0.4
+            if step < _SHORTEST:
+                return point
+        move, change = candidate - point, new_gradient - gradient
+        curvature = float(move @ change)
+        if curvature > 1e-12:
+            moves = [*moves[1 - _MEMORY :], (move, change, curvature)]
+        gain = value - new_value
+        point, value, gradient = candidate, new_value, new_gradient
+        if gain <= tolerance * max(abs(value), 1.0):
+            break
+    return point
+
+
+def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> Floats:
+    """Return minus the gradient times the inverse Hessian by the last moves."""
+    direction = -gradient
+    shares = []
+    for move, change, curvature in reversed(moves):
+        share = float(move @ direction) / curvature
+        shares.append(share)
+        direction = direction - share * change
+    if moves:
+        _, change, curvature = moves[-1]
+        direction *= curvature / float(change @ change)
+    for (move, change, curvature), share in zip(moves, reversed(shares), strict=True):
+        direction = direction + (share - float(change @ direction) / curvature) * move
+    return direction
 
 
 class NaiveBayesLearner(Learner):
@@ -460,83 +438,26 @@ class NaiveBayesLearner(Learner):
             self.instances_ = np.zeros(2)
 
 
-# Learners behind one estimator API: ``partial_fit(X, y, sample_weight)`` and ``predict(X)``.
-#
-# No logic in ``__init__``; what is fitted ends in ``_``; ``get_state`` and ``set_state`` carry it
-# through a restart as plain arrays.
-
-__all__ = [
-    "Instances",
-    "Learner",
-    "LinearRegressor",
-    "LogisticLearner",
-    "NaiveBayesLearner",
-]
+def logistic(margin: Floats) -> Floats:
+    """Return 1 / (1 + exp(-margin)), without overflow."""
+    return 0.5 * (1.0 + np.tanh(0.5 * margin))
 
 
-ROWS = "<i4 <i4"  # of `SparseRows`: the features, and how many each row has
+def unit(rows: SparseRows) -> Floats:
+    """Return what gives each row the length 1 when it is multiplied by it; float64 (n,)."""
+    if rows.values is None:
+        return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
+    squares = row_sums(rows.values.astype(np.float64) ** 2, rows.indptr)
+    return 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
 
 
-@cache
-def _dtype(name: str) -> np.dtype[Any]:
-    """Return a type by its name.
-
-    NumPy has Python's parser read a name with a shape, and that of CPython 3.11 fails now and
-    then when several threads are at it: SystemError, recursion depth mismatch.
-    """
-    return np.dtype(name)
-
-
-@cache
-def _layout(types: tuple[str, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Return, of each array of a record, the type of a number and the shape of a row."""
-    names = [name for each in types for name in each.split()]
-    return [(_dtype(name).base, _dtype(name).shape) for name in names]
-
-
-class PackedRecord:
-    """A base of dataclasses of arrays that the store keeps.
-
-    Attributes
-    ----------
-    TYPES : by field, in their order: the little-endian type of an array, or `ROWS`
-    """
-
-    __slots__ = ()
-    TYPES: ClassVar[Mapping[str, str]]
-
-    def to_bytes(self) -> bytes:
-        """Pack the record: the size of each array, then one after another."""
-        arrays = []
-        for name, types in self.TYPES.items():
-            value = getattr(self, name)
-            parts = (value.indices, value.lengths) if types == ROWS else (value,)
-            for part, dtype in zip(parts, types.split(), strict=True):
-                arrays.append(part.astype(_dtype(dtype).base, copy=False))
-        sizes = np.array([array.size for array in arrays], "<i4")
-        return b"".join(part.tobytes() for part in (sizes, *arrays))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Unpack what `to_bytes` has packed; views."""
-        layout = _layout(tuple(cls.TYPES.values()))
-        sizes = np.frombuffer(data, "<i4", len(layout)).tolist()
-        at = 4 * len(layout)
-        nbytes = sum(n * base.itemsize for n, (base, _) in zip(sizes, layout, strict=True))
-        if min(sizes) < 0 or at + nbytes != len(data):
-            raise ValueError("the arrays are not as long as they are said to be")
-        arrays = list[NDArray[Any]]()
-        for size, (base, shape) in zip(sizes, layout, strict=True):
-            array = np.frombuffer(data, base, size, at)
-            arrays.append(array.reshape(-1, *shape) if shape else array)
-            at += array.nbytes
-        left = iter(arrays)
-        return cls(
-            **{
-                name: SparseRows(next(left), pointers(next(left))) if types == ROWS else next(left)
-                for name, types in cls.TYPES.items()
-            }
-        )
+def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
+    """Add up the values of each row; an empty row has the sum 0."""
+    total = np.zeros(len(indptr) - 1)
+    some = (indptr[1:] > indptr[:-1]).nonzero()[0]
+    if len(some):
+        total[some] = np.add.reduceat(values, indptr[some])
+    return total
 
 
 def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

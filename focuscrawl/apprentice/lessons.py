@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Snapshot(NamedTuple):
-    """What a lesson is about: all that was known when it began. Nothing in it changes.
+    """All that was known when a lesson started. Nothing in it changes.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class CrawlMemory:
     ----------
     table : links and URLs
     outcomes : rates of relevance by path prefix and URL pattern
-    labels : what fetches were worth
+    labels : values of fetches
     buffer : URLs that were judged, with the inputs they had before
     score : float64 by URL, as last given out
     observed : fetches
@@ -74,7 +74,7 @@ class CrawlMemory:
         self.buffer = TrainingBuffer(options.memory, len(input_names(options)))
         self.score = GrowingArray(np.float64)
         self.observed = 0
-        self.learned_from = 0  # URLs ever judged when the last lesson began
+        self.learned_from = 0  # URLs ever judged when the last lesson started
         self._deferred: list[tuple[int, NDArray[np.uint32] | None, float]] | None = None
 
     @property
@@ -119,7 +119,7 @@ class CrawlMemory:
         self.score.data[urls] = scores
 
     def defer(self) -> None:
-        """Defer outcomes from now on: the lesson is about what was known when it began."""
+        """Defer outcomes from now on: a lesson is about what was known when it started."""
         self._deferred = []
 
     def take_in_deferred(self) -> None:
@@ -228,7 +228,7 @@ class ApprenticeLesson:
     Attributes
     ----------
     version : of the model
-    about : what was known when the lesson began
+    about : what was known when the lesson started
     instances : judged URLs learned from, or links if each is an instance
     metrics : progressive validation, how well fetches were predicted before they were learned, and
         how far the scores of what waits moved: see `validate` and `drift`
@@ -253,7 +253,7 @@ class ApprenticeLesson:
 def rescore_waiting(
     about: Snapshot, scorer: Scorer, *, version: int, instances: int, state: bytes
 ) -> ApprenticeLesson:
-    """Score by a new model all that waited when a lesson began; changes nothing but `scorer`.
+    """Score all that waited when a lesson started by a new model; changes only `scorer`.
 
     With more links than the options allow, the least promising pages are forgotten. What only they
     link to has the score 0 from then on.
@@ -298,9 +298,9 @@ class Replay(NamedTuple):
 
     Attributes
     ----------
-    lesson, adoption : when it began, and when the crawl went on by it
+    lesson, adoption : when it started, and when it was adopted
     forgotten : bool (m,), which of the first pages had been forgotten by then
-    links : links known when it began, as far as they were not forgotten; -1 before
+    links : links known when it started, as far as they were not forgotten; -1 before
     """
 
     lesson: tuple[int, int]

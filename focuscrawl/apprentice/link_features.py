@@ -21,11 +21,17 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
-WORD, PREFIX = 1, 2  # salts
+WORD, PREFIX, SITE = 1, 2, 8  # salts
+OFFSET_SALT = 1 << 16  # plus the offset
+#: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
+#: and an anchor left open the whole page
+MAX_TOKENS = 40
+RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
+_REMEMBERED = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
 _INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
-_DEEPEST = 8  # directories: deeper ones are told by their words
+_DEEPEST = 8  # directories: deeper ones have only their words
 PREFIXES = _DEEPEST + 1
 PATTERNS = 4
 ALIASES = 2
@@ -41,7 +47,7 @@ def address_keys(url: str) -> list[int]:
     """Return numbers of the sets of URLs that `url` belongs to; `PREFIXES + PATTERNS + ALIASES`.
 
     Its *prefixes*, from large to small, 0 after the last: host, directory, directory in that. The
-    page itself is none; what is asked with a query is.
+    page itself is none, unless it has a query.
 
     Its *patterns*, from the general to the particular: extension and names of its arguments; the
     same on its host; its last part, digits made equal; the whole of it, so made. Pages of one kind
@@ -93,9 +99,7 @@ def address_features(
     Parameters
     ----------
     urls : n normalised URLs
-    keys : uint32 (n, PREFIXES + ...), their keys
-    hashes : numbers of words
-    bits : of the feature space
+    keys : of the URLs, see `table_of_keys`
     """
     words, number = address_words(urls)
     inside = keys[:, :PREFIXES] > 0
@@ -110,18 +114,12 @@ def address_features(
     return SparseRows(features[order], pointers(np.bincount(owner, minlength=len(urls))))
 
 
-SITE = 8  # salt
-_REMEMBERED = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
-RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
-
-
 def site_features(source: str, targets: Sequence[str], bits: int) -> SparseRows:
     """Return one feature a link: which of `RELATIONS` its target has to its page.
 
     Parameters
     ----------
     source, targets : normalised URLs of u and of n URLs v
-    bits : of the feature space
     """
     features = _features(bits)
     host, directory = _place(source)
@@ -136,7 +134,6 @@ def _features(bits: int) -> NDArray[np.int32]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _place(url: str) -> tuple[str, str]:
-    """Return host and directory, without the scheme."""
     address = url.partition("//")[2].partition("?")[0]
     return address.partition("/")[0], address[: address.rfind("/") + 1]
 
@@ -149,12 +146,6 @@ def _relation(host: str, directory: str, other_host: str, other: str) -> int:
     if other.startswith(directory):
         return 3
     return 4 if directory.startswith(other) else 1
-
-
-OFFSET_SALT = 1 << 16  # plus the offset
-#: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
-#: and an anchor left open the whole page
-MAX_TOKENS = 40
 
 
 class Window(NamedTuple):
@@ -220,7 +211,6 @@ def by_offset(near: Window, bits: int) -> SparseRows:
 def _distinct(
     words: NDArray[np.uint64], token_leaf: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """Keep each word once a leaf, in document order."""
     pairs = (token_leaf.astype(np.uint64) << np.uint64(32)) | words
     ordered = np.sort(pairs)
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
@@ -262,6 +252,6 @@ def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -
         right = left + apart
         distance = distance[left]
         for one, other, offset in ((left, right, distance), (right, left, -distance)):
-            told = known[other]
-            found[one[told], (level[other] + offset)[told]] = 1.0
+            judged = known[other]
+            found[one[judged], (level[other] + offset)[judged]] = 1.0
     return found

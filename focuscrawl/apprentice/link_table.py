@@ -1,17 +1,15 @@
-"""The link table: all known links, pages and URLs in growing columns; facts of a page."""
+"""The facts of a page, and the table of all known links, pages and URLs."""
 
 from __future__ import annotations
 
 import copy
 import zlib
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
-from focuscrawl.apprentice.learners import ROWS, PackedRecord
+from focuscrawl.apprentice.hashing import ROWS, PackedRecord, SparseRows
 from focuscrawl.apprentice.link_features import ALIASES, PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
@@ -23,8 +21,12 @@ if TYPE_CHECKING:
 
 BITS = 18  # of the feature space
 _SPACE = 1 << BITS
-_KEYS = f"({PREFIXES + PATTERNS + ALIASES},)<u4"
+_KEYS = PREFIXES + PATTERNS + ALIASES
 _OF_PAGE = {"relevance", "own_keys", "page_indices", "page_values", "vocabulary"}
+_COLUMNS = ("source", "target", "weight", "reading", "around", "relevance", "first", "position")
+_SLICE = 100_000  # links copied in one go, so that many need little memory
+_SEEN_BITS = 22
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class PageFacts(PackedRecord):
 
     TYPES: ClassVar[Mapping[str, str]] = {
         "relevance": "<f8",
-        "own_keys": _KEYS,
+        "own_keys": f"({_KEYS},)<u4",
         "page_indices": "<i4",
         "targets": "<i8",
         "position": "<i4",
@@ -72,7 +74,7 @@ class PageFacts(PackedRecord):
         "links": ROWS,
         "new": "<i8",
         "urls": ROWS,
-        "url_keys": _KEYS,
+        "url_keys": f"({_KEYS},)<u4",
         "vocabulary": "u1",
         "around": "<f4",
         "page_values": "<f4",
@@ -84,7 +86,7 @@ class PageFacts(PackedRecord):
 
         Parameters
         ----------
-        n_urls : of the crawl, above all numbers; None: the targets will be numbered otherwise
+        n_urls : of the crawl, above all numbers; None: the targets will be renumbered
         """
         facts = super(PageFacts, cls).from_bytes(data)  # the class is made twice, for its slots
         _check_below(facts.page_indices, _SPACE)
@@ -132,33 +134,21 @@ class PageFacts(PackedRecord):
 
         Parameters
         ----------
-        groups : numbers of links (k,). Each link is in one of them, and all links to one URL are
-            in the same
+        groups : int64 (k,) each, numbers of links. All links to one URL are in the same group
         """
-        order, ends = np.concatenate(groups), pointers(np.array([len(each) for each in groups]))
-        targets, links = self.targets[order], self.links.take(order)
-        position, reading = self.position[order], self.reading[order]
-        around = self.around[order]
-        # of each new URL, a link that leads there, and the group of that
-        by_target = np.argsort(targets, kind="stable")
-        at = by_target[np.searchsorted(targets, self.new, sorter=by_target)]
-        group = np.searchsorted(ends, at, side="right") - 1
-        order = np.argsort(group, kind="stable")
-        new, urls, url_keys = self.new[order], self.urls.take(order), self.url_keys[order]
-        new_ends = np.searchsorted(group[order], np.arange(len(groups) + 1))
-        for (i, k), (j, m) in zip(
-            pairwise(ends.tolist()), pairwise(new_ends.tolist()), strict=True
-        ):
+        for group in groups:
+            targets = self.targets[group]
+            new = np.isin(self.new, targets)
             yield replace(
                 self,
-                targets=targets[i:k],
-                position=position[i:k],
-                reading=reading[i:k],
-                around=around[i:k],
-                links=links.part(i, k),
-                new=new[j:m],
-                urls=urls.part(j, m),
-                url_keys=url_keys[j:m],
+                targets=targets,
+                position=self.position[group],
+                reading=self.reading[group],
+                around=self.around[group],
+                links=self.links.take(group),
+                new=self.new[new],
+                urls=self.urls.take(np.flatnonzero(new)),
+                url_keys=self.url_keys[new],
             )
 
 
@@ -176,13 +166,6 @@ def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:
 def unpack_words(vocabulary: NDArray[np.uint8]) -> list[str]:
     """Unpack what `pack_words` has packed."""
     return zlib.decompress(vocabulary.tobytes()).decode("utf-8", "surrogatepass").split("\n")
-
-
-_COLUMNS = ("source", "target", "weight", "reading", "around", "relevance", "first", "position")
-_SLICE = 100_000  # links copied in one go, so that many need little memory
-_TABLE_KEYS = PREFIXES + PATTERNS + ALIASES
-_SEEN_BITS = 22
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class RowStore:
@@ -225,7 +208,7 @@ class RowStore:
         return self.rows(len(self)).part(first)
 
     def take(self, rows: Ints) -> RowStore:
-        """Return a store of the rows numbered `rows`."""
+        """Return a store of some rows, by their numbers."""
         taken = RowStore()
         for start in range(0, len(rows), _SLICE):
             taken.extend(self.rows(len(self)).take(rows[start : start + _SLICE]))
@@ -235,8 +218,7 @@ class RowStore:
 class LinkTable:
     """Links in the order found, pages in the order expanded, URLs by their number.
 
-    Pages can be forgotten, with all their links; the numbers of links and pages are those of what
-    is left.
+    Pages can be forgotten, with all their links; links and pages are numbered as they are left.
 
     Attributes
     ----------
@@ -288,7 +270,7 @@ class LinkTable:
 
     def keys(self, urls: Ints) -> NDArray[np.uint32]:
         """Return the keys of `urls`, uint32 (n, _KEYS)."""
-        return self._keys.data.reshape(-1, _TABLE_KEYS)[urls]
+        return self._keys.data.reshape(-1, _KEYS)[urls]
 
     def addresses_of(self, urls: Ints) -> SparseRows:
         """Return the features of the addresses of URLs that have one; beside `add`, too.
@@ -300,19 +282,19 @@ class LinkTable:
 
     def grow(self, n_urls: int) -> None:
         """Make room for URL numbers below `n_urls`."""
-        self._keys.grow(n_urls * _TABLE_KEYS)
+        self._keys.grow(n_urls * _KEYS)
         self.address.grow(n_urls)
         self.y.grow(n_urls)
 
     def has_keys(self, url: int) -> bool:
         """Tell whether the keys of a URL are known."""
-        return url < self.n_urls and bool(self._keys.data[(url + 1) * _TABLE_KEYS - 1])
+        return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
 
     def add(self, url: int, facts: PageFacts, *, forget: bool = False) -> None:
-        """Take in a page numbered `url`; `forget` it at once, but for its URLs and its number."""
+        """Take in the page of `url`; `forget` it at once, but for its URLs and its number."""
         n = len(facts.targets)
         self.grow(max(url, int(facts.targets.max(initial=0))) + 1)
-        table = self._keys.data.reshape(-1, _TABLE_KEYS)
+        table = self._keys.data.reshape(-1, _KEYS)
         table[facts.new] = facts.url_keys
         table[url] = facts.own_keys[0]
         rows = len(self.addresses) + np.arange(len(facts.new))
@@ -356,8 +338,8 @@ class LinkTable:
         kept.links, kept.pages = self.links.take(links), self.pages.take(pages)
         return kept
 
-    def go_on_from(self, other: Self, n_links: int, n_pages: int) -> None:
-        """Take over what `other` has got since it had so many links and pages."""
+    def append_rest(self, other: Self, n_links: int, n_pages: int) -> None:
+        """Append what `other` has after its first `n_links` links and `n_pages` pages."""
         for name in (*_COLUMNS, "page"):
             late = getattr(other, name).data[n_links:]
             shift = len(self.pages) - n_pages if name == "page" else 0
@@ -381,7 +363,7 @@ class LinkTable:
         return forgotten
 
     def _weights(self, host: int, targets: Ints, links: SparseRows) -> Floats:
-        """Count links of a host with equal target and words, and weigh these by their count."""
+        """Weigh the links of a host by how many with equal target and words came before."""
         total = np.zeros(len(links.indices) + 1, np.uint64)
         (links.indices.astype(np.uint64) * _MULTIPLIER).cumsum(out=total[1:])
         words = total[links.indptr[1:]] - total[links.indptr[:-1]]
@@ -400,7 +382,6 @@ def _growing(values: NDArray[np.generic]) -> GrowingArray:
 
 
 def _first_of(facts: PageFacts) -> Bools:
-    """Tell which links are the first to their targets, bool (n,)."""
     first = np.zeros(len(facts.targets), bool)
     order = np.argsort(facts.targets, kind="stable")
     first[order[facts.targets[order].searchsorted(facts.new)]] = True

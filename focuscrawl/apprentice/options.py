@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import sys
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from focuscrawl.apprentice.link_features import MAX_TOKENS
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    Init = TypeVar("Init", bound=Callable[..., None])
 
 #: hashed features of a link (u, v)
 LINK_GROUPS = {
@@ -34,7 +36,7 @@ PAGE_GROUPS = {
 CLASS_GROUPS = frozenset({"classes", "probabilities"})
 #: hashed features of v
 URL_GROUPS = {"url": "words of v's URL, its host and directories"}
-#: numbers, see `focuscrawl.apprentice.options.INPUTS`
+#: numbers, see `INPUTS`
 INPUT_GROUPS = {
     "relevance": "R(u) over the links: mean, greatest; their number",
     "reading": "what the critic says of the words of the links and the URL",
@@ -50,10 +52,43 @@ EVIDENCE = ("all", "first")
 MAX_LINKS = 16
 _LEAST = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}
 
+#: the dense inputs of a URL, in their order
+INPUTS = (
+    "mean_relevance",  # log-odds of the shrunken mean of R(u) over the links
+    "best_relevance",  # the greatest R(u): the baseline's score
+    "links",  # log of their number
+    "reading",  # the critic's log-odds by the words of the links and the URL, mean
+    "prefix",  # rate of the directory
+    "alias",  # a URL that is probably the same page was fetched
+    "alias_query",  # the same, but for its query
+    "pattern",  # rate of URLs that look alike
+    "around",  # the critic's log-odds by the words around the links, mean
+)
+_GROUP_OF = {
+    "reading": "reading",
+    "prefix": "rates",
+    "pattern": "rates",
+    "alias": "rates",
+    "alias_query": "rates",
+    "around": "surroundings",
+}  # all others: relevance
+
+#: weights of the inputs before anything is learned: the baseline, tempered by the evidence of
+#: many links, by the words of the link, and by how URLs that look alike have done
+PRIOR_WEIGHTS = {
+    "mean_relevance": 2.0,
+    "best_relevance": 1.0,
+    "reading": 2.0,
+    "alias": -2.0,
+    "pattern": 1.0,
+    "around": 2.0,
+}
+PRIOR_INTERCEPT = -1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of an apprentice; the defaults are those of a crawl.
+    """Options of an apprentice: the only place of their names, defaults and checks.
 
     Parameters
     ----------
@@ -98,6 +133,10 @@ class Options:
     links_into: int = MAX_LINKS
 
     def __post_init__(self) -> None:
+        groups: object = self.groups
+        if not isinstance(groups, list | tuple) or not all(isinstance(n, str) for n in groups):
+            raise UserError(f"groups must be a list of names, not {groups!r}")
+        object.__setattr__(self, "groups", tuple(groups))
         for name in self.groups:
             if name not in GROUPS:
                 near = difflib.get_close_matches(name, GROUPS, n=1)
@@ -135,18 +174,10 @@ class Options:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
         """Return the options among the names in `given`, as a crawl's identity has them."""
-        names = {field.name for field in fields(cls)}
-        known = {name: value for name, value in given.items() if name in names}
-        groups = known.get("groups", DEFAULT_GROUPS)
-        if not isinstance(groups, list | tuple) or not all(isinstance(n, str) for n in groups):
-            raise UserError(f"groups must be a list of names, not {groups!r}")
-        return cls(**{**known, "groups": tuple(groups)})
+        return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def following(self, kept: Mapping[str, Any]) -> Options:
-        """Return these options for an apprentice that has learned under those `kept`.
-
-        What it looks at and what it learns with are the old ones: its weights are for these.
-        """
+        """Return these options, but those `kept` that the weights of an apprentice are for."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
         return replace(self, **{name: getattr(Options.of(kept), name) for name in names})
 
@@ -155,38 +186,21 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-#: the dense inputs of a URL, in their order
-INPUTS = (
-    "mean_relevance",  # log-odds of the shrunken mean of R(u) over the links
-    "best_relevance",  # the greatest R(u): the baseline's score
-    "links",  # log of their number
-    "reading",  # the critic's log-odds by the words of the links and the URL, mean
-    "prefix",  # rate of the directory
-    "alias",  # a URL that is probably the same page was fetched
-    "alias_query",  # the same, but for its query
-    "pattern",  # rate of URLs that look alike
-    "around",  # the critic's log-odds by the words around the links, mean
-)
-_GROUP_OF = {
-    "reading": "reading",
-    "prefix": "rates",
-    "pattern": "rates",
-    "alias": "rates",
-    "alias_query": "rates",
-    "around": "surroundings",
-}  # all others: relevance
+def with_options(init: Init) -> Init:
+    """Give an ``__init__`` a signature with the fields of `Options` in place of its ``**options``.
 
-#: what is believed of them before anything is learned: the baseline, tempered by the evidence of
-#: many links, by the words of the link, and by how URLs that look alike have done
-PRIOR_WEIGHTS = {
-    "mean_relevance": 2.0,
-    "best_relevance": 1.0,
-    "reading": 2.0,
-    "alias": -2.0,
-    "pattern": 1.0,
-    "around": 2.0,
-}
-PRIOR_INTERCEPT = -1.0
+    Users' options are checked against the signature of a strategy, and documented by it.
+    """
+    written = signature(init)
+    *first, begin_with, _ = written.parameters.values()
+    options = [
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
+        for each in fields(Options)
+    ]
+    init.__signature__ = written.replace(  # type: ignore[attr-defined]
+        parameters=[*first, *options, begin_with]
+    )
+    return init
 
 
 def input_names(options: Options) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from focuscrawl.apprentice.evidence import UrlEvidence
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
     SPACE,
-    address_margins,
     link_margins,
     make_instances,
+    row_margins,
 )
 from focuscrawl.apprentice.learners import LinearRegressor, LogisticLearner, NaiveBayesLearner
 from focuscrawl.apprentice.link_features import cocitation
@@ -85,7 +85,7 @@ class Scorer:
 
         Returns
         -------
-        What each says by its words: float64 (n,)
+        Their margins: float64 (n,)
         """
         table, links = self.table, slice(first, len(self.table))
         margin = self._link_margins(range(first, len(table)))
@@ -103,7 +103,7 @@ class Scorer:
 
         Returns
         -------
-        float64 (n,): what each link by itself says of its target; float64 (m,): scores of `urls`
+        float64 (n,): score of each link by itself; float64 (m,): scores of `urls`
         """
         margins = self.add_new_links(first)
         dense, address = self._dense_margins(self.inputs(urls)), self._address_margins(urls)
@@ -127,7 +127,7 @@ class Scorer:
         table = self.table
         target, counts = table.target.data[:n_links], None
         if "cocitation" in self.options.groups:
-            # a page's link to itself says nothing of its links
+            # a page's link to itself does not count for its other links
             seen = np.where(target == table.source.data[:n_links], np.nan, y[target])
             page, position = table.page.data[:n_links], table.position.data[:n_links]
             counts = cocitation(page, position, seen, self.options.d_max)
@@ -151,7 +151,7 @@ class Scorer:
 
     def inputs(self, urls: Ints) -> Floats:
         """Return the inputs (n, k) of URLs; 0 where their group is off."""
-        inputs: Floats = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
+        inputs = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
         inputs *= self._on
         return inputs
 
@@ -163,26 +163,20 @@ class Scorer:
         return self.learner.response(margin)
 
     def _dense_margins(self, inputs: Floats) -> Floats:
-        """Return what inputs (n, k) and the intercept say.
-
-        Not by a matrix product, whose last bits depend on n: scores must not depend on how many
-        are asked for at a time.
-        """
+        # no matrix product: its last bits depend on n, and scores must not
         margin: Floats = (inputs * self.dense[:-1]).sum(axis=1)
         margin += self.dense[-1]
         return margin
 
     def _address_margins(self, urls: Ints) -> Floats:
-        """Return what the words of addresses say."""
-        unit_length = self.learner.unit_length
-        return address_margins(self.weights, self.table, urls, unit_length=unit_length)
+        of_addresses = self.weights[SPACE : 2 * SPACE]
+        return row_margins(of_addresses, self.table.addresses_of(urls), self.learner.unit_length)
 
     def explain(self, url: int) -> dict[str, float]:
-        """Return what speaks for (above 0) and against fetching a URL that has links.
+        """Return the parts of the linear sum behind the score of a URL that has links.
 
-        The parts add up to the linear sum that its score comes of: each of `input_names`,
-        ``links (words)``: the hashed features of links and their pages, ``address (words)`` and
-        ``intercept``.
+        They are each of `input_names`, ``links (words)``: the hashed features of links and their
+        pages, ``address (words)`` and ``intercept``.
         """
         urls = np.array([url])
         parts = (self.inputs(urls)[0] * self.dense[:-1]).tolist()
@@ -199,7 +193,7 @@ class Scorer:
         Returns
         -------
         features : int64 (n,), distinct numbers in the space of `make_instances`
-        weights : float64 (n,), what each says for (above 0) or against the URL
+        weights : float64 (n,), what each adds to the margin
         """
         instances, _ = make_instances(
             self.table,
@@ -216,12 +210,11 @@ class Scorer:
         return features.astype(np.int64), total
 
     def _link_margins(self, links: Ints | range) -> Floats:
-        """Return what the hashed features of links and their pages say."""
         of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
         return link_margins(self._of_links, of_pages, self.table, links, unit_length=unit_length)
 
     def _margins_where(self, wanted: Bools) -> Floats:
-        """Return what those of the first n links say that are `wanted` (n,), 0 for the others.
+        """Return the margins of those of the first n links that are `wanted` (n,), else 0.
 
         Late in a crawl of a small site nearly all links lead to what was fetched.
         """

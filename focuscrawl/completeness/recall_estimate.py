@@ -22,6 +22,26 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats
 
 
+logger = logging.getLogger(__name__)
+
+FILE = "completeness.csv"
+_LONGEST = 10_000_000  # characters read of a file
+
+# of `LinkCalibration`
+_EDGES = (0.01, 0.1, 0.3, 0.6, 0.9)  # of the bins of scores
+_HALF = 50  # fetches of a bin after which one counts half
+_FADES = 0.5 ** (1.0 / _HALF)
+_PRIOR = 2.0  # relevant pages as promised, before any fetch
+_LEAST = 0.001  # probability: a score of 0 is no promise that a page is off the topic
+_UNKNOWN = 0.5  # of every link, where scores are no probabilities
+
+# of `Estimator`
+_LATE = 8  # the harvest is of one fetch in so many, the last ones
+_LEAST_LATE = 25  # fetches
+_FEW = 10  # pages off the topic, below which their yield is not to be relied on
+_UNSEEN = 0.5  # relevant pages behind those off the topic, before any was found
+_DECLINE = 1 / 3  # what a source brings till it is empty, over what it brought so far, a fetch
+
 # Constants of the 90 % interval, chosen on crawls of uci and the synthetic web so that it holds
 # on them, and measured on others.
 _TOO_MUCH = 8.0  # what is left may be so many times less than estimated
@@ -93,24 +113,16 @@ class Estimate:
         )
 
 
-_EDGES = (0.01, 0.1, 0.3, 0.6, 0.9)  # of the bins of scores
-_HALF = 50  # fetches of a bin after which one counts half
-_FADES = 0.5 ** (1.0 / _HALF)
-_PRIOR = 2.0  # relevant pages as promised, before any fetch
-_LEAST = 0.001  # probability: a score of 0 is no promise that a page is off the topic
-_UNKNOWN = 0.5  # of every link, where scores are no probabilities
-
-
 class LinkCalibration:
     """Probabilities that links lead to relevant pages, learned from the fetches of a crawl.
 
-    Scores are put into six bins. In each, what links of late promised is held against what they
-    brought, and the scores of all that wait there are multiplied by that. The best links of a
-    bin are fetched first, and the strategy learns meanwhile: so late fetches count more.
+    Scores are put into six bins. In each, the scores of all that wait are multiplied by what
+    recent links brought over what they promised. The best links of a bin are fetched first, and
+    the strategy learns meanwhile, so late fetches count more.
 
     Parameters
     ----------
-    promises : whether scores are the relevance to be expected; if not, only the harvest counts
+    promises : whether scores are the expected relevance; if not, only the harvest counts
     """
 
     def __init__(self, *, promises: bool) -> None:
@@ -119,14 +131,14 @@ class LinkCalibration:
         self._found = [_PRIOR] * (len(_EDGES) + 1)
 
     def learn(self, score: float, *, relevant: bool) -> None:
-        """Take in what came of a link that had `score` when it was fetched."""
+        """Take in the outcome of a link that had `score` when it was fetched."""
         expected = min(max(score, _LEAST), 1.0) if self._promises else _UNKNOWN
         at = bisect_left(_EDGES, expected)
         self._promised[at] = _PRIOR + _FADES * (self._promised[at] - _PRIOR) + expected
         self._found[at] = _PRIOR + _FADES * (self._found[at] - _PRIOR) + relevant
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return how probable it is that links lead to relevant pages.
+        """Return the chance that links lead to relevant pages, float64 (n,).
 
         Parameters
         ----------
@@ -140,38 +152,29 @@ class LinkCalibration:
         return probable
 
 
-_LATE = 8  # the harvest is of one fetch in so many, the last ones
-_LEAST_LATE = 25  # fetches
-_FEW = 10  # pages off the topic, below which their yield is not to be relied on
-_UNSEEN = 0.5  # relevant pages behind those off the topic, before any was found
-_DECLINE = 1 / 3  # what a source brings till it is empty, over what it brought so far, a fetch
-
-
 class Estimator:
-    """Sees every fetch of a crawl, and says when asked how many relevant pages are left.
+    """Estimates from the fetches of a crawl how many relevant pages are left.
 
     *Discovered*: the sum of the probabilities of the links that wait (`LinkCalibration`).
 
-    *Not discovered* are two kinds. As long as the harvest has not fallen, nothing says that a
-    crawl comes to an end: after n fetches with a harvest h of late, there are hn relevant pages
-    in as many fetches more, if the harvest lasts, and it lasts with probability h. And pages
-    off the topic may lead to groups of relevant ones. A page begins a *group* if no relevant page
+    *Not discovered* are two kinds. After n fetches with a recent harvest h, there are hn relevant
+    pages in as many fetches more, if the harvest lasts, and it lasts with probability h. And pages
+    off the topic may lead to groups of relevant ones. A page starts a *group* if no relevant page
     fetched before it links to it, and it is no seed; what is first found on a page of a group
     belongs to it. What pages off the topic have led to, a page, is expected of each that waits.
 
-    A crawl that fetches the best links first brings ever less of them. If what they bring falls to
-    nothing as a parabola does, ever more slowly, links that wait and pages off the topic have a
-    third of what such ones brought so far.
+    A crawl that fetches the best links first gets ever less from them. If that falls to nothing as
+    a parabola does, links that wait and pages off the topic bring a third of what such ones did.
 
     The *next* fetches are of the best links that wait. If the last ones, half as many, brought
-    more than these promise, the next ones are expected to bring as much: they will lead to links
-    that do not wait yet.
+    more than these promise, the next ones are expected to bring as much, by links that do not wait
+    yet.
 
     A crawl of n fetches takes 8 n bytes, and one of m URLs 2 m.
 
     Parameters
     ----------
-    promises : whether scores are the relevance to be expected, and the best links come first
+    promises : whether scores are the expected relevance, and the best links come first
     """
 
     def __init__(self, *, promises: bool) -> None:
@@ -228,7 +231,7 @@ class Estimator:
         Parameters
         ----------
         scores : of the URLs that wait, float64 (n,)
-        next_fetches : of how many fetches the harvest is to be told
+        next_fetches : how many fetches `Estimate.next_harvest` is of
         """
         probabilities = self._links.probabilities(scores)
         n, relevant = self.fetched, int(self._relevant.data[-1])
@@ -267,24 +270,19 @@ class Estimator:
         return min(1.0, self._grouped / max(_FEW, off_topic))
 
 
-logger = logging.getLogger(__name__)
-
-FILE = "completeness.csv"
-
 _READ: dict[str, Callable[[str], Any]] = {
     each.name: float if each.type == "float" else int for each in fields(Estimate)
 }
 _COLUMNS = [*_READ, "recall", "low", "high"]  # these follow from the others
-_LONGEST = 10_000_000  # characters read of a file
 
 
 class EstimateRecord:
-    """Writes the estimates of one crawl down, each as it is made.
+    """Appends the estimates of a crawl to a table.
 
     Parameters
     ----------
-    path : of the table; what it has of earlier runs is kept
-    fetched : what it has of later fetches is dropped: the store does not know of them
+    path : of the table; estimates of earlier runs stay
+    fetched : estimates of later fetches are dropped: the store does not know of them
 
     Attributes
     ----------
@@ -301,7 +299,7 @@ class EstimateRecord:
             self._write(kept, anew=True)
 
     def add(self, estimate: Estimate) -> None:
-        """Write an estimate down. A disk that is full keeps no crawl from going on."""
+        """Append an estimate; a full disk does not stop the crawl."""
         anew, self.latest = self.latest is None, estimate
         self._write([estimate], anew=anew)
 
@@ -328,18 +326,14 @@ class EstimateRecord:
 def read_estimates(path: Path) -> list[Estimate]:
     """Return the estimates in a table, in the order they were made.
 
-    A line that is none ends it: the crawl was killed while it wrote.
-
-    Raises
-    ------
-    UserError
-        There is something else than a plain file.
+    A line that is none ends it: the crawl was killed while it wrote. UserError if there is
+    something else than a plain file.
     """
     return _read(path)[0]
 
 
 def _read(path: Path) -> tuple[list[Estimate], bool]:
-    """Return the same, and whether that is all there is in the file."""
+    """Return the estimates, and whether there is nothing else in the file."""
     try:
         with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
             text = file.read(_LONGEST)

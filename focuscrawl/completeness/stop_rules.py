@@ -1,4 +1,4 @@
-"""When a crawl is to end itself: what users write, ``recall 0.9, time 8h``, and what it means."""
+"""When a crawl stops itself: what users write, ``recall 0.9, time 8h``, and what it means."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 #: reasons of stopping
 RECALL, LITTLE, TIME = "recall_reached", "little_expected", "time_over"
 
-_SURE = 2 / 3  # of the recall asked for: where the interval has to begin
+_SURE = 2 / 3  # of the recall wanted: the least lower end of the interval
 
-_EVIDENCE = 100  # fetches before which nothing is said of the next ones
-NEXT_FETCHES = 100  # whose harvest is told where nothing else is asked for
+_EVIDENCE = 100  # fetches before which nothing is expected of the next ones
+NEXT_FETCHES = 100  # whose harvest is estimated by default
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _NUMBER = r"(\d+\.?\d*|\.\d+)"
@@ -31,15 +31,15 @@ _RULES = {
 
 @dataclass(frozen=True)
 class StopExpression:
-    """Rules of which the first that applies ends a crawl; none does by default.
+    """Rules of which the first that applies stops a crawl; none does by default.
 
     Attributes
     ----------
     text : as written
-    recall : ends when so much of what is in reach is here, by estimate, and two thirds of that
+    recall : stops when so much of what is in reach is here, by estimate, and two thirds of that
         by the lower end of its interval
-    next_fetches, harvest : ends when less is expected of so many next fetches, after 100 fetches
-    seconds : ends after so many seconds of one run
+    next_fetches, harvest : stops when less is expected of so many next fetches, after 100 fetches
+    seconds : stops after so many seconds of one run
     """
 
     text: str = ""
@@ -76,7 +76,7 @@ class StopExpression:
         return (self.recall, self.harvest, self.seconds) != (None, None, None)
 
     def reason(self, estimate: Estimate | None, seconds: float) -> str | None:
-        """Return the rule that ends a crawl; None: none does.
+        """Return the rule that stops a crawl; None: none does.
 
         Parameters
         ----------
@@ -91,13 +91,13 @@ class StopExpression:
             low, _ = estimate.interval
             if low >= _SURE * self.recall:
                 return RECALL
-        told = estimate.next_fetches == self.next_fetches and estimate.fetched >= _EVIDENCE
-        if self.harvest is not None and told and estimate.next_harvest < self.harvest:
+        known = estimate.next_fetches == self.next_fetches and estimate.fetched >= _EVIDENCE
+        if self.harvest is not None and known and estimate.next_harvest < self.harvest:
             return LITTLE
         return None
 
     def in_words(self, reason: str, estimate: Estimate | None) -> str:
-        """Say which rule ended a crawl, and by which numbers.
+        """Describe which rule stopped a crawl, and by which numbers.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Why a crawl's harvest falls, or its speed, and what would help [F99 sections 2 and 4.2].
 
-Here: telling a fall from noise, and its causes, from what came of the fetches. Not here: who
-is told (`focuscrawl.extensions.alarm`, `focuscrawl.report.summary`).
+A fall is told from noise, and its causes found, by the outcomes of the fetches.
+`focuscrawl.extensions.alarm` and `focuscrawl.report.summary` report it.
 """
 
 from focuscrawl.diagnosis.alarms import (

@@ -12,23 +12,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: kinds of the events that tell of a fall, and of its end
+#: kinds of events: the harvest rate has fallen, and has recovered
 ALARM, RECOVERED = "alarm", "recovered"
+
+#: kinds of events: the speed has fallen, and has recovered
+SLOW, SPEEDY = "slow", "fast again"
 
 WINDOW = 50  # latest fetches that are held against all before them
 _FALL = 0.5  # of the rate before, or less
 _SURE = 3.0  # standard errors
 _AGAIN = 0.75  # of the rate before the fall: it is over
+_HOUR = 3600.0
+_MOST = 0.5  # of the latest fetches that a host has to have, to be named
 
 
 class HarvestWatch:
     """Watches the harvest rate, fetch by fetch.
 
-    The last `WINDOW` fetches are held against all before them, as many at least: an alarm is
-    a rate of half or less that chance does not explain, three standard errors of a mean of
-    fetches that have nothing to do with each other. It ends when three quarters are reached
-    again; a fall by half of what the alarm told of is another. Of fetches before the last it
-    keeps counts, and by `visited`, not by `add`, a number a URL.
+    The last `WINDOW` fetches are compared with all before them, as many at least: an alarm is
+    half the rate or less, where that is three standard errors of a mean of independent fetches
+    below. It ends at three quarters of the rate; a fall to half of the alarm's rate is another
+    alarm. Of earlier fetches it keeps counts, and after `visited`, not `add`, a number a URL.
 
     Parameters
     ----------
@@ -59,7 +63,7 @@ class HarvestWatch:
         judged: bool,
         overtakes: str | None = None,
     ) -> str | None:
-        """Take note of a fetch.
+        """Take in a fetch.
 
         Parameters
         ----------
@@ -68,7 +72,7 @@ class HarvestWatch:
 
         Returns
         -------
-        `ALARM` or `RECOVERED` if it is that fetch which tells; `alarm` says more
+        `ALARM` or `RECOVERED` if this fetch raises or ends an `alarm`
         """
         from_topic, from_relevant = self._origin(referrer)
         number = self._classes.setdefault(topic or "", len(self._names))
@@ -78,46 +82,38 @@ class HarvestWatch:
         return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes))
 
     def add(self, outcome: Outcome) -> str | None:
-        """Take note of a fetch of which it is known where it was found; return as `visited`."""
+        """Take in a fetch as `visited` does, with what is known of its referrer."""
         self._latest.append(outcome)
         self._recent += outcome.relevance
         if len(self._latest) > WINDOW:
             left = self._latest.popleft()
             self._recent -= left.relevance
             self._earlier.add(left)
-        return self._tell() if self._earlier.fetches >= WINDOW else None
+        return self._check() if self._earlier.fetches >= WINDOW else None
 
     def _origin(self, referrer: int | None) -> tuple[str | None, bool]:
-        """Return class of the page that a fetch was found on, and whether that is relevant."""
         kept = -1 if referrer is None else self._page.get(referrer, -1)
         if kept < 0:
             return None, False
         return self._names[kept // 2] or None, bool(kept % 2)
 
-    def _tell(self) -> str | None:
+    def _check(self) -> str | None:
         before, now = self._earlier.rate, self._recent / WINDOW
-        told, seq = self.alarm, self._earlier.fetches + WINDOW
-        if told is not None and now >= _AGAIN * told.before:
+        alarm, seq = self.alarm, self._earlier.fetches + WINDOW
+        if alarm is not None and now >= _AGAIN * alarm.before:
             self.alarm = None
             return RECOVERED
-        if told is None:
+        if alarm is None:
             n = self._earlier.fetches
             variance = max(self._earlier.squares / n - before * before, 0.0)
             error = math.sqrt(variance * (1.0 / WINDOW + 1.0 / n))
             fallen = now <= _FALL * before and before - now > _SURE * error
         else:
-            fallen = now <= _FALL * told.now and now < told.now and seq >= told.seq + WINDOW
+            fallen = now <= _FALL * alarm.now and now < alarm.now and seq >= alarm.seq + WINDOW
         if not fallen:
             return None
         self.alarm = diagnose(list(self._latest), self._earlier, self._marked)
         return ALARM
-
-
-#: kinds of the events that tell of a crawl that slows down, and of its end
-SLOW, SPEEDY = "slow", "fast again"
-
-_HOUR = 3600.0
-_MOST = 0.5  # of the latest fetches that a host has to have, to be named
 
 
 class Slowness(NamedTuple):
@@ -152,8 +148,6 @@ class Slowness(NamedTuple):
 
 
 class _Sums:
-    """Sums over fetches: how many, time, relevance, and their squares and product."""
-
     def __init__(self) -> None:
         self.n = 0
         self.time = self.gain = 0.0
@@ -168,7 +162,7 @@ class _Sums:
         self._products += sign * time * gain
 
     def variance(self, speed: float) -> float:
-        """Return the variance of what a fetch gains beyond what its time should bring."""
+        # of what a fetch gains beyond what its time should bring
         squares = self._gains - 2.0 * speed * self._products + speed * speed * self._times
         return max(squares / self.n, 0.0)
 
@@ -176,13 +170,11 @@ class _Sums:
 class SpeedWatch:
     """Watches the relevance gained in a unit of time, fetch by fetch.
 
-    The last `WINDOW` fetches are held against all before them, as many at least: an alarm is
+    The last `WINDOW` fetches are compared with all before them, as many at least: an alarm is
     half the speed or less, where that is three standard errors below what their time should have
-    brought (the speed is a ratio of two sums, and this its usual linear approximation). It ends
-    when three quarters are reached again. Between the two nothing is told, so a speed that
-    hovers about either bound is told once.
-
-    A run is watched by itself: the time that a crawl rested is not its own.
+    brought (the usual linear approximation of a ratio of two sums). It ends at three quarters of
+    the speed, so a speed that hovers about either bound is reported once. Each run of a crawl is
+    watched by itself.
 
     Attributes
     ----------
@@ -196,17 +188,17 @@ class SpeedWatch:
         self._last: float | None = None
 
     def visited(self, at: float, relevance: float, host: str) -> str | None:
-        """Take note of a fetch.
+        """Take in a fetch.
 
         Parameters
         ----------
-        at : when it came, in seconds of a clock that never goes back
+        at : its time, in seconds of a clock that never goes back
         relevance : R, 0 for what is no page
-        host : that it was of
+        host : of its URL
 
         Returns
         -------
-        `SLOW` or `SPEEDY` if it is that fetch which tells; `slowness` says more
+        `SLOW` or `SPEEDY` if this fetch raises or ends an alarm; see `slowness`
         """
         before, self._last = self._last, at
         if before is None:
@@ -218,15 +210,15 @@ class SpeedWatch:
             time, gain, _ = self._latest.popleft()
             self._now.add(time, gain, -1)
             self._earlier.add(time, gain)
-        return self._tell() if self._earlier.n >= WINDOW else None
+        return self._check() if self._earlier.n >= WINDOW else None
 
-    def _tell(self) -> str | None:
-        now, earlier, told = self._now, self._earlier, self.slowness
+    def _check(self) -> str | None:
+        now, earlier, slowness = self._now, self._earlier, self.slowness
         if now.time <= 0.0 or earlier.time <= 0.0:
             return None
         speed, before = now.gain / now.time, earlier.gain / earlier.time
-        if told is not None:
-            if speed * _HOUR < _AGAIN * told.before:
+        if slowness is not None:
+            if speed * _HOUR < _AGAIN * slowness.before:
                 return None
             self.slowness = None
             return SPEEDY

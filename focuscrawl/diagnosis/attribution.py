@@ -19,7 +19,7 @@ _LEAST = 0.05  # of the fetches, for a class to be proposed
 
 
 class Outcome(NamedTuple):
-    """What came of a fetch.
+    """The outcome of a fetch.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Diagnosis:
 
     Attributes
     ----------
-    seq : fetches when it was told
+    seq : fetches when it was found
     now, before : harvest rate of the latest fetches, and of all before them
     cause : of most fetches that are lost. ``busy``: better links waited for their hosts meanwhile;
         ``failing``: they bring no new page; ``drifting``: they
@@ -150,7 +150,7 @@ class Tally:
 
 
 def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -> Diagnosis:
-    """Say why the latest fetches bring less than those before.
+    """Explain why the latest fetches bring less than those before.
 
     Parameters
     ----------
@@ -173,7 +173,6 @@ def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -
 
 
 def _cause(latest: Sequence[Outcome]) -> str:
-    """Return what most of the lost fetches have in common."""
     lost = [each for each in latest if each.relevance <= RELEVANT]
     if _not_waited_for(latest).total() > len(lost) / 2:
         return BUSY
@@ -241,5 +240,5 @@ def _name(topic: str) -> str:
 
 
 def _proposed(each: Proposal) -> str:
-    said = f"{each.topic} ({each.relation}, {each.share:.0%} more"
-    return f"{said}, leads on {each.leads:.0%})" if each.leads is not None else f"{said})"
+    shown = f"{each.topic} ({each.relation}, {each.share:.0%} more"
+    return f"{shown}, leads on {each.leads:.0%})" if each.leads is not None else f"{shown})"

@@ -1,4 +1,4 @@
-"""Topic keywords, and start URLs that a search engine names for them."""
+"""Topic keywords, and start URLs from the answers of a search engine."""
 
 from __future__ import annotations
 
@@ -30,9 +30,16 @@ MOST = 200  # keywords of a topic
 _SHORTEST = 2  # characters of a word
 _UNSEEN = 10.0  # other pages taken as seen, that are written in the ordinary way
 _WORDS = 20  # in titles, headings and anchors of such a page
-_RAREST = 1e-4  # share of a text: how much rarer a word is cannot be told from a few pages
+_RAREST = 1e-4  # share of a text: a few pages do not show how much rarer a word is
 _LEAST = 2  # relevant pages a keyword is on
 _SAYS_NOTHING = (OTHER, "good")  # of a topic's path
+
+# what search engines call the three; the first that is there counts
+_URL = ("url", "link", "href", "firsturl")
+_TITLE = ("title", "name", "text")
+_DESCRIPTION = ("description", "snippet", "content", "body", "abstract", "summary")
+_TAG = re.compile(r"<[^>]*>")
+_LARGEST = 50_000_000  # bytes of an answer
 
 
 class WordCount(NamedTuple):
@@ -43,7 +50,7 @@ class WordCount(NamedTuple):
 
 
 def words_of(texts: Sequence[str]) -> set[str]:
-    """Return the distinct words of some texts that can be keywords: no numbers, no letters."""
+    """Return the distinct words of some texts, without numbers and single letters."""
     tokens, _ = tokenize(list(texts))
     return {word for word in tokens if len(word) >= _SHORTEST and not word.isdecimal()}
 
@@ -67,16 +74,15 @@ class Keywords:
 
     @classmethod
     def of_topics(cls, topics: Iterable[str]) -> Keywords:
-        """Return what a topic's own name gives before anything was crawled, all of weight 1.
+        """Return the words of topics' names, all of weight 1, before anything was crawled.
 
-        The paper has the user name keywords; the last part of a topic's path is how a user
-        names one here, the last that says something: ``/Sports/Other`` is about sports, and
-        ``/good`` about nothing that is known.
+        In the paper the user names keywords. Here the last part of a topic's path that says
+        something is the name: ``/Sports/Other`` is about sports, ``/good`` about nothing known.
         """
         names = []
         for topic in topics:
-            told = [part for part in topic.split("/") if part and part not in _SAYS_NOTHING]
-            names += told[-1:]
+            parts = [part for part in topic.split("/") if part and part not in _SAYS_NOTHING]
+            names += parts[-1:]
         return cls.of_phrases([name.replace("_", " ") for name in names])
 
     @classmethod
@@ -103,7 +109,7 @@ class Keywords:
         p and q the shares of relevant and of other pages that have it (Carpineto, de Mori, Romano
         and Bigi, An information-theoretic approach to automatic query expansion, ACM TOIS
         (2001), section 3): frequent words of the topic weigh much, words of all pages nothing. Ten
-        of the other pages are as their language is written, that of most of the words.
+        more other pages are taken to have words as often as the language of most words has them.
 
         Parameters
         ----------
@@ -144,16 +150,8 @@ class Keywords:
         return np.minimum(cosine, 1.0)
 
 
-# what engines call the three; the first that is there counts
-_URL = ("url", "link", "href", "firsturl")
-_TITLE = ("title", "name", "text")
-_DESCRIPTION = ("description", "snippet", "content", "body", "abstract", "summary")
-_TAG = re.compile(r"<[^>]*>")
-_LARGEST = 50_000_000  # bytes of an answer
-
-
 class Candidate(NamedTuple):
-    """A page that may be worth beginning with, as an engine tells of it."""
+    """A possible start page, from the answer of a search engine."""
 
     url: str
     title: str
@@ -161,9 +159,9 @@ class Candidate(NamedTuple):
 
 
 def ranked(candidates: Sequence[Candidate], keywords: Keywords) -> list[tuple[Candidate, float]]:
-    """Return candidates by sim(keywords, title + description), those that share no word left out.
+    """Return candidates by sim(keywords, title + description), equals in the engine's order.
 
-    Of equals the one named first comes first, so an engine's own order decides there.
+    Those that share no word are left out.
     """
     texts = [f"{each.title} {each.description}" for each in candidates]
     scores = keywords.similarity(texts).tolist()
@@ -178,8 +176,8 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
     ----------
     source : a JSON file, the answer of any engine: every object in it that has a URL is one; a CSV
         file with the columns ``url``, ``title`` and ``description``; or ``module:callable``, which
-        is asked with `query` and returns what such a JSON file holds
-    query : the words that are looked for
+        is called with `query` and returns what such a JSON file holds
+    query : words to search for
 
     Returns
     -------
@@ -221,7 +219,7 @@ def _read(source: str) -> Any:
 
 
 def _in_json(found: Any) -> Iterator[Candidate]:
-    """Yield the objects that name a page, wherever they are, in their order."""
+    """Yield the objects that name a page, at any depth, in their order."""
     waiting = [found]
     while waiting:
         each = waiting.pop()
@@ -241,7 +239,7 @@ def _first(cells: dict[str, Any], names: Sequence[str]) -> str:
 
 
 def _ask(spec: str, query: str) -> Any:
-    """Ask a callable of the user's, the current directory searched first."""
+    """Call a user's function; modules in the current directory come first."""
     module, _, name = spec.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)

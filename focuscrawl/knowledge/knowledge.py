@@ -1,4 +1,4 @@
-"""Looking up what is known of a topic: seeds, predictions, pages due again."""
+"""What is known of a topic: seeds, keywords, predictions, pages due for another visit."""
 
 from __future__ import annotations
 
@@ -27,10 +27,270 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 
+SEEDS = 20  # start URLs given to a crawl that is given none
+BITS = 18  # of the feature space
+NEAREST = 10  # earlier pages that predict a URL
+MOST = 20_000  # earlier pages kept for predictions: bounds memory and time
 FORGIVEN = 3  # failures in a row after which a page is given up
 DUE = 0.1  # chance that a page has changed, below which it is not visited again
 _SHORTEST = 1e-6  # of an interval: nothing changes between visits a moment apart
 _TRUST = 2.0  # visits that what is known of all pages counts for, in judging one
+_COMMON = 500  # pages: what is on more of them tells too little for its cost
+_DOUBT = 0.5  # weight of the mean relevance of all pages, against similarities
+_ANCHOR = 3  # salt; 1 and 2 are those of address_features
+_APPRENTICE = "apprentice"
+_KINDS = ("relevant", "other")
+
+
+class PageRecord(NamedTuple):
+    """What is kept of one URL; times are those of the knowledge, crawls or days.
+
+    Attributes
+    ----------
+    url : normalised
+    relevance : R, as last judged; 0 of what is no page
+    content : digest of its text; None if it was no page
+    etag, last_modified : validators of the last answer
+    visited : when last
+    changed : when a visit last found another content; None: never
+    accesses, changes, span : see `focuscrawl.knowledge.knowledge.change_rate`
+    failures : visits in a row that brought nothing
+    hub, authority : scores over the greatest of the crawl
+    """
+
+    url: str
+    relevance: float = 0.0
+    content: bytes | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    visited: float = 0.0
+    changed: float | None = None
+    accesses: int = 0
+    changes: int = 0
+    span: float = 0.0
+    failures: int = 0
+    hub: float = 0.0
+    authority: float = 0.0
+
+
+class Knowledge:
+    """An open knowledge file.
+
+    In memory are 12 bytes a URL and the bounded parts (keywords, exemplars); the rest is read
+    when needed.
+
+    Parameters
+    ----------
+    path : the file
+
+    Attributes
+    ----------
+    about : its table ``meta``: ``topic``, ``critic``, ``critic_name``, ``state``, ...
+    close : closes the file; so does the end of the object
+
+    Raises
+    ------
+    UserError
+        See `focuscrawl.knowledge.knowledge_file.open_file`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = open_file(path)
+        self.close = weakref.finalize(self, self._file.close)
+        self.about = read_meta(self._file)
+        for count in ("crawls", "relevant_pages", "other_pages"):
+            if not self.about.get(count, "").isdecimal():
+                raise self._damaged(count)
+        rows = self._file.execute("SELECT key, relevance FROM page ORDER BY key")
+        table = self._numbers(rows, [("key", np.int64), ("relevance", np.float32)], "relevances")
+        self._keys = np.ascontiguousarray(table["key"])
+        self._relevance = np.ascontiguousarray(table["relevance"])
+        self._check_relevances(self._relevance, "relevances")
+
+    def __len__(self) -> int:
+        """Return how many URLs are known."""
+        return len(self._keys)
+
+    def check(self, topic: str, critic: str) -> Self:
+        """Return this knowledge; UserError if it is of another topic, or another critic's.
+
+        Parameters
+        ----------
+        topic : topic paths, comma-separated
+        critic : its fingerprint
+        """
+        if self.about.get("topic") != topic:
+            raise UserError(
+                f"knowledge {self.path} is of topic {self.about.get('topic')}, not {topic}: "
+                "name the file of this topic"
+            )
+        if self.about.get("critic") != critic:
+            raise UserError(
+                f"knowledge {self.path} was judged by another critic "
+                f"({self.about.get('critic_name')}): crawl with that one, or learn anew"
+            )
+        return self
+
+    def _damaged(self, what: str) -> UserError:
+        return UserError(f"knowledge {self.path} is damaged: its {what} are not what was kept")
+
+    def _numbers(
+        self, rows: Iterable[tuple[object, ...]], columns: list[tuple[str, Any]], what: str
+    ) -> np.ndarray:
+        """Return rows as an array with named columns; SQLite takes texts for numbers, too."""
+        try:
+            return np.fromiter(rows, np.dtype(columns))
+        except (ValueError, TypeError, OverflowError):
+            raise self._damaged(what) from None
+
+    def _check_relevances(self, found: np.ndarray, what: str) -> None:
+        if not ((found >= 0.0) & (found <= 1.0)).all():
+            raise self._damaged(what)
+
+    @property
+    def now(self) -> float:
+        """The time of the next crawl where time is counted in crawls, as in replays."""
+        return float(self.about.get("crawls", 0)) + 1.0
+
+    # -- the three knowledge bases of the paper ------------------------------------------
+
+    def seeds(self, most: int = SEEDS) -> list[str]:
+        """Return the best start URLs: hubs and authorities (methods 8, seed URLs)."""
+        found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
+        return [url for url in (normalize(text) for (text,) in found) if url is not None]
+
+    @cached_property
+    def keywords(self) -> Keywords:
+        """Topic keywords with their weights (methods 8)."""
+        rows = self._file.execute("SELECT word, relevant, other FROM word")
+        counts = {word: WordCount(relevant, other) for word, relevant, other in rows}
+        relevant, other = (int(self.about.get(f"{kind}_pages", 0)) for kind in _KINDS)
+        return Keywords.of_counts(counts, relevant, other)
+
+    def relevance(self, urls: Sequence[str]) -> Floats:
+        """Return the recorded relevance of URLs, float64 (n,); NaN where nothing is known."""
+        at = self.places(urls)
+        found = np.full(len(urls), np.nan)
+        found[at >= 0] = self._relevance[at[at >= 0]]
+        return found
+
+    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
+        """Return the relevance expected of n links' targets, float64 (n,) (methods 8).
+
+        The recorded one for a URL seen before, else that of the nearest earlier pages.
+        """
+        predicted = self.relevance(urls)
+        new = np.flatnonzero(np.isnan(predicted)).tolist()
+        if new:
+            of_new = self._nearest.predict([urls[i] for i in new], [anchors[i] for i in new])
+            predicted[new] = of_new
+        return predicted
+
+    @cached_property
+    def _nearest(self) -> NeighbourPrediction:
+        relevances = self._file.execute("SELECT relevance FROM exemplar ORDER BY key")
+        kept = self._numbers(relevances, [("relevance", np.float64)], "exemplars")["relevance"]
+        self._check_relevances(kept, "exemplars")
+        packed = [row[0] for row in self._file.execute("SELECT words FROM exemplar ORDER BY key")]
+        if any(not isinstance(each, bytes) or len(each) % 4 for each in packed):
+            raise self._damaged("exemplars")
+        words = [np.frombuffer(each, "<i4") for each in packed]
+        lengths = np.array([len(each) for each in words], np.int64)
+        features = np.concatenate([np.zeros(0, "<i4"), *words]).astype(np.int32)
+        if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
+            raise self._damaged("exemplars")
+        return NeighbourPrediction(SparseRows(features, pointers(lengths)), kept)
+
+    # -- page by page --------------------------------------------------------------------
+
+    def page(self, url: str) -> PageRecord | None:
+        """Return what is kept of a URL; None if nothing is."""
+        return page_of(self._file, key_of(url))
+
+    def worth(self, now: float, cheap: float) -> Floats:
+        """Return the worth of a visit to each URL, by ascending key; see `ChangeHistory.worth`.
+
+        What was no page is worth nothing.
+        """
+        numbers = ChangeHistory._fields[:-1]
+        rows = self._file.execute(
+            f"SELECT {', '.join(numbers)}, etag IS NOT NULL OR last_modified IS NOT NULL, "
+            "content IS NOT NULL FROM page ORDER BY key"
+        )
+        columns: list[tuple[str, Any]] = [(name, np.float64) for name in numbers]
+        columns += [("validated", np.bool_), ("judged", np.bool_)]
+        table = self._numbers(rows, columns, "pages")
+        history = ChangeHistory(*(table[name].copy() for name in ChangeHistory._fields))
+        return np.where(table["judged"], history.worth(now, cheap), 0.0)
+
+    def places(self, urls: Sequence[str]) -> Ints:
+        """Return where URLs are in what `worth` returns, int64 (n,); -1 where nothing is known."""
+        if not len(self._keys) or not len(urls):
+            return np.full(len(urls), -1)
+        keys = keys_of(urls)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, at, -1)
+
+    def urls_at(self, places: Ints) -> list[str]:
+        """Return the URLs at some places."""
+        one = "SELECT url FROM page WHERE key = ?"
+        keys = self._keys[places].tolist()
+        return [self._file.execute(one, (key,)).fetchone()[0] for key in keys]
+
+    def waiting(self, most: int) -> list[tuple[str, float]]:
+        """Return URLs known and never fetched, the best first, and their last scores."""
+        statement = "SELECT url, score FROM waiting ORDER BY score DESC, key LIMIT ?"
+        return list(self._file.execute(statement, (most,)))
+
+    @property
+    def graduate(self) -> bytes | None:
+        """What the last apprentice has learned, see `Apprentice.export`; None if there is none.
+
+        Raises
+        ------
+        UserError
+            It is not what was kept.
+        """
+        return _apprentice(self._file, self.path)
+
+    def history(self) -> Iterator[tuple[object, ...]]:
+        """Yield the crawls learned: number, name, time, fetches, relevant, new, changed, ..."""
+        yield from self._file.execute(
+            "SELECT number, name, learned_at, fetches, relevant, new, changed, unchanged, failed "
+            "FROM crawl ORDER BY number"
+        )
+
+
+def page_of(file: sqlite3.Connection, key: int) -> PageRecord | None:
+    """Return what a knowledge file keeps of the URL with a key; None if nothing is."""
+    columns = ", ".join(PageRecord._fields)
+    row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
+    return None if row is None else PageRecord(*row)
+
+
+def apprentice_in(path: Path) -> bytes | None:
+    """Return `Knowledge.graduate` of a file, and read nothing else of it; the same errors."""
+    with closing(open_file(path)) as file:
+        return _apprentice(file, path)
+
+
+def _apprentice(file: sqlite3.Connection, path: Path) -> bytes | None:
+    row = file.execute("SELECT digest, data FROM model WHERE kind = ?", (_APPRENTICE,)).fetchone()
+    if row is None:
+        return None
+    if hashlib.sha256(row[1]).hexdigest() != row[0]:
+        raise UserError(f"knowledge {path} is damaged: its apprentice is not what was kept")
+    return bytes(row[1])
+
+
+def keep_apprentice(file: sqlite3.Connection, graduate: bytes) -> None:
+    """Keep an apprentice in a knowledge file, in place of the one before."""
+    digest = hashlib.sha256(graduate).hexdigest()
+    file.execute(
+        "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
+        (_APPRENTICE, digest, graduate),
+    )
 
 
 def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
@@ -40,8 +300,7 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     visits at intervals I, X found a change; the rate is -log((n - X + 0.5) / (n + 0.5)) / I, whose
     bias is much below that of X / (n I), since several changes between two visits look like
     one. I is the mean interval here. To n and X are added `_TRUST` visits that found changes as
-    often as those of all pages (of none, every other one): a page visited once has hardly told
-    anything.
+    often as those of all pages (of none, every other one), as few visits tell little.
 
     Parameters
     ----------
@@ -63,7 +322,7 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
 
 
 class ChangeHistory(NamedTuple):
-    """What visits have shown of n pages, all columns (n,).
+    """The visits to n pages, all columns (n,).
 
     Attributes
     ----------
@@ -90,12 +349,12 @@ class ChangeHistory(NamedTuple):
         return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
     def worth(self, now: float, cheap: float) -> Floats:
-        """Return what a visit to each page is worth, in relevant new pages a fetch.
+        """Return the worth of a visit to each page, in relevant new pages a fetch.
 
-        With chance p it has changed and is worth its relevance, and what a hub is worth besides: a
-        changed hub has new links. An unchanged one is worth nothing, but costs only `cheap` if it
-        can be asked for on condition: p (R + h) / (p + (1 - p) cheap). Each failure halves it;
-        after `FORGIVEN`, and while p is below `DUE`, it is 0.
+        With chance p it has changed and is worth its relevance and its hub score, as a changed hub
+        has new links. An unchanged one is worth nothing, but costs only `cheap` in a conditional
+        request: p (R + h) / (p + (1 - p) cheap). Each failure halves it; after `FORGIVEN`, and
+        while p is below `DUE`, it is 0.
 
         Parameters
         ----------
@@ -110,22 +369,14 @@ class ChangeHistory(NamedTuple):
         return np.round(worth, 9).astype(np.float64)
 
 
-BITS = 18  # features are told apart by hash
-NEAREST = 10  # earlier pages that are asked about a URL
-MOST = 20_000  # earlier pages kept to be asked: bounds memory and time
-_COMMON = 500  # pages: what is on more of them tells too little for its cost
-_DOUBT = 0.5  # weight of the mean relevance of all pages, against similarities
-_ANCHOR = 3  # salt; 1 and 2 are those of address_features
-
-
 class LinkDescriber:
-    """Says what a link shows of a page before it is fetched: words of the anchor, URL, places."""
+    """Describes the target of a link by the words of anchor and URL, and by its directories."""
 
     def __init__(self) -> None:
         self._hashes = WordHashes()
 
     def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
-        """Return one row of features a link; may hold one several times."""
+        """Return one row of features a link, with repetitions."""
         words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
         addresses = address_features(urls, table_of_keys(urls), self._hashes, bits=BITS)
         return beside(addresses, words)[0]
@@ -196,281 +447,3 @@ def _unit(matrix: csr_array, idf: Floats) -> csr_array:
     matrix.data /= length[owner]
     matrix.eliminate_zeros()
     return matrix
-
-
-SEEDS = 20  # start URLs given to a crawl that is given none
-_APPRENTICE = "apprentice"
-
-
-class PageRecord(NamedTuple):
-    """What is kept of one URL; times are those of the knowledge, crawls or days.
-
-    Attributes
-    ----------
-    url : normalised
-    relevance : R, as last judged; 0 of what is no page
-    content : digest of its text; None if it was no page
-    etag, last_modified : validators of the last answer
-    visited : when last
-    changed : when a visit last found another content; None: never
-    accesses, changes, span : see `focuscrawl.knowledge.knowledge.change_rate`
-    failures : visits in a row that brought nothing
-    hub, authority : scores over the greatest of the crawl
-    """
-
-    url: str
-    relevance: float = 0.0
-    content: bytes | None = None
-    etag: str | None = None
-    last_modified: str | None = None
-    visited: float = 0.0
-    changed: float | None = None
-    accesses: int = 0
-    changes: int = 0
-    span: float = 0.0
-    failures: int = 0
-    hub: float = 0.0
-    authority: float = 0.0
-
-
-class Knowledge:
-    """A knowledge file, open to be asked.
-
-    In memory are 12 bytes a URL and the bounded parts (keywords, exemplars); the rest is read
-    when it is asked for.
-
-    Parameters
-    ----------
-    path : the file
-
-    Attributes
-    ----------
-    about : what the file says of itself: ``topic``, ``critic``, ``critic_name``, ``state``, ...
-    close : closes the file; so does the end of the object
-
-    Raises
-    ------
-    UserError
-        See `focuscrawl.knowledge.knowledge_file.open_file`.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = open_file(path)
-        self.close = weakref.finalize(self, self._file.close)
-        self.about = read_meta(self._file)
-        for count in ("crawls", "relevant_pages", "other_pages"):
-            if not self.about.get(count, "").isdecimal():
-                raise self._damaged(count)
-        rows = self._file.execute("SELECT key, relevance FROM page ORDER BY key")
-        table = self._numbers(rows, [("key", np.int64), ("relevance", np.float32)], "relevances")
-        self._keys = np.ascontiguousarray(table["key"])
-        self._relevance = np.ascontiguousarray(table["relevance"])
-        self._check_relevances(self._relevance, "relevances")
-
-    def __len__(self) -> int:
-        """Return how many URLs are known."""
-        return len(self._keys)
-
-    def check(self, topic: str, critic: str) -> Self:
-        """Return this knowledge if it is of a topic, as a critic judges.
-
-        Parameters
-        ----------
-        topic : topic paths, comma-separated
-        critic : its fingerprint
-
-        Raises
-        ------
-        UserError
-            It is of another topic, or another critic's.
-        """
-        if self.about.get("topic") != topic:
-            raise UserError(
-                f"knowledge {self.path} is of topic {self.about.get('topic')}, not {topic}: "
-                "name the file of this topic"
-            )
-        if self.about.get("critic") != critic:
-            raise UserError(
-                f"knowledge {self.path} was judged by another critic "
-                f"({self.about.get('critic_name')}): crawl with that one, or learn anew"
-            )
-        return self
-
-    def _damaged(self, what: str) -> UserError:
-        return UserError(f"knowledge {self.path} is damaged: its {what} are not what was kept")
-
-    def _numbers(
-        self, rows: Iterable[tuple[object, ...]], columns: list[tuple[str, Any]], what: str
-    ) -> np.ndarray:
-        """Return rows as an array with named columns; SQLite takes texts for numbers, too."""
-        try:
-            return np.fromiter(rows, np.dtype(columns))
-        except (ValueError, TypeError, OverflowError):
-            raise self._damaged(what) from None
-
-    def _check_relevances(self, found: np.ndarray, what: str) -> None:
-        if not ((found >= 0.0) & (found <= 1.0)).all():
-            raise self._damaged(what)
-
-    @property
-    def now(self) -> float:
-        """The time of the next crawl where time is counted in crawls, as in replays."""
-        return float(self.about.get("crawls", 0)) + 1.0
-
-    # -- the three knowledge bases of the paper ------------------------------------------
-
-    def seeds(self, most: int = SEEDS) -> list[str]:
-        """Return the best start URLs: hubs and authorities (methods 8, seed URLs)."""
-        found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
-        return [url for url in (normalize(text) for (text,) in found) if url is not None]
-
-    @cached_property
-    def keywords(self) -> Keywords:
-        """Topic keywords with their weights (methods 8)."""
-        rows = self._file.execute("SELECT word, relevant, other FROM word")
-        counts = {word: WordCount(relevant, other) for word, relevant, other in rows}
-        relevant, other = (int(self.about.get(f"{kind}_pages", 0)) for kind in _KINDS)
-        return Keywords.of_counts(counts, relevant, other)
-
-    def relevance(self, urls: Sequence[str]) -> Floats:
-        """Return the recorded relevance of URLs, float64 (n,); NaN where nothing is known."""
-        at = self.places(urls)
-        found = np.full(len(urls), np.nan)
-        found[at >= 0] = self._relevance[at[at >= 0]]
-        return found
-
-    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
-        """Return the relevance expected of links' targets (methods 8, URL prediction).
-
-        The recorded one for a URL seen before, else that of the nearest earlier pages.
-
-        Parameters
-        ----------
-        urls, anchors : of n links
-
-        Returns
-        -------
-        float64 (n,)
-        """
-        predicted = self.relevance(urls)
-        new = np.flatnonzero(np.isnan(predicted)).tolist()
-        if new:
-            of_new = self._nearest.predict([urls[i] for i in new], [anchors[i] for i in new])
-            predicted[new] = of_new
-        return predicted
-
-    @cached_property
-    def _nearest(self) -> NeighbourPrediction:
-        relevances = self._file.execute("SELECT relevance FROM exemplar ORDER BY key")
-        kept = self._numbers(relevances, [("relevance", np.float64)], "exemplars")["relevance"]
-        self._check_relevances(kept, "exemplars")
-        packed = [row[0] for row in self._file.execute("SELECT words FROM exemplar ORDER BY key")]
-        if any(not isinstance(each, bytes) or len(each) % 4 for each in packed):
-            raise self._damaged("exemplars")
-        words = [np.frombuffer(each, "<i4") for each in packed]
-        lengths = np.array([len(each) for each in words], np.int64)
-        features = np.concatenate([np.zeros(0, "<i4"), *words]).astype(np.int32)
-        if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
-            raise self._damaged("exemplars")
-        return NeighbourPrediction(SparseRows(features, pointers(lengths)), kept)
-
-    # -- page by page --------------------------------------------------------------------
-
-    def page(self, url: str) -> PageRecord | None:
-        """Return what is kept of a URL; None if nothing is."""
-        return page_of(self._file, key_of(url))
-
-    def worth(self, now: float, cheap: float) -> Floats:
-        """Return what a visit to each page known is worth, by ascending key.
-
-        See `focuscrawl.knowledge.knowledge.ChangeHistory.worth`. What was no page is worth
-        nothing.
-        """
-        numbers = ChangeHistory._fields[:-1]
-        rows = self._file.execute(
-            f"SELECT {', '.join(numbers)}, etag IS NOT NULL OR last_modified IS NOT NULL, "
-            "content IS NOT NULL FROM page ORDER BY key"
-        )
-        columns: list[tuple[str, Any]] = [(name, np.float64) for name in numbers]
-        columns += [("validated", np.bool_), ("judged", np.bool_)]
-        table = self._numbers(rows, columns, "pages")
-        history = ChangeHistory(*(table[name].copy() for name in ChangeHistory._fields))
-        return np.where(table["judged"], history.worth(now, cheap), 0.0)
-
-    def places(self, urls: Sequence[str]) -> Ints:
-        """Return where URLs are in what `worth` returns, int64 (n,); -1 where nothing is known."""
-        if not len(self._keys) or not len(urls):
-            return np.full(len(urls), -1)
-        keys = keys_of(urls)
-        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, at, -1)
-
-    def urls_at(self, places: Ints) -> list[str]:
-        """Return the URLs at some places."""
-        one = "SELECT url FROM page WHERE key = ?"
-        keys = self._keys[places].tolist()
-        return [self._file.execute(one, (key,)).fetchone()[0] for key in keys]
-
-    def waiting(self, most: int) -> list[tuple[str, float]]:
-        """Return URLs known and never fetched, the best first, and their last scores."""
-        statement = "SELECT url, score FROM waiting ORDER BY score DESC, key LIMIT ?"
-        return list(self._file.execute(statement, (most,)))
-
-    @property
-    def graduate(self) -> bytes | None:
-        """What the last apprentice has learned, see `Apprentice.export`; None if there is none.
-
-        Raises
-        ------
-        UserError
-            It is not what was kept.
-        """
-        return _apprentice(self._file, self.path)
-
-    def history(self) -> Iterator[tuple[object, ...]]:
-        """Yield the crawls learned: number, name, time, fetches, relevant, new, changed, ..."""
-        yield from self._file.execute(
-            "SELECT number, name, learned_at, fetches, relevant, new, changed, unchanged, failed "
-            "FROM crawl ORDER BY number"
-        )
-
-
-_KINDS = ("relevant", "other")
-
-
-def page_of(file: sqlite3.Connection, key: int) -> PageRecord | None:
-    """Return what a knowledge file keeps of the URL with a key; None if nothing is."""
-    columns = ", ".join(PageRecord._fields)
-    row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
-    return None if row is None else PageRecord(*row)
-
-
-def apprentice_in(path: Path) -> bytes | None:
-    """Return the apprentice kept in a knowledge file, and read nothing else of it.
-
-    Raises
-    ------
-    UserError
-        See `focuscrawl.knowledge.knowledge_file.open_file`, and `Knowledge.graduate`.
-    """
-    with closing(open_file(path)) as file:
-        return _apprentice(file, path)
-
-
-def _apprentice(file: sqlite3.Connection, path: Path) -> bytes | None:
-    row = file.execute("SELECT digest, data FROM model WHERE kind = ?", (_APPRENTICE,)).fetchone()
-    if row is None:
-        return None
-    if hashlib.sha256(row[1]).hexdigest() != row[0]:
-        raise UserError(f"knowledge {path} is damaged: its apprentice is not what was kept")
-    return bytes(row[1])
-
-
-def keep_apprentice(file: sqlite3.Connection, graduate: bytes) -> None:
-    """Keep an apprentice in a knowledge file, in place of the one before."""
-    digest = hashlib.sha256(graduate).hexdigest()
-    file.execute(
-        "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
-        (_APPRENTICE, digest, graduate),
-    )

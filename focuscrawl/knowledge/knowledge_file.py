@@ -24,88 +24,9 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Ints
 
 
-def keys_of(urls: Sequence[str]) -> Ints:
-    """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` are one.
-
-    Of a million URLs two share a key with a chance of 3 in 10^8.
-    """
-    return unsigned_keys_of([schemeless(url) for url in urls]).view(np.int64)
-
-
-def key_of(url: str) -> int:
-    """Return the key of one URL."""
-    return int(keys_of([url])[0])
-
-
-class FetchRecord(NamedTuple):
-    """One fetch of a crawl.
-
-    Attributes
-    ----------
-    url : normalised
-    status, relevance : as in the crawl's store
-    content : digest of the page's text; None if it was no page, or a duplicate
-    etag, last_modified : validators of the answer
-    day : time of the fetch, in days; what it counts from does not matter
-    texts : title and headings, where it was a page
-    anchors : of links into it
-    hub, authority : scores over the greatest of the crawl
-    """
-
-    url: str
-    status: int
-    relevance: float
-    content: bytes | None
-    etag: str | None
-    last_modified: str | None
-    day: float
-    texts: tuple[str, ...]
-    anchors: tuple[str, ...]
-    hub: float
-    authority: float
-
-
-@dataclass(frozen=True)
-class CrawlRecord:
-    """A finished crawl, as it is learned.
-
-    Attributes
-    ----------
-    id : tells it from every other crawl
-    name : for people
-    topic, critic, critic_name : what was looked for, and who judged
-    replay : of a recorded web: time is counted in crawls, since a recording has no clock
-    fetches : in any order
-    waiting : URLs never fetched, with their scores in [0, 1]
-    graduate : what its apprentice has learned, if one crawled
-    """
-
-    id: str
-    name: str
-    topic: str
-    critic: str
-    critic_name: str
-    replay: bool
-    learned_at: str
-    fetches: Iterable[FetchRecord]
-    waiting: Iterable[tuple[str, float]] = ()
-    graduate: bytes | None = None
-
-
-class UpdateCounts(NamedTuple):
-    """What learning a crawl has brought: its fetches, and how many were new, changed, in vain."""
-
-    fetches: int = 0
-    relevant: int = 0
-    new: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    failed: int = 0
-
-
 #: raised by one with every change of the tables; see CHANGELOG
 SCHEMA_VERSION = 1
-#: says in `meta` what the file is
+#: value of ``kind`` in `meta`
 KIND = "focuscrawl knowledge"
 
 # `key` is the 64-bit hash of a URL without its scheme. As the row's own number it needs no index,
@@ -155,43 +76,82 @@ _DAMAGE = (sqlite3.DatabaseError, UnicodeError)
 _HEAD = 100  # bytes of a SQLite header
 
 
-class _Distrustful(Database):
-    """Says in a line that a file is damaged, whoever finds out."""
+def keys_of(urls: Sequence[str]) -> Ints:
+    """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` are one.
 
-    def execute(self, *statement: Any) -> sqlite3.Cursor:
-        """Run a statement, as a connection does."""
-        cursor: sqlite3.Cursor = self.cursor(_DistrustfulCursor)
-        return cursor.execute(*statement)
-
-
-class _DistrustfulCursor(sqlite3.Cursor):
-    def execute(self, *statement: Any) -> Self:
-        with _damage():
-            return super().execute(*statement)
-
-    def __next__(self) -> Any:
-        with _damage():
-            return super().__next__()
-
-    def fetchone(self) -> Any:
-        with _damage():
-            return super().fetchone()
-
-    def fetchall(self) -> list[Any]:
-        with _damage():
-            return super().fetchall()
+    Of a million URLs two share a key with a chance of 3 in 10^8.
+    """
+    return unsigned_keys_of([schemeless(url) for url in urls]).view(np.int64)
 
 
-@contextmanager
-def _damage() -> Iterator[None]:
-    try:
-        yield
-    except _DAMAGE as error:
-        raise UserError(f"the knowledge is damaged ({error}): learn it anew") from None
+def key_of(url: str) -> int:
+    """Return the key of one URL."""
+    return int(keys_of([url])[0])
 
 
-def _decode(text: bytes) -> str:
-    return text.decode(errors="replace")
+class FetchRecord(NamedTuple):
+    """One fetch of a crawl.
+
+    Attributes
+    ----------
+    url : normalised
+    status, relevance : as in the crawl's store
+    content : digest of the page's text; None if it was no page, or a duplicate
+    etag, last_modified : validators of the answer
+    day : time of the fetch, in days; what it counts from does not matter
+    texts : title and headings, where it was a page
+    anchors : of links into it
+    hub, authority : scores over the greatest of the crawl
+    """
+
+    url: str
+    status: int
+    relevance: float
+    content: bytes | None
+    etag: str | None
+    last_modified: str | None
+    day: float
+    texts: tuple[str, ...]
+    anchors: tuple[str, ...]
+    hub: float
+    authority: float
+
+
+@dataclass(frozen=True)
+class CrawlRecord:
+    """A finished crawl, as it is learned.
+
+    Attributes
+    ----------
+    id, name : unique; for people
+    topic, critic, critic_name : topic paths, fingerprint and folder of the critic
+    replay : of a recorded web: time is counted in crawls, since a recording has no clock
+    fetches : in any order
+    waiting : URLs never fetched, with their scores in [0, 1]
+    graduate : what its apprentice has learned, if one crawled
+    """
+
+    id: str
+    name: str
+    topic: str
+    critic: str
+    critic_name: str
+    replay: bool
+    learned_at: str
+    fetches: Iterable[FetchRecord]
+    waiting: Iterable[tuple[str, float]] = ()
+    graduate: bytes | None = None
+
+
+class UpdateCounts(NamedTuple):
+    """The fetches of a learned crawl, and how many of them were new, changed, failed ..."""
+
+    fetches: int = 0
+    relevant: int = 0
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    failed: int = 0
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -203,7 +163,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         There is none, it is no knowledge, cut short or damaged, or a newer version wrote it.
     """
     _check_whole(path)
-    # a strategy is asked from the thread of its lessons, too; nobody writes
+    # the thread of the lessons reads it, too; nobody writes
     try:
         connection = open_database(path.resolve(), mode="ro", immutable=True, factory=_Distrustful)
     except _DAMAGE as error:
@@ -226,7 +186,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -> None:
-    """Compare the tables with ours: a computed column would be run when it learns."""
+    """Compare the tables with ours: SQLite would run a computed column of a stranger."""
     for name in missing_in(connection, TABLES):
         raise UserError(f"{path} is damaged: it has no table {name}; learn it anew")
     for name in foreign_to(connection, TABLES):
@@ -234,15 +194,15 @@ def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -
 
 
 def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]:
-    """Return what the file says of itself."""
+    """Return the table ``meta``."""
     return dict(connection.execute("SELECT key, value FROM meta"))
 
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
-    """Give a copy of a knowledge file, or a new one, that takes its place if nothing goes wrong.
+    """Open a copy of a knowledge file, or a new one, that replaces it if nothing goes wrong.
 
-    Otherwise the file stays as it was. One process at a time may do this, others wait for it.
+    One process at a time may do this, others wait for it.
 
     Raises
     ------
@@ -310,3 +270,42 @@ def _check_version(path: Path, version: str) -> None:
         f"knowledge {path} has schema version {version or 'unknown'}, this focuscrawl reads "
         f"{SCHEMA_VERSION}: {way_out}"
     )
+
+
+class _Distrustful(Database):
+    """Raises a one-line error for a damaged file, whenever the damage is found."""
+
+    def execute(self, *statement: Any) -> sqlite3.Cursor:
+        """Run a statement, as a connection does."""
+        cursor: sqlite3.Cursor = self.cursor(_DistrustfulCursor)
+        return cursor.execute(*statement)
+
+
+class _DistrustfulCursor(sqlite3.Cursor):
+    def execute(self, *statement: Any) -> Self:
+        with _damage():
+            return super().execute(*statement)
+
+    def __next__(self) -> Any:
+        with _damage():
+            return super().__next__()
+
+    def fetchone(self) -> Any:
+        with _damage():
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        with _damage():
+            return super().fetchall()
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        raise UserError(f"the knowledge is damaged ({error}): learn it anew") from None
+
+
+def _decode(text: bytes) -> str:
+    return text.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Learning: a finished crawl is taken into the knowledge of a topic."""
+"""Learning: a finished crawl is added to the knowledge of a topic."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class LearnedAlreadyError(UserError):
 
 
 def learn(path: Path, collection: CrawlRecord) -> UpdateCounts:
-    """Take a crawl into the knowledge at `path`; make the file if there is none.
+    """Add a crawl to the knowledge at `path`; create the file if there is none.
 
-    The file is replaced when all is done; if anything goes wrong it stays as it was.
+    The file is replaced at the end; if anything goes wrong it stays as it was.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def _check(
 
 
 class _Update:
-    """Takes fetches into the tables, one by one.
+    """Adds fetches to the tables, one by one.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class _Update:
         self.described: Counter[bool] = Counter()
 
     def add(self, fetch: FetchRecord) -> None:
-        """Take in one fetch."""
+        """Add one fetch."""
         key, now = key_of(fetch.url), fetch.day if self._now is None else self._now
         self._counts["fetches"] += 1
         self._counts["relevant"] += fetch.relevance > RELEVANT
@@ -149,7 +149,6 @@ class _Update:
         self._file.execute(f"INSERT OR REPLACE INTO page VALUES ({marks})", (key, *page))
 
     def _updated(self, fetch: FetchRecord, old: PageRecord | None, now: float) -> PageRecord:
-        """Return what is known of a URL after a fetch of it."""
         if fetch.status == _NOT_MODIFIED and old is not None:
             self._counts["unchanged"] += 1
             return _seen_again(old, now, changed=False)
@@ -190,7 +189,7 @@ class _Update:
             self._describe_pages()
 
     def end(self, waiting: Iterable[tuple[str, float]]) -> UpdateCounts:
-        """Finish, and keep what is bounded within its bounds."""
+        """Write what was counted, and cut every table to its bound."""
         self._describe_pages()
         file = self._file
         file.executemany(
@@ -249,7 +248,6 @@ class _Update:
 
 
 def _seen_again(page: PageRecord, now: float, *, changed: bool) -> PageRecord:
-    """Return a page after another visit that brought it."""
     time = now - page.visited
     if time > 0.0:  # of two fetches at one time the second tells nothing of change
         page = page._replace(

@@ -38,7 +38,7 @@ def options_of(store: CrawlStore) -> Options | None:
     Raises
     ------
     UserError
-        It began with what an earlier crawl had learned, and that is no longer there.
+        It started with what an earlier crawl had learned, and that is no longer there.
     """
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
@@ -50,7 +50,7 @@ def options_of(store: CrawlStore) -> Options | None:
 
 
 def begun_with(store: CrawlStore) -> bytes | None:
-    """Return what the crawl's apprentice began with; None if it began with nothing.
+    """Return what the crawl's apprentice started with; None if it started with nothing.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def learn_from(
     critic, web : by whom and where the pages are read again, where the crawl has not kept what
         these options look at: it was another strategy's, or of other `Options.of_pages`
     on_page : called for every page
-    go_on : begin with what the crawl's apprentice began with, so that nothing learned before
+    go_on : start with what the crawl's apprentice started with, so that nothing learned before
         is lost; else with nothing
 
     Raises
@@ -141,7 +141,7 @@ class _FactsReader:
     ) -> None:
         options = apprentice.options
         self._apprentice = apprentice
-        self._reader = FeatureExtractor.of(critic, options)
+        self._reader = FeatureExtractor(critic, options)
         self._judge = critic if CLASS_GROUPS & set(options.groups) else None
         names = [url.url for url in History(store).urls()]
         self._pages = PageSource([web], names)

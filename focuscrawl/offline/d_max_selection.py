@@ -1,4 +1,9 @@
-"""How far around a link to look: d_max by cross-validation over links [A02 section 3.4]."""
+"""How far around a link to look: d_max by cross-validation over links [A02 section 3.4].
+
+What is compared is how well the hashed features of the groups that are on say what a link leads
+to, without the numbers: those are the same for every d_max, and rates and hubs are made of the
+outcomes of other fetches, also of those held out.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.hashing import SparseRows, beside, pointers, ranges
 from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
 from focuscrawl.apprentice.lessons import auc
-from focuscrawl.apprentice.link_features import MAX_TOKENS, by_offset, window
+from focuscrawl.apprentice.link_features import by_offset, window
 from focuscrawl.apprentice.link_table import BITS, LinkTable
 from focuscrawl.apprentice.options import (
     CLASS_GROUPS,
@@ -29,7 +34,7 @@ from focuscrawl.offline.apprentice_training import LESSONS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,45 +47,126 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-#: the group that looks as far as d_max
-AROUND = "context"
+AROUND = "context"  # the group that looks as far as d_max
+FARTHEST = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
+FOLDS = 5
+FITS = FOLDS * (FARTHEST + 1)
+HIGH = 0.5  # relevance above which a URL is of the high kind (methods 5)
+_LEAST = 10  # fetches of either kind
+_SURE = 1e-4  # no prediction is taken for surer: `nb` and `regression` say 0 and 1 easily
+
+
+class Trial(NamedTuple):
+    """How well held-out fetches were predicted at one d_max.
+
+    Attributes
+    ----------
+    d_max : DOM offsets looked at on either side of a link
+    log_loss : cross-entropy of R(v), for `nb` of its bucket, and the prediction, which is
+        brought to scale first; mean over fetches
+    behind : by how much that is above the least of all d_max, and ...
+    error : ... the standard error of this difference, over the folds
+    auc : chance that a relevant one is predicted above an irrelevant one of the same fold
+    high, low : accuracy on the relevant and on the irrelevant ones, those predictions above 1/2
+        taken for high [A02 figure 6: positive, negative]
+    """
+
+    d_max: int
+    log_loss: float
+    behind: float
+    error: float
+    auc: float
+    high: float
+    low: float
+
+    @property
+    def balanced(self) -> float:
+        """Mean of the accuracy on relevant and on irrelevant fetches."""
+        return (self.high + self.low) / 2.0
+
+
+def chosen(trials: Sequence[Trial]) -> int:
+    """Return the smallest d_max that is within one standard error of the least log loss."""
+    return min(trial.d_max for trial in trials if trial.behind <= trial.error)
+
+
+def try_windows(
+    store: CrawlStore,
+    options: Options,
+    *,
+    critic: Critic,
+    web: Web,
+    on_page: Callable[[], object] = lambda: None,
+    on_fit: Callable[[], object] = lambda: None,
+) -> list[Trial]:
+    """Cross-validate d_max = 0 ... `FARTHEST` on the fetches of a crawl that is over.
+
+    What is held out: see `Folds`. The same crawl has the same trials.
+
+    Parameters
+    ----------
+    store : of the crawl
+    options : groups, learner and evidence of the apprentice; its d_max does not matter
+    critic, web : by whom and where the pages are read again
+    on_page : called for every page
+    on_fit : called `FITS` times, after each fit
+
+    Raises
+    ------
+    UserError
+        No group that is on has to do with d_max, or there are too few fetches of either kind.
+    """
+    if AROUND not in options.groups:
+        raise UserError(f"d_max is for the group {AROUND}, and that is not on: nothing to choose")
+    history = History(store)
+    pages = [*history.first_fetches()]
+    number = {page.url: i for i, page in enumerate(pages)}
+    relevance = np.array([page.relevance for page in pages])
+    linked = _linked(history, number)
+    _check(store, relevance[linked])
+    folds = Folds(relevance, linked)
+    reader = WindowReader(critic, options)
+    names = [url.url for url in history.urls()]
+    source = PageSource([web], names)
+    judge = critic if CLASS_GROUPS & set(options.groups) else None
+    for u, page in enumerate(pages):
+        on_page()
+        read = source.read_with_links(page.url, judge) if page.is_page else None
+        if read is not None:
+            v = np.array([number.get(target, u) for target in read.targets.tolist()], np.int64)
+            other = v != u
+            shown = folds.parts(u, v[other])
+            links = read._replace(links=read.links[other], targets=shown)
+            reader.add(u, links, page.relevance)
+    parts = Parts.of(reader.urls(), folds, relevance)
+    tested = parts.tested
+    _check(store, parts.y[tested])
+    predicted = [predict(known, parts, options, on_fit)[tested] for known in reader.known]
+    y = parts.y[tested]
+    if options.learner == "nb":  # predicts the bucket, and is not to blame for R(v) in between
+        y = (y > HIGH).astype(np.float64)
+    return compare(predicted, y, parts.fold[tested])
 
 
 class WindowReader:
-    """Takes hashed features from pages for d_max = 0 ... `farthest`, as `FeatureExtractor` would.
+    """Takes hashed features from pages for d_max = 0 ... `FARTHEST`, as `FeatureExtractor` would.
 
     Parameters
     ----------
     critic : for the names of its classes
-    groups : kinds of features that are on
-    farthest : greatest d_max
-    counts, tokens : see `focuscrawl.apprentice.options.Options`
+    options : of the apprentice
 
     Attributes
     ----------
     known : by d_max, links and URLs with the features they have at that d_max
     """
 
-    def __init__(
-        self,
-        critic: Critic,
-        groups: Collection[str],
-        farthest: int,
-        *,
-        counts: bool = False,
-        tokens: int = MAX_TOKENS,
-    ) -> None:
-        on = frozenset(groups)
-        self.known = [LinkTable() for _ in range(farthest + 1)]
-        self._farthest = farthest
-        self._counts = counts
-        self._tokens = tokens or None
-        hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS}
-        self._others = FeatureExtractor(
-            WordReader(critic, ask=False),
-            groups=(on & hashed) - {AROUND},
-            classes=critic.classes,
-        )
+    def __init__(self, critic: Critic, options: Options) -> None:
+        self.known = [LinkTable() for _ in range(FARTHEST + 1)]
+        self._options = options
+        hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS} - {AROUND}
+        others = replace(options, groups=tuple(hashed.intersection(options.groups)))
+        self._others = FeatureExtractor(critic, others)
 
     def add(self, url: int, page: ReadPage, relevance: float) -> None:
         """Take in a page numbered `url` and the links that it was read with."""
@@ -112,9 +198,9 @@ class WindowReader:
             view.token_leaf,
             view.links.left[links],
             view.links.right[links],
-            d_max=self._farthest,
-            max_tokens=self._tokens,
-            repeats=self._counts,
+            d_max=FARTHEST,
+            max_tokens=self._options.tokens or None,
+            repeats=self._options.counts,
         )
         return by_offset(near, BITS), np.abs(near.offset)
 
@@ -127,19 +213,13 @@ def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRo
     return SparseRows(rows.indices[kept], pointers(lengths))
 
 
-# Cross-validation over links: neither the page u nor the URL v of a held-out link was seen.
-#
-# Links of one page are alike, and so are links to one URL: a learner that has seen either of them
-# recognises the other instead of understanding it. So pages and URLs are each shared out among the
-# folds, and a fold holds out the links from its pages to its URLs. What is learned from are the
-# links from pages of other folds to URLs of other folds; the rest is left out.
-
-FOLDS = 5
-HIGH = 0.5  # relevance above which a URL is of the high kind (methods 5)
-
-
 class Folds:
     """Pages and the URLs they link to, shared out; both numbered 0 ... n - 1, in the same way.
+
+    Links of one page are alike, and so are links to one URL: a learner that has seen either
+    recognises the other instead of understanding it. So pages and URLs are each shared out among
+    the folds, and a fold holds out the links from its pages to its URLs. It learns from the links
+    from pages of other folds to URLs of other folds; the rest is left out.
 
     Parameters
     ----------
@@ -244,115 +324,8 @@ def _take(instances: Instances, chosen: Ints) -> Instances:
     return Instances(rows.take(chosen), values, instances.dense[chosen])
 
 
-# How far around a link to look: d_max by cross-validation [A02 section 3.4, methods 4].
-#
-# What is compared is how well the words at hand say what a link leads to: the hashed features of
-# the groups that are on, without the numbers. Those are the same for every d_max, and rates and
-# hubs are made of the outcomes of other fetches, also of those held out.
-
-FARTHEST = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
-FITS = FOLDS * (FARTHEST + 1)
-_LEAST = 10  # fetches of either kind
-_SURE = 1e-4  # no prediction is taken for surer: `nb` and `regression` say 0 and 1 easily
-
-
-class Trial(NamedTuple):
-    """How well held-out fetches were predicted at one d_max.
-
-    Attributes
-    ----------
-    d_max : DOM offsets looked at on either side of a link
-    log_loss : cross-entropy of R(v), for `nb` of its bucket, and the prediction, which is
-        brought to scale first; mean over fetches
-    behind : by how much that is above the least of all d_max, and ...
-    error : ... the standard error of this difference, over the folds
-    auc : chance that a relevant one is predicted above an irrelevant one of the same fold
-    high, low : accuracy on the relevant and on the irrelevant ones, those predictions above 1/2
-        taken for high [A02 figure 6: positive, negative]
-    """
-
-    d_max: int
-    log_loss: float
-    behind: float
-    error: float
-    auc: float
-    high: float
-    low: float
-
-    @property
-    def balanced(self) -> float:
-        """Mean of the accuracy on relevant and on irrelevant fetches."""
-        return (self.high + self.low) / 2.0
-
-
-def chosen(trials: Sequence[Trial]) -> int:
-    """Return the smallest d_max that is within one standard error of the least log loss."""
-    return min(trial.d_max for trial in trials if trial.behind <= trial.error)
-
-
-def try_windows(
-    store: CrawlStore,
-    options: Options,
-    *,
-    critic: Critic,
-    web: Web,
-    on_page: Callable[[], object] = lambda: None,
-    on_fit: Callable[[], object] = lambda: None,
-) -> list[Trial]:
-    """Cross-validate d_max = 0 ... `FARTHEST` on the fetches of a crawl that is over.
-
-    What is held out: see `focuscrawl.offline.d_max_selection`. The same crawl has the same
-    trials.
-
-    Parameters
-    ----------
-    store : of the crawl
-    options : groups, learner and evidence of the apprentice; its d_max does not matter
-    critic, web : by whom and where the pages are read again
-    on_page : called for every page
-    on_fit : called `FITS` times, after each fit
-
-    Raises
-    ------
-    UserError
-        No group that is on has to do with d_max, or there are too few fetches of either kind.
-    """
-    if AROUND not in options.groups:
-        raise UserError(f"d_max is for the group {AROUND}, and that is not on: nothing to choose")
-    history = History(store)
-    pages = [*history.first_fetches()]
-    number = {page.url: i for i, page in enumerate(pages)}
-    relevance = np.array([page.relevance for page in pages])
-    linked = _linked(history, number)
-    _check(store, relevance[linked])
-    folds = Folds(relevance, linked)
-    reader = WindowReader(
-        critic, options.groups, farthest=FARTHEST, counts=options.counts, tokens=options.tokens
-    )
-    names = [url.url for url in history.urls()]
-    source = PageSource([web], names)
-    judge = critic if CLASS_GROUPS & set(options.groups) else None
-    for u, page in enumerate(pages):
-        on_page()
-        read = source.read_with_links(page.url, judge) if page.is_page else None
-        if read is not None:
-            v = np.array([number.get(target, u) for target in read.targets.tolist()], np.int64)
-            other = v != u
-            shown = folds.parts(u, v[other])
-            links = read._replace(links=read.links[other], targets=shown)
-            reader.add(u, links, page.relevance)
-    parts = Parts.of(reader.urls(), folds, relevance)
-    tested = parts.tested
-    _check(store, parts.y[tested])
-    predicted = [predict(known, parts, options, on_fit)[tested] for known in reader.known]
-    y = parts.y[tested]
-    if options.learner == "nb":  # predicts the bucket, and is not to blame for R(v) in between
-        y = (y > HIGH).astype(np.float64)
-    return compare(predicted, y, parts.fold[tested])
-
-
 def _linked(history: History, number: dict[int, int]) -> Ints:
-    """Return the fetched URLs that another page links to, ascending."""
+    """Return the places of the URLs that another page links to, ascending."""
     source, target = history.links().T
     targets = np.unique(target[source != target]).tolist()
     return np.sort(np.array([number[url] for url in targets if url in number], np.int64))
@@ -399,7 +372,7 @@ def _scaled(predicted: Floats, y: Floats, fold: Ints) -> Floats:
     """Return predictions on the scale that those for the other folds ask for (Platt 1999).
 
     The more words, the smaller the weight of each in a learner that shrinks them, and the
-    larger their sum in one that counts them: without this, the log loss says how sure of itself
+    larger their sum in one that counts them: without this, the log loss would measure how sure
     a learner is at each d_max more than what it knows.
     """
     p = np.clip(predicted, _SURE, 1.0 - _SURE)

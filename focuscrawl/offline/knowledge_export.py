@@ -50,10 +50,10 @@ def collection_of(
     if pages.first is None:
         raise UserError(f"{store.where}: this crawl fetched nothing: nothing to learn from")
     about = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))
-    told = hashlib.blake2b(f"{about}\n{pages.first}".encode(), digest_size=16)
+    digest = hashlib.blake2b(f"{about}\n{pages.first}".encode(), digest_size=16)
     replay = identity.get("web", "live") != "live"
     return CrawlRecord(
-        id=told.hexdigest(),
+        id=digest.hexdigest(),
         name=name,
         topic=identity.get("topic", ""),
         critic=identity.get("critic", ""),

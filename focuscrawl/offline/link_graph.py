@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CrawlLinks:
-    """All URLs of a crawl and the links between them; URLs are told by their place here.
+    """All URLs of a crawl and the links between them; URLs are numbered by their place here.
 
     Attributes
     ----------

@@ -5,22 +5,15 @@ from __future__ import annotations
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.apprentice.apprentice import (
-    Apprentice,
-    JudgedBatch,
-    Pool,
-    lesson_of,
-    read_apprentice,
-)
+from focuscrawl.apprentice.apprentice import Apprentice, Pool, judged_batch, read_apprentice
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.learners import pack
-from focuscrawl.apprentice.link_features import MAX_TOKENS
 from focuscrawl.apprentice.link_table import PageFacts
-from focuscrawl.apprentice.options import DEFAULT_GROUPS, MAX_LINKS, Options
+from focuscrawl.apprentice.options import Options, with_options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import pack_arrays, unpack_numbers
 from focuscrawl.strategies.base import Expansion, Lesson, Strategy
@@ -33,66 +26,31 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
-_LAG = 3  # fetches a replay may go on while a lesson is learned
+_LAG = 3  # fetches of a replay from the start of a lesson to its adoption
 
 
 class ApprenticeStrategy(Strategy):
     """Priority of v = its expected value, by all known links into it (methods 4 and 5).
 
-    The rules of learning are those of `focuscrawl.apprentice.apprentice.Apprentice`; this class
-    gives it what a crawl sees, and the crawl what it makes of that.
+    It gives `focuscrawl.apprentice.apprentice.Apprentice` the pages and outcomes of a crawl, and
+    the crawl its scores.
 
     Parameters
     ----------
-    batch, growth, memory, links, groups, d_max, learner, evidence, contrast, tunnel, graded, \
-    counts, tokens, links_into : see `focuscrawl.apprentice.options.Options`
-    begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning. What
-        it looks at and how it learns comes with it. Without it, the apprentice of the
-        `context`'s knowledge, if there is one, goes on.
+    begin_with : folder of an apprentice trained on an earlier crawl, which goes on learning, with
+        its features and its learner; by default the apprentice of the `context`'s knowledge
+    options : see `focuscrawl.apprentice.options.Options`
     """
 
     learns = True
     expects_relevance = True
     in_rounds = True
 
+    @with_options
     def __init__(
-        self,
-        context: StrategyContext,
-        *,
-        batch: int = 10,
-        growth: float = 0.01,
-        memory: int = 3000,
-        links: int = 1_000_000,
-        groups: Sequence[str] = DEFAULT_GROUPS,
-        d_max: int = 5,
-        learner: str = "logistic",
-        evidence: str = "all",
-        contrast: float = 1.0,
-        tunnel: bool = True,
-        graded: bool = True,
-        counts: bool = False,
-        tokens: int = MAX_TOKENS,
-        links_into: int = MAX_LINKS,
-        begin_with: str | None = None,
+        self, context: StrategyContext, *, begin_with: str | None = None, **options: Any
     ) -> None:
-        options = Options.of(
-            {
-                "batch": batch,
-                "growth": growth,
-                "memory": memory,
-                "links": links,
-                "groups": groups,
-                "d_max": d_max,
-                "learner": learner,
-                "evidence": evidence,
-                "contrast": contrast,
-                "tunnel": tunnel,
-                "graded": graded,
-                "counts": counts,
-                "tokens": tokens,
-                "links_into": links_into,
-            }
-        )
+        checked = Options(**options)
         known = context.knowledge
         exported = None if known is None else known.graduate
         if begin_with is not None:
@@ -101,12 +59,12 @@ class ApprenticeStrategy(Strategy):
                     f"strategy apprentice: begin_with must be a file, not {begin_with!r:.80}"
                 )
             exported = read_apprentice(Path(begin_with))
-        self._apprentice = Apprentice.warm_started(options, exported)
-        self.lag = min(_LAG, options.batch // 2)
-        self._reader = FeatureExtractor.of(context.critic, self._apprentice.options)
+        self._apprentice = Apprentice.warm_started(checked, exported)
+        self.lag = min(_LAG, checked.batch // 2)
+        self._reader = FeatureExtractor(context.critic, self._apprentice.options)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
+        """Take in the outcome of a fetch; a duplicate is a fetch wasted like any other."""
         self._apprentice.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -147,7 +105,7 @@ class ApprenticeStrategy(Strategy):
         return urls, _rounded(scores)
 
     def load(self, state: bytes) -> int:
-        """Take up the model of the last lesson of an earlier run."""
+        """Load the model of the last lesson of an earlier run."""
         adopted_at = self._apprentice.load(state)
         self.model_version = self._apprentice.version
         return adopted_at
@@ -160,12 +118,12 @@ class ApprenticeStrategy(Strategy):
     # -- in rounds ---------------------------------------------------------------------------
 
     def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
-        """Iterate over what of a memo belongs to each of some groups of links."""
+        """Split a memo by groups of links."""
         assert memo is not None
         return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
 
     def contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
-        """Return a memo with what is to be known of every URL that the page links to."""
+        """Return a memo with the address of every URL that the page links to."""
         assert memo is not None
         return self._reader.with_addresses(PageFacts.from_bytes(memo), urls).to_bytes()
 
@@ -183,13 +141,12 @@ class ApprenticeStrategy(Strategy):
         return urls, _rounded(scores)
 
     def fetched_before(self, url: int, relevance: float) -> None:
-        """Take note of what came of a fetch in an earlier round."""
+        """Take in the outcome of a fetch of an earlier round."""
         self._apprentice.fetched_before(url, relevance)
 
     def judged(self) -> bytes | None:
         """Return what was judged in this bucket."""
-        batch = JudgedBatch.of(self._apprentice)
-        return None if batch is None else batch.to_bytes()
+        return judged_batch(self._apprentice)
 
     def pool(self) -> Pool:
         """Return an empty pool."""
@@ -201,15 +158,15 @@ class ApprenticeStrategy(Strategy):
         return pack(learner), instances, metrics
 
     def take_up(self, version: int, state: bytes) -> Lesson:
-        """Make a lesson of what was learned from all buckets."""
-        return _lesson(lesson_of(self._apprentice, version, state), 0)
+        """Return a lesson with what was learned from all buckets."""
+        return _lesson(self._apprentice.lesson_of(version, state), 0)
 
     def outcomes(self) -> bytes:
         """Return the rates of directories and URL patterns."""
         return pack_arrays(self._apprentice.memory.outcomes.get_state())
 
     def take_outcomes(self, outcomes: bytes) -> None:
-        """Take up the rates of directories and URL patterns."""
+        """Load the rates of directories and URL patterns."""
         self._apprentice.memory.outcomes.set_state(unpack_numbers(outcomes))
 
 

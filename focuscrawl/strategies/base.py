@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 #: distinct URLs, by number, and their scores: int64 (m,), float64 (m,)
 Scores = tuple["Ints", "Floats"]
+_MOST = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,7 @@ class JudgedPage:
     ----------
     view : the page
     url : its number
-    seq : its place in the crawl, from 1
-    depth : clicks from a seed
+    seq, depth : its place in the crawl, from 1; clicks from a seed
     relevance : R(u) in [0, 1]
     probabilities : float64 (n_classes,), posteriors of the critic's classes, or None
     links : int64 (n,), which of `view.links` lead to followable URLs, ascending
@@ -83,7 +83,7 @@ class Expansion:
         link is not followed
     urls, scores : int64 (m,) and float64 (m,), the distinct URLs whose score is new or changed
         by these links, and their scores; ``-inf``: the URL is not to be fetched, for now
-    memo : what the strategy wants back of these links when the crawl is resumed
+    memo : bytes for `recall` of these links when the crawl is resumed
     """
 
     link_scores: Floats
@@ -119,10 +119,10 @@ class Lesson:
     Attributes
     ----------
     version : of the model, one more than before
-    trained_at_seq : fetches observed when learning began
+    trained_at_seq : fetches observed when learning started
     instances : links (u,v) with both ends fetched, learned from so far
     metrics : what is known of the model's quality; written to the store as JSON
-    state : what `Strategy.load` needs to go on from here; complete once it is adopted
+    state : what `Strategy.load` needs to resume here; complete once it is adopted
     urls, scores : int64 (m,) and float64 (m,), new scores of all URLs that waited
     model : the strategy's own, for `Strategy.adopt`
     """
@@ -135,9 +135,6 @@ class Lesson:
     urls: Ints
     scores: Floats
     model: Any
-
-
-_MOST = 1_000_000_000
 
 
 def check_number(option: str, value: object, least: float, most: float = math.inf) -> None:
@@ -169,28 +166,25 @@ def is_list_of_texts(value: object) -> bool:
 class Strategy(ABC):
     """Gives every link and every URL its score; made once a crawl from a `StrategyContext`.
 
-    A subclass writes `expand` and `recall`; that is enough for one that scores links when their
-    page comes. One that learns sets `learns` and writes `lesson_due`, `learn`, `adopt`, `load`
-    and `rescore` too; what a strategy has no use for raises NotImplementedError, and is never
-    called. Further parameters of ``__init__`` are the strategy's options; they need
-    defaults.
+    A subclass implements `expand` and `recall`. One that learns sets `learns` and implements
+    `lesson_due`, `learn`, `adopt`, `load` and `rescore`, too. Further parameters of ``__init__``
+    are the strategy's options; they need defaults.
 
     Attributes
     ----------
     learns : its scores change with what it learns while the crawl runs
-    in_rounds : a crawl in rounds (`focuscrawl.rounds`) can go by it: the links of a page can be
-        told to another process, which gives them to `recall`. There, URLs have other numbers:
-        `recall` is to go by ``page.targets``, and a memo must not depend on what numbers they
-        were, but for their order in the page. One that also learns writes `judged`, `pool`,
-        `train` and `take_up`
+    in_rounds : it can order a crawl in rounds (`focuscrawl.rounds`), where the links of a page are
+        recalled by another process. There, URLs have other numbers: `recall` goes by
+        ``page.targets``, and a memo must not depend on the numbers, but for their order in the
+        page. One that also learns implements `judged`, `pool`, `train` and `take_up`
     model_version : of the model that scores links now; 0 before the first lesson
-    expects_relevance : its scores are the relevance that is to be expected of a URL, in [0, 1]; a
-        live crawl then holds back what is far below links that wait for their hosts
+    expects_relevance : its scores are the expected relevance of a URL, in [0, 1]; a live crawl
+        then holds back what is far below links that wait for their hosts
         (`focuscrawl.frontier.patience`)
-    self_contained : set from outside, before the first page: memos are to be understood without
-        those of pages before them
-    lag : how many fetches a replay may go on while a lesson is learned; exactly so many later it
-        is adopted. With 0 a replay waits
+    self_contained : set from outside, before the first page: a memo must not need those of
+        earlier pages
+    lag : a lesson is adopted exactly so many fetches of a replay after it started; with 0 a replay
+        waits
     """
 
     learns: bool = False
@@ -207,16 +201,13 @@ class Strategy(ABC):
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to.
 
-        Of a long page of the live Web this runs in another thread; meanwhile nothing else is
-        asked of the strategy but what runs in threads, too.
+        Runs in another thread for a long page of the live web; meanwhile no method is called but
+        `learn` and `parts`.
         """
 
     @abstractmethod
     def recall(self, page: RecalledPage) -> Scores:
-        """Take in again, in a resumed crawl, the links that `expand` has seen.
-
-        Calls of `recall` and `observe` come in the order of the earlier run's `expand` and
-        `observe`.
+        """Take in again, in a resumed crawl, the links that `expand` has seen, in the same order.
 
         Returns
         -------
@@ -224,7 +215,7 @@ class Strategy(ABC):
         """
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:  # noqa: B027
-        """Take note of what came of a fetch, whatever it was; before `expand` of its page.
+        """Take in the outcome of a fetch, whatever it was; before `expand` of its page.
 
         Parameters
         ----------
@@ -234,41 +225,27 @@ class Strategy(ABC):
         """
 
     def worth(self, url: int, relevance: float) -> float:
-        """Return what a page was worth, in [0, 1]; asked after `expand`, or `recall`.
+        """Return what a page was worth, in [0, 1], by default R(u); after `expand` or `recall`.
 
         A host or a pattern of URLs earns further fetches by pages worth more than 1/2
-        (`focuscrawl.crawl.traps`): the relevant ones, unless a strategy knows better.
-
-        Parameters
-        ----------
-        relevance : R(u), as for `observe`
+        (`focuscrawl.crawl.traps`).
         """
         return relevance
 
     def tried(self, url: int, score: float) -> float:
-        """Return the score of a URL that was asked for in vain and waits again.
-
-        By default it is as it was.
-
-        Parameters
-        ----------
-        score : that it was given out with
-        """
+        """Return the new score of a URL whose fetch failed with this `score`, and waits again."""
         return score
 
     # -- those that learn ------------------------------------------------------------------
 
     def lesson_due(self) -> bool:
-        """Tell whether enough was observed since the last lesson.
-
-        If so, the lesson begins at once, and is to be about what is known now.
-        """
+        """Tell whether to start a lesson, which is about what is known now."""
         return False
 
     def learn(self) -> Lesson:
         """Learn from all that was observed; runs in another thread, never twice at a time.
 
-        `expand` and `observe` may be called meanwhile. They go on with the model as it is.
+        `expand` and `observe` may be called meanwhile, and use the model as it is.
         """
         raise NotImplementedError
 
@@ -282,28 +259,26 @@ class Strategy(ABC):
         raise NotImplementedError
 
     def load(self, state: bytes) -> int | None:
-        """Take up the model of the last lesson; comes before every `recall` and `observe`.
+        """Load the model of the last lesson; comes before every `recall` and `observe`.
 
-        Returns how many fetches there were when it was adopted; None: as many as when it began.
-
-        What `recall` returns does not matter until those of the lesson's pages are through.
+        Returns how many fetches there were when it was adopted; None: as many as when it started.
+        What `recall` returns does not matter before that.
         """
         raise NotImplementedError
 
     def rescore(self) -> Scores:
         """Return the scores of all URLs that have links.
 
-        Asked in a resumed crawl when all that came before the last lesson was adopted has been
-        taken in again. None have changed where there are no lessons.
+        Called in a resumed crawl after the recall of what came before the last lesson's adoption.
         """
         return no_scores()
 
-    # -- in rounds: each is gone through by strategies made anew, one a bucket of hosts ---------
+    # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Return what of the memo of a page belongs to each of some groups of its links.
+        """Split the memo of a page by groups of its links; by default it belongs to all.
 
-        May run in any thread. By default a memo is about the page, and belongs to all.
+        May run in any thread.
 
         Parameters
         ----------
@@ -312,35 +287,22 @@ class Strategy(ABC):
         return [memo] * len(groups)
 
     def contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes | None:
-        """Return the memo of a page as it is where the strategy is `self_contained`.
-
-        Parameters
-        ----------
-        urls : where each of its links leads
-        """
+        """Return the memo as if the strategy were `self_contained`; `urls` are those linked to."""
         return memo
 
     def joined(self, parts: Sequence[RecalledPage]) -> bytes | None:
-        """Return the memo of a page whose links came in `parts`, one at least.
-
-        Its links are in the order of the parts.
-        """
+        """Return the memo of a page whose links are those of some `parts`, in their order."""
         return parts[0].memo
 
     def fetched_before(self, url: int, relevance: float) -> None:  # noqa: B027
-        """Take note of what came of a fetch in an earlier round, of a URL with links from here."""
+        """Take in the outcome of a fetch of an earlier round, of a URL with links from here."""
 
     def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
-        """Do what `recall` does for each of some pages, at least one.
-
-        Returns
-        -------
-        The URLs and their scores by all of it
-        """
+        """Recall some pages, at least one; return the URLs and their scores by all of them."""
         return latest([self.recall(page) for page in pages])
 
     def judged(self) -> bytes | None:
-        """Return what is to be learned from in this bucket, for a `pool`; None: nothing is."""
+        """Return what this bucket adds to the `pool` of all buckets; None: nothing."""
         raise NotImplementedError
 
     def pool(self) -> Any:
@@ -348,22 +310,19 @@ class Strategy(ABC):
         raise NotImplementedError
 
     def train(self, pool: Any) -> tuple[bytes, int, dict[str, float]]:
-        """Learn from the pool: state for `take_up`, number of instances, metrics."""
+        """Learn from the pool; return a state for `take_up`, number of instances and metrics."""
         raise NotImplementedError
 
     def take_up(self, version: int, state: bytes) -> Lesson:
-        """Make of what `train` returned, here or elsewhere, a lesson to `adopt`."""
+        """Return a lesson to `adopt`, from the state that `train` returned anywhere."""
         raise NotImplementedError
 
     def outcomes(self) -> bytes | None:
-        """Return what is known of fetches beyond what `recall` and `fetched_before` can tell.
-
-        None: nothing is.
-        """
+        """Return what else is known of fetches besides what is recalled; None: nothing."""
         return None
 
     def take_outcomes(self, outcomes: bytes) -> None:
-        """Take up what `outcomes` returned, in place of all that was observed."""
+        """Load what `outcomes` returned, in place of all that was observed."""
         raise NotImplementedError
 
 

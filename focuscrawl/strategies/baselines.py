@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
+_A_TRY = 2.0  # taken off the score for each fetch that failed: more than any two R differ by
+
+
 class Evidence(Protocol):
-    """Takes links in the order they are found; remembers what it needs of them."""
+    """Makes one score a URL of the scores of its links, in the order they are found."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
         """Take in the links of one page, or of several in order.
@@ -97,17 +100,13 @@ class LinkStrategy(Strategy):
         return self.evidence.add(targets[followed], scores[followed])
 
 
-_A_TRY = 2.0  # taken off the score for each: more than any two R differ by
-
-
 class BestFirst(LinkStrategy):
     """Priority of v = R(u), the greatest over all known links (u,v) (methods 3).
 
     Parameters
     ----------
-    tries : order URLs by (tries, R) [F99 section 3.3]: what was asked for in vain, and is to be
-        asked for again, comes behind all that was asked for less often. A resumed crawl counts
-        from 0
+    tries : order URLs by (tries, R) [F99 section 3.3]: a URL whose fetch failed comes behind all
+        that failed less often. A resumed crawl counts from 0
     """
 
     expects_relevance = True
@@ -117,14 +116,14 @@ class BestFirst(LinkStrategy):
             raise UserError(f"best-first: tries must be true or false, not {tries!r}")
         self.evidence = Maximum()
         self._by_tries = tries
-        self._tries = Counter[int]()  # of URLs that were asked for in vain
+        self._tries = Counter[int]()  # fetches of URLs that failed
 
     def score_links(self, page: JudgedPage) -> Floats:
         """Score every link with the relevance of its page."""
         return np.full(len(page.links), page.relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links; a URL that was tried stays behind, whatever links to it."""
+        """Score the links; a URL whose fetch failed stays behind, whatever links to it."""
         expansion = super().expand(page)
         if not self._tries:
             return expansion
@@ -132,7 +131,7 @@ class BestFirst(LinkStrategy):
         return replace(expansion, scores=expansion.scores - _A_TRY * tries)
 
     def tried(self, url: int, score: float) -> float:
-        """Put a URL that was asked for in vain behind those that were tried less often."""
+        """Put a URL whose fetch failed behind those that failed less often."""
         if not self._by_tries:
             return score
         self._tries[url] += 1

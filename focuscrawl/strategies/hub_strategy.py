@@ -80,7 +80,7 @@ class Hubs(RescoringStrategy[Floats]):
         return promise, (urls, self._mixed(best[urls], promise[urls]))
 
     def take_over(self, model: Floats, pages: int) -> Scores:
-        """Go on with another promise; URLs that later pages link to differ by these."""
+        """Use another promise; URLs that later pages link to differ by these."""
         self._promise = model
         _, target, _ = self.log.links(self.log.pages)
         urls = np.unique(target[self.log.links_of(pages) :])

@@ -30,67 +30,15 @@ if TYPE_CHECKING:
     )
 
 
-MOST_TOPIC_WORDS = 16  # words of a query
-
-
-def topic_keywords(context: StrategyContext) -> Keywords:
-    """Return the keywords of the topic that earlier crawls learned, else the words of its name."""
-    return topic_names(context) if context.knowledge is None else context.knowledge.keywords
-
-
-def topic_names(context: StrategyContext) -> Keywords:
-    """Return the words of the topic's name."""
-    critic = context.critic
-    marked = [c for c, on in zip(critic.classes, critic.marked, strict=True) if on]
-    return Keywords.of_topics(context.topics or marked)
-
-
-def query(context: StrategyContext) -> list[str]:
-    """Return at most `MOST` keywords, the heaviest first."""
-    return list(topic_keywords(context).weights)[:MOST_TOPIC_WORDS]
-
-
-class TermHits:
-    """Finds the terms of a query in texts.
-
-    Parameters
-    ----------
-    terms : words in lower case, at most 62
-    """
-
-    def __init__(self, terms: Sequence[str]) -> None:
-        self._number = {term: i for i, term in enumerate(terms)}
-
-    def in_texts(self, texts: list[str]) -> Ints:
-        """Return int64 (n_texts,): bit k is set where term k is a word of the text."""
-        words, owner = tokenize(texts)
-        hits = np.zeros(len(texts), np.int64)
-        np.bitwise_or.at(hits, owner, self.of_words(words))
-        return hits
-
-    def of_words(self, words: Sequence[str]) -> Ints:
-        """Return int64 (n_words,): bit k is set where the word is term k."""
-        numbers = [self._number.get(word, -1) for word in words]
-        number = np.array(numbers, np.int64)
-        return np.where(number < 0, 0, 1 << np.maximum(number, 0))
-
-    def __len__(self) -> int:
-        return len(self._number)
-
-
-def has_term(hits: Ints, terms: int) -> Bools:
-    """Return bool (n, terms) from n sets of terms as `TermHits` gives them."""
-    found: Bools = (hits[:, None] >> np.arange(terms)) & 1 > 0
-    return found
-
-
 _CRITIC, _KEYWORDS = "critic", "keywords"  # what scores a page
 _TOPIC, _EXAMPLES, _SEEDS = FIRST = ("topic", "examples", "seeds")  # keywords of a first crawl
 _PREDICTION = "prediction"
 BASES = (_KEYWORDS, _PREDICTION)  # what a later one takes of its knowledge
-_RELEVANT = 0.5
 MOST_KEYWORDS = 50  # keywords of start pages
 _BETWEEN = "\n"
+_RELEVANT = 0.5
+SURE = 0.9  # share of a known URL's score that what is known of it decides
+MOST_TOPIC_WORDS = 16  # words of a query
 
 
 class Learnable(LinkStrategy):
@@ -176,7 +124,7 @@ class Learnable(LinkStrategy):
                 self._at_start = Counter()
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links; a start page on the topic says first what the topic's words are."""
+        """Score the links; a start page on the topic adds to the keywords first."""
         memo = None
         if self._at_start is not None and not page.depth and page.relevance > _RELEVANT:
             words = sorted(words_of([page.view.title, *page.view.headings]))
@@ -231,9 +179,6 @@ def first_keywords(context: StrategyContext, sources: Sequence[str] = FIRST) -> 
     return Keywords.of_all(*found).weights
 
 
-SURE = 0.9  # share of a known URL's score that what is known of it decides
-
-
 class Names(Protocol):
     """Gives URLs by their numbers."""
 
@@ -268,12 +213,12 @@ class Informed(Strategy):
         self._names = names
         self._sure = sure
         self._known = GrowingArray(np.float64, fill=np.nan)
-        self._asked = GrowingArray(np.bool_, fill=False)
+        self._looked_up = GrowingArray(np.bool_, fill=False)
         self.lag = learner.lag
         self.expects_relevance = learner.expects_relevance
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Pass on what came of a fetch."""
+        """Pass on the outcome of a fetch."""
         self._learner.observe(url, relevance, duplicate_of)
 
     def worth(self, url: int, relevance: float) -> float:
@@ -281,7 +226,7 @@ class Informed(Strategy):
         return self._learner.worth(url, relevance)
 
     def lesson_due(self) -> bool:
-        """Tell whether a lesson is to begin."""
+        """Tell whether to start a lesson."""
         return self._learner.lesson_due()
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -320,12 +265,12 @@ class Informed(Strategy):
     def _look_up(self, targets: Ints) -> None:
         """Ask once for each URL what is known of it."""
         size = int(targets.max(initial=-1)) + 1
-        self._asked.grow(size)
+        self._looked_up.grow(size)
         self._known.grow(size)
-        new = np.unique(targets[~self._asked.data[targets]])
+        new = np.unique(targets[~self._looked_up.data[targets]])
         if len(new):
             self._known.data[new] = self._ask([self._names[i] for i in new.tolist()])
-            self._asked.data[new] = True
+            self._looked_up.data[new] = True
 
     def _corrected(self, given: Scores) -> Scores:
         # all URLs with links have been looked up; the array may have grown beyond them since
@@ -334,3 +279,51 @@ class Informed(Strategy):
         corrected = self._sure * known + (1.0 - self._sure) * scores
         found = np.where(np.isnan(known), scores, corrected)
         return urls, np.round(found, 9).astype(np.float64, copy=False)
+
+
+def topic_names(context: StrategyContext) -> Keywords:
+    """Return the words of the topic's name."""
+    critic = context.critic
+    marked = [c for c, on in zip(critic.classes, critic.marked, strict=True) if on]
+    return Keywords.of_topics(context.topics or marked)
+
+
+def query(context: StrategyContext) -> list[str]:
+    """Return the heaviest keywords that earlier crawls learned, else words of the topic's name."""
+    known = context.knowledge
+    keywords = topic_names(context) if known is None else known.keywords
+    return list(keywords.weights)[:MOST_TOPIC_WORDS]
+
+
+class TermHits:
+    """Finds the terms of a query in texts.
+
+    Parameters
+    ----------
+    terms : words in lower case, at most 62
+    """
+
+    def __init__(self, terms: Sequence[str]) -> None:
+        self._number = {term: i for i, term in enumerate(terms)}
+
+    def in_texts(self, texts: list[str]) -> Ints:
+        """Return int64 (n_texts,): bit k is set where term k is a word of the text."""
+        words, owner = tokenize(texts)
+        hits = np.zeros(len(texts), np.int64)
+        np.bitwise_or.at(hits, owner, self.of_words(words))
+        return hits
+
+    def of_words(self, words: Sequence[str]) -> Ints:
+        """Return int64 (n_words,): bit k is set where the word is term k."""
+        numbers = [self._number.get(word, -1) for word in words]
+        number = np.array(numbers, np.int64)
+        return np.where(number < 0, 0, 1 << np.maximum(number, 0))
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+
+def has_term(hits: Ints, terms: int) -> Bools:
+    """Return bool (n, terms) from n sets of terms as `TermHits` gives them."""
+    found: Bools = (hits[:, None] >> np.arange(terms)) & 1 > 0
+    return found

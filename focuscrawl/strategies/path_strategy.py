@@ -24,21 +24,20 @@ if TYPE_CHECKING:
 class Paths(Strategy):
     """Priority of v = what the paths into v promise, by a model of paths (eq. 7).
 
-    The model comes as the crawl's critic (`focuscrawl paths train`): what it knows of pages on
-    their own is R(u), what it knows of paths orders the frontier. Every start page begins a
-    site, and what is on no path from it does not count there.
+    The model is the crawl's critic (`focuscrawl paths train`): it judges pages on their own, which
+    is R(u), and paths, which orders the frontier. Every start page starts a site of its own, to
+    which only what is on a path from it belongs.
 
     Parameters
     ----------
     evidence : ``sum`` of all links into a URL, the ``max``, or the ``mean``
     threshold : URLs that score less are not fetched; the forage ends when no other is left
-    per_site : fetches after which a site is given up, 0: never; with several sites the frontier
-        is that of all that are left
-    stop : goals a fetch; a site is given up when its next fetches will bring fewer, as far as
-        those before tell. 0: never
+    per_site : fetches after which a site is given up; 0: never
+    stop : goals a fetch; a site is given up when its next fetches are expected to bring fewer.
+        0: never
     printed_scores : whether scores are those of equations 6 and 7 as printed, every path to a
         page by itself, and the domain of a link is no factor; with ``evidence`` ``sum`` only
-    adapt : whether scores go by what the directories of the site brought so far, too
+    adapt : whether scores depend on what the directories of the site brought so far, too
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from focuscrawl.apprentice.learners import ROWS, PackedRecord
+from focuscrawl.apprentice.hashing import ROWS, PackedRecord
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 from focuscrawl.strategies.base import Lesson, Strategy, check_count, check_number, latest
@@ -94,7 +94,7 @@ class LinkLog:
         return len(self._pages)
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in what came of a fetch."""
+        """Take in the outcome of a fetch."""
         self._outcome.extend([relevance])
         self._fetched.extend([url])
 
@@ -143,7 +143,7 @@ class LinkHistory(LinkLog):
         self.relevant = 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in what came of a fetch."""
+        """Take in the outcome of a fetch."""
         super().observe(url, relevance)
         self._relevance.grow(url + 1)
         self._relevance.data[url] = relevance
@@ -191,24 +191,22 @@ _STATE = struct.Struct("<qqq")
 
 
 class RescoringStrategy(Strategy, Generic[Model]):
-    """A strategy that learns a model which is a function of the pages taken in before the lesson.
+    """A strategy whose model is a function of the pages taken in before the lesson.
 
-    Between two lessons, links are scored by the model of the last one. Nothing of it has to be
-    kept for a resumed crawl, which takes in the same pages and then works it out again. For
-    that to hold, a subclass must take in a page only if the crawl will recall it: one with
-    links, or one for which `expand` returns a memo.
+    A resumed crawl needs no copy of the model: it takes in the same pages and works it out again.
+    So a subclass must take in a page only if the crawl will recall it: one with links, or one for
+    which `expand` returns a memo.
 
     Parameters
     ----------
     name : of the strategy, for messages
-    every, growth : fetches from one lesson to the next, at least and as a share of all fetches,
-        so that the cost of all lessons stays in proportion to the number of fetches
+    every, growth : fetches from one lesson to the next, at least and as a share of all fetches
     log : empty
 
     Attributes
     ----------
     log : the fetches, and the pages taken in
-    before_lesson : True in a resumed crawl until the last lesson is held again: scores do not
+    before_lesson : True in a resumed crawl until the last lesson is repeated: scores do not
         matter until then
     """
 
@@ -222,7 +220,7 @@ class RescoringStrategy(Strategy, Generic[Model]):
         self.every = every
         self.growth = growth
         self.log = log
-        self._learned_at = 0  # fetches observed when the last lesson began
+        self._learned_at = 0  # fetches observed when the last lesson started
         self._extent = (0, 0)  # fetches and pages that the lesson under way is about
         self.before_lesson = False
 
@@ -234,7 +232,7 @@ class RescoringStrategy(Strategy, Generic[Model]):
 
         Parameters
         ----------
-        observed : fetches when the lesson began
+        observed : fetches when the lesson started
         """
 
     @abstractmethod
@@ -255,11 +253,11 @@ class RescoringStrategy(Strategy, Generic[Model]):
         return max(self.every, self.growth * self.log.fetches)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
+        """Take in the outcome of a fetch; a duplicate is a fetch wasted like any other."""
         self.log.observe(url, relevance)
 
     def lesson_due(self) -> bool:
-        """Tell whether it is time; if it is, the lesson will be about what is known now."""
+        """Tell whether to start a lesson, about what is known now."""
         due = self.log.fetches - self._learned_at >= self.interval()
         if due:
             # not in `learn`, which may run while another page is half taken in
@@ -290,13 +288,13 @@ class RescoringStrategy(Strategy, Generic[Model]):
         return self.take_over(*lesson.model)
 
     def load(self, state: bytes) -> None:
-        """Take note of when the last lesson was; `rescore` holds it again."""
+        """Load the time of the last lesson; `rescore` repeats it."""
         self.model_version, self._learned_at, pages = _STATE.unpack(state)
         self._extent = (self._learned_at, pages)
         self.before_lesson = True
 
     def rescore(self) -> Scores:
-        """Hold the last lesson again, when all its pages have been recalled."""
+        """Repeat the last lesson, when all its pages have been recalled."""
         self.before_lesson = False
         observed, pages = self._extent
         pages = min(pages, self.log.pages)  # there are more, if one was fetched again right after

@@ -41,8 +41,12 @@ class DeafCritic(Critic):
         raise AssertionError(pages)
 
 
-def make(name: str, **options: float) -> Strategy:
-    context = StrategyContext(critic=Critic(), random_state=0, web=None)
+class GreenTeaCritic(DeafCritic):
+    classes = ("/Drinks/Green_Tea", "/Other")
+
+
+def make(name: str, critic: Critic | None = None, **options: object) -> Strategy:
+    context = StrategyContext(critic=critic or Critic(), random_state=0, web=None)
     return make_strategy(name, context, options)
 
 
@@ -66,6 +70,11 @@ def page(
 
 def scores(expansion: Expansion) -> dict[int, float]:
     return dict(zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True))
+
+
+def visit(strategy: Strategy, fetched: JudgedPage) -> dict[int, float]:
+    strategy.observe(fetched.url, fetched.relevance, None)
+    return scores(strategy.expand(fetched))
 
 
 def teach(strategy: Strategy) -> dict[int, float]:

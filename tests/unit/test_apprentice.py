@@ -1,46 +1,118 @@
+"""The apprentice in a crawl: learning, resuming, forgetting, and what it hands to the next."""
+
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from longer import long
 
-from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.evidence import RelevanceRates
+from focuscrawl.apprentice.apprentice import Apprentice, read_apprentice, save_apprentice
+from focuscrawl.apprentice.evidence import RelevanceRates, least_promising
 from focuscrawl.apprentice.hashing import SparseRows
-from focuscrawl.apprentice.lessons import drift
+from focuscrawl.apprentice.instances import SPACE
+from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_table import LinkTable
-from focuscrawl.apprentice.options import INPUTS, Options
+from focuscrawl.apprentice.options import (
+    DEFAULT_GROUPS,
+    EVIDENCE,
+    GROUPS,
+    INPUTS,
+    LEARNERS,
+    Options,
+)
+from focuscrawl.errors import UserError
 
-from .toy_crawl import Crawl, Toy
+from .toy_crawl import Crawl, Pages, Toy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.link_table import PageFacts
+
+ALL = Options(batch=10)
+FEW = Options(batch=10, links=150)  # a page has 12
 
 
-def test_it_learns_which_links_to_follow() -> None:
-    toy = Toy()
-    crawl = Crawl(toy, Apprentice(Options(batch=10))).run(120)
-    assert crawl.harvest > 0.8 > 2 * toy.good.mean() - 0.1
-    assert crawl.apprentice.version == 12
-
-
-@pytest.mark.parametrize("lag", [0, 5])
-@pytest.mark.parametrize("slow", [False, True])
-@pytest.mark.parametrize("stop", [5, 12, 37, 40, 43, 45])
-def test_resumed_it_goes_on_as_if_nothing_had_happened(stop: int, slow: bool, lag: int) -> None:
-    crawl = Crawl(Toy(), Apprentice(Options(batch=10)), lag=lag, slow=slow).run(stop)
-    again = crawl.resumed(Apprentice(Options(batch=10)))
+def check_resumed(crawl: Crawl, options: Options, more: int) -> None:
+    """Resume a crawl as another: both must go on alike."""
+    again = crawl.resumed(Apprentice(options))
     assert again.queue == crawl.queue
-    again.run(60 - stop)
-    crawl.run(60 - stop)
+    again.run(more)
+    crawl.run(more)
     assert again.order == crawl.order
     assert again.queue == crawl.queue
     assert again.apprentice.version == crawl.apprentice.version
 
 
-def test_a_lesson_is_about_what_was_known_when_it_began() -> None:
+@pytest.mark.parametrize(("slow", "lag"), [(False, 0), (False, 5), (True, 5)])
+@pytest.mark.parametrize(
+    ("options", "stop"),
+    [
+        *((ALL, stop) for stop in (5, 12, 43)),
+        *((FEW, stop) for stop in (23, 43)),
+        *long((FEW, 12), (FEW, 37), (FEW, 65), (ALL, 37), (ALL, 40), (ALL, 45)),
+    ],
+)
+def test_resumed_it_goes_on_as_if_nothing_had_happened(
+    options: Options, stop: int, slow: bool, lag: int
+) -> None:
+    crawl = Crawl(Toy(), Apprentice(options), lag=lag, slow=slow).run(stop)
+    check_resumed(crawl, options, 70 - stop)
+    check_resumed(crawl, options, 1)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [(), *((name,) for name in GROUPS), tuple(GROUPS)],
+    ids=lambda groups: "+".join(groups[:2]) or "none",
+)
+def test_every_group_by_itself_and_none_and_all(groups: tuple[str, ...]) -> None:
+    options = Options(batch=12, groups=groups)
+    crawl = Crawl(Pages(options), Apprentice(options), lag=3).run(30)
+    check_resumed(crawl, options, 11)
+    parts = crawl.apprentice.scorer.explain(next(iter(crawl.queue)))
+    if "url" not in groups:
+        assert parts["address (words)"] == 0.0
+    assert len(parts) == len(INPUTS) + 3 + (22 if "cocitation" in groups else 0)
+    # a group that is on must be able to tell URLs apart
+    assert (len(set(crawl.queue.values())) > 1) == bool(groups)
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize(
+    "more", [{}, {"contrast": 0.5, "tunnel": False, "graded": False, "memory": 9}]
+)
+def test_every_learner_by_every_rule_of_evidence(
+    learner: str, evidence: str, more: dict[str, Any]
+) -> None:
+    options = Options(batch=12, learner=learner, evidence=evidence, **more)
+    crawl = Crawl(Pages(options), Apprentice(options), lag=3).run(30)
+    check_resumed(crawl, options, 11)
+    assert crawl.apprentice.version == 3
+    if not more:
+        assert crawl.harvest > 0.5  # 0.4 of the pages are good
+
+
+# -- lessons -----------------------------------------------------------------------------------
+
+
+def test_it_learns_which_links_to_follow() -> None:
+    toy = Toy()
+    crawl = Crawl(toy, Apprentice(ALL)).run(120)
+    assert crawl.harvest > 0.8 > 2 * toy.good.mean() - 0.1
+    assert crawl.apprentice.version == 12
+
+
+def test_a_lesson_is_about_what_was_known_when_it_started() -> None:
     quick, slow = (
-        Crawl(Toy(), Apprentice(Options(batch=10)), lag=5, slow=slow).run(70)
-        for slow in (False, True)
+        Crawl(Toy(), Apprentice(ALL), lag=5, slow=slow).run(70) for slow in (False, True)
     )
     assert quick.order == slow.order
     assert quick.queue == slow.queue
@@ -48,14 +120,13 @@ def test_a_lesson_is_about_what_was_known_when_it_began() -> None:
     for one, other in zip(quick.lessons, slow.lessons, strict=True):
         assert one.metrics == other.metrics
         assert np.array_equal(one.scores, other.scores)
-    at_once = Crawl(Toy(), Apprentice(Options(batch=10))).run(70)
+    at_once = Crawl(Toy(), Apprentice(ALL)).run(70)
     assert at_once.order != quick.order
 
 
-def test_learning_does_not_disturb_what_goes_on_meanwhile() -> None:
+def test_a_lesson_does_not_disturb_what_goes_on_meanwhile() -> None:
     toy = Toy()
-    crawl = Crawl(toy, Apprentice(Options(batch=10))).run(45)
-    apprentice = crawl.apprentice
+    apprentice = Crawl(toy, Apprentice(ALL)).run(45).apprentice
     urls, before = apprentice.rescore()
     lesson = []
     thread = Thread(target=lambda: lesson.append(apprentice.learn()))
@@ -63,26 +134,26 @@ def test_learning_does_not_disturb_what_goes_on_meanwhile() -> None:
     thread.join()
     assert np.array_equal(apprentice.rescore()[1], before)
     u = int(urls[0])
-    apprentice.observe(u, 1.0)
-    apprentice.expand(u, toy.facts(u, apprentice.new(toy.targets[u])))
+    toy.visit(apprentice, [u])
     late, scores = apprentice.adopt(lesson[0])
     assert late.tolist() == np.unique(toy.targets[u]).tolist()
     assert np.isfinite(scores).all()
     assert apprentice.version == 5
 
 
-def test_a_warm_start_is_ahead() -> None:
-    toy, other = Toy(seed=0), Toy(seed=1)
-    exported = Crawl(toy, Apprentice(Options(batch=10))).run(200).apprentice.export()
-    warm = Apprentice(Options(batch=10))
-    warm.warm_start(exported)
-    fresh = Crawl(other, Apprentice(Options(batch=10))).run(40).harvest
-    assert Crawl(other, warm).run(40).harvest > fresh
-
-
-def test_an_explanation_adds_up_to_the_score() -> None:
-    apprentice = Crawl(Toy(), Apprentice(Options(batch=10))).run(60).apprentice
+def test_metrics_of_a_lesson() -> None:
+    apprentice = Crawl(Toy(), Apprentice(ALL)).run(59).apprentice
+    urls, before = apprentice.rescore()
     lesson = apprentice.learn()
+    metrics = lesson.metrics
+    assert lesson.urls.tolist() == urls.tolist()
+    assert metrics["waiting"] == len(lesson.urls)
+    assert metrics["drift"] == pytest.approx(np.abs(lesson.scores - before).mean())
+    for name, scores in (("before", before), ("after", lesson.scores)):
+        bins = np.minimum((scores * 10).astype(int), 9)
+        assert metrics[f"histogram_{name}"] == np.bincount(bins, minlength=10).tolist()
+    assert 0.0 <= float(metrics["auc"]) <= 1.0  # type: ignore[arg-type]
+    assert float(metrics["judged"]) > 40  # type: ignore[arg-type]
     apprentice.adopt(lesson)
     urls, scores = apprentice.rescore()
     parts = apprentice.scorer.explain(int(urls[3]))
@@ -90,71 +161,168 @@ def test_an_explanation_adds_up_to_the_score() -> None:
     assert set(INPUTS) < set(parts)
 
 
-def test_metrics_compare_predictions_with_what_came() -> None:
-    crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(60)
-    metrics = crawl.apprentice.learn().metrics
-    auc, judged = metrics["auc"], metrics["judged"]
-    assert not isinstance(auc, list)
-    assert not isinstance(judged, list)
-    assert 0.0 <= auc <= 1.0
-    assert judged > 40
-
-
-def test_the_scores_of_what_waits_are_compared_before_and_after_a_lesson() -> None:
-    crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(49)
-    before = crawl.apprentice.rescore()
-    lesson = crawl.apprentice.learn()
-    metrics = lesson.metrics
-    assert lesson.urls.tolist() == before[0].tolist()
-    assert metrics["waiting"] == len(lesson.urls)
-    assert metrics["drift"] == pytest.approx(np.abs(lesson.scores - before[1]).mean())
-    for name, scores in (("before", before[1]), ("after", lesson.scores)):
-        bins = np.minimum((scores * 10).astype(int), 9)
-        assert metrics[f"histogram_{name}"] == np.bincount(bins, minlength=10).tolist()
-
-
-def test_drift() -> None:
-    found = drift(np.array([0.0, 0.05, 0.95, 1.0]), np.array([0.1, 0.05, 0.45, 0.5]))
-    assert found["drift"] == pytest.approx(1.1 / 4)
-    assert found["histogram_before"] == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2]
-    assert found["histogram_after"] == [1, 1, 0, 0, 1, 1, 0, 0, 0, 0]
-    assert drift(np.zeros(0), np.zeros(0)) == {}
-
-
 def test_memory_is_bounded() -> None:
     crawl = Crawl(Toy(), Apprentice(Options(batch=10, memory=30))).run(80)
     assert crawl.apprentice.learn().instances == 30
 
 
+class Family(Toy):
+    """A toy in which every URL has one parent, and a feature of its own unless `kind` is given."""
+
+    def __init__(self, kind: NDArray[np.int64] | None = None) -> None:
+        super().__init__(n=900, out=6)
+        self.relevance = np.random.default_rng(5).random(900)
+        self.targets = (2 + 6 * np.arange(900)[:, None] + np.arange(6)) % 900
+        self.kind = np.arange(900) if kind is None else kind
+
+    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
+        facts = super().facts(u, new)
+        kinds = self.kind[facts.new].astype(np.int32)
+        return replace(facts, urls=SparseRows(kinds, facts.urls.indptr))
+
+
+def learned_from(apprentice: Apprentice) -> set[int]:
+    learner = apprentice.learn().scorer.learner
+    assert isinstance(learner, NaiveBayesLearner)
+    addresses = learner.counts_.sum(axis=0)[SPACE : 2 * SPACE]
+    return set(np.flatnonzero(addresses).tolist())
+
+
+@pytest.mark.parametrize("groups", [DEFAULT_GROUPS, ("context", "url")])
+@pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
+def test_contrast_keeps_what_differs_most_from_its_page(
+    share: float, groups: tuple[str, ...]
+) -> None:
+    toy = Family()
+    apprentice = Apprentice(
+        Options(batch=900, learner="nb", tunnel=False, contrast=share, groups=groups)
+    )
+    drawn = np.random.default_rng(0).permutation(np.arange(20, 122))[:35].tolist()
+    toy.visit(apprentice, range(20))
+    for u in drawn:  # grandchildren
+        apprentice.observe(u, float(toy.relevance[u]))
+    fetched = [*range(2, 20), *drawn]
+    assert apprentice.n_judged == len(fetched)
+    contrast = {v: abs(toy.relevance[(v - 2) // 6] - toy.relevance[v]) for v in fetched}
+    most = sorted(fetched, key=lambda v: -contrast[v])[: round(share * len(fetched))]
+    assert learned_from(apprentice) == set(most)
+
+
+def test_only_the_latest_are_remembered() -> None:
+    apprentice = Apprentice(Options(batch=900, memory=5, learner="nb"))
+    Family().visit(apprentice, range(20))
+    assert learned_from(apprentice) == {15, 16, 17, 18, 19}
+
+
+def test_a_learner_that_remembers_learns_each_once() -> None:
+    options = Options(batch=10, learner="nb")
+    crawl = Crawl(Family(), Apprentice(options), lag=3).run(45)
+    learner = crawl.lessons[-1].scorer.learner
+    assert isinstance(learner, NaiveBayesLearner)
+    assert learner.instances_.sum() == 38  # of 40 fetches, but the seeds
+    assert learner.counts_[:, SPACE : 2 * SPACE].sum(axis=0).max() == 1.0
+    learner = crawl.resumed(Apprentice(options)).run(8).lessons[-1].scorer.learner
+    assert isinstance(learner, NaiveBayesLearner)
+    assert learner.instances_.sum() == 48
+
+
+@pytest.mark.parametrize("tunnel", [True, False])
+def test_pages_that_lead_to_relevant_ones_are_worth_fetching_if_asked(tunnel: bool) -> None:
+    kind = np.zeros(900, np.int64)
+    kind[[2, 3, 4]], kind[[5, 6, 7]] = 1, 2  # portals, and dull pages
+    toy = Family(kind)
+    toy.relevance[:], toy.good[:], toy.noise[:] = 0.0, True, 10
+    toy.relevance[toy.targets[[2, 3, 4]]] = 1.0
+    apprentice = Apprentice(Options(batch=900, groups=("url",), tunnel=tunnel))
+    toy.visit(apprentice, (0, 2, 5, 3, 6))
+    for u in toy.targets[[2, 3, 5, 6]].ravel().tolist():
+        apprentice.observe(u, float(toy.relevance[u]))
+    for _ in range(5):
+        lesson = apprentice.learn()
+        apprentice.adopt(lesson)
+    score = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
+    if tunnel:
+        assert score[4] > score[7] + 0.1
+    else:
+        assert abs(score[4] - score[7]) < 0.01
+
+
+# -- from crawl to crawl -----------------------------------------------------------------------
+
+KEPT: dict[str, Any] = {"groups": ("context", "anchor", "cocitation"), "d_max": 2}
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_one_that_starts_with_another_goes_on_as_it_was(learner: str, tmp_path: Path) -> None:
+    options = Options(**KEPT, learner=learner, evidence="first", batch=10, contrast=0.5)
+    first = Crawl(Pages(options), Apprentice(options)).run(30).apprentice
+    save_apprentice(first.export(), tmp_path / "model", {"topic": "/Boats"})
+    asked = Options(batch=7, d_max=4, learner="logistic")
+    exported = read_apprentice(tmp_path / "model")
+    second = Apprentice.warm_started(asked, exported)
+    kept = {**KEPT, "learner": learner, "evidence": "first"}
+    assert asdict(second.options) == asdict(asked) | kept
+    before, after = (each.scorer.learner.linear() for each in (first, second))
+    assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    assert second.memory.observed == second.version == 0
+    # what it learns on survives an interruption
+    crawl = Crawl(Pages(options), second).run(20)
+    again = crawl.resumed(Apprentice.warm_started(asked, exported))
+    assert again.queue == crawl.queue
+    assert again.run(15).order == crawl.run(15).order
+
+
+def test_a_warm_start_is_ahead() -> None:
+    exported = Crawl(Toy(seed=0), Apprentice(ALL)).run(200).apprentice.export()
+    other, warm = Toy(seed=1), Apprentice.warm_started(ALL, exported)
+    fresh = Crawl(other, Apprentice(ALL)).run(40).harvest
+    assert Crawl(other, warm).run(40).harvest > fresh
+
+
+def test_there_must_be_one_to_start_with(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no apprentice"):
+        read_apprentice(tmp_path)
+    assert Apprentice.warm_started(Options(batch=3), None).options.batch == 3
+
+
+# -- links, known and forgotten ----------------------------------------------------------------
+
+
 def test_a_page_without_links_and_a_failed_seed_are_no_error() -> None:
     apprentice = Apprentice()
     apprentice.observe(3, 0.0)
-    toy = Toy()
-    facts = toy.facts(0, np.zeros(12, bool))
-    none = np.zeros(0, np.int32)
     bare = replace(
-        facts,
+        Toy().facts(0, np.zeros(12, bool)),
         targets=np.zeros(0, np.int64),
         reading=np.zeros(0, np.float32),
         links=SparseRows.empty(0),
-        position=none,
+        position=np.zeros(0, np.int32),
     )
-    link_scores, urls, scores = apprentice.expand(0, bare)
-    assert not len(link_scores)
-    assert not len(urls)
-    assert not len(scores)
+    assert [len(each) for each in apprentice.expand(0, bare)] == [0, 0, 0]
     assert not len(apprentice.rescore()[0])
 
 
 def test_links_a_template_repeats_count_little_more_than_once() -> None:
     toy, known = Toy(), LinkTable()
     facts = toy.facts(0, np.ones(12, bool))
-    for u in (0, 7, 14, 21):  # all on host 0
+    for u in (0, 7, 14, 21, 1):  # all but the last on host 0
         known.add(u, replace(facts, own_keys=toy.keys[u : u + 1]))
-    weight = known.weight.data.reshape(4, 12)
+    weight = known.weight.data.reshape(5, 12)
     assert np.allclose(weight[3], 0.5)
-    known.add(1, replace(facts, own_keys=toy.keys[1:2]))
-    assert np.allclose(known.weight.data[-12:], 1.0)
+    assert np.allclose(weight[4], 1.0)
+
+
+def test_the_first_link_is_the_one_that_made_its_target_known() -> None:
+    toy, known = Toy(), LinkTable()
+    targets = np.array([5, 6, 5, 7, 0, 6, 8, 9, 9, 9, 9, 10])
+    new = np.array([5, 6, 7, 8, 9, 10])  # not 0: as if its address were known
+    facts = replace(toy.facts(0, np.ones(12, bool)), targets=targets)
+    urls = SparseRows(np.zeros(6, np.int32), np.arange(7))
+    known.add(0, replace(facts, new=new, urls=urls, url_keys=toy.keys[new]))
+    assert np.flatnonzero(known.first.data).tolist() == [0, 1, 3, 6, 7, 11]
+    known.add(1, replace(facts, new=new[:0], urls=SparseRows.empty(0), url_keys=toy.keys[:0]))
+    assert not known.first.data[12:].any()
+    assert len(known) == 24
 
 
 def test_rates_are_shrunk_to_those_of_the_larger_set() -> None:
@@ -167,3 +335,51 @@ def test_rates_are_shrunk_to_those_of_the_larger_set() -> None:
     assert rate[0] > 0.8 > rate[2] > 0.2 > rate[1]
     again = RelevanceRates().set_state(rates.get_state())
     assert np.array_equal(again.rates(keys), rate)
+
+
+def test_links_are_bounded() -> None:
+    crawl, most = Crawl(Toy(), Apprentice(FEW)), 0
+    for _ in range(100):
+        crawl.run(1)
+        most = max(most, len(crawl.apprentice.table))
+    table = crawl.apprentice.table
+    assert table.links_ever == 1200
+    assert 0.75 * 150 - 12 < most <= 150 + 10 * 12
+    assert len(table.pages) * 12 == len(table)
+
+
+def test_a_sixth_of_the_links_is_enough_to_go_on_well() -> None:
+    toy = Toy(n=2000)
+    crawl = Crawl(toy, Apprentice(Options(batch=10, links=600))).run(300)
+    assert crawl.harvest > 2 * toy.good.mean()
+    lost = [url for url, score in crawl.queue.items() if score == 0.0]
+    assert len(lost) > 100
+    assert crawl.run(1).order[-1] not in lost
+
+
+def test_pages_with_nothing_left_to_fetch_go_first() -> None:
+    crawl = Crawl(Toy(), Apprentice(ALL)).run(80)
+    known = crawl.apprentice.table
+    promise = np.full(known.n_urls, -1.0)
+    waiting = [url for url in crawl.queue if url < known.n_urls]
+    promise[waiting] = [crawl.queue[url] for url in waiting]
+    promise[known.target.data[np.isin(known.page.data, [3, 7, 40])]] = -1.0
+    out = least_promising(known, len(known), len(known.pages), promise, 103 * 12)
+    best = np.array([promise[known.target.data[known.page.data == u]].max() for u in range(80)])
+    done = set(np.flatnonzero(best == -1.0))
+    assert {3, 7, 40} <= done <= set(np.flatnonzero(out))
+    assert best[out].max() <= best[~out].min()
+    assert np.sum(~out) == 77
+
+
+def test_what_only_led_to_fetched_pages_is_not_missed() -> None:
+    crawl = Crawl(Toy(n=90, out=3), Apprentice(ALL)).run(60)
+    known = crawl.apprentice.table
+    done = np.array([set(crawl.web.targets[u].tolist()) <= {*crawl.order} for u in crawl.order])
+    assert done.any()
+    left, y = known.without(done, len(known)), known.y.data
+    before, after = (crawl.apprentice.scorer.over(each) for each in (known, left))
+    was_waiting, waiting = (each.rebuild(len(each.table), y)[0] for each in (before, after))
+    assert waiting.tolist() == was_waiting.tolist()
+    margins = before.evidence.margins(waiting)
+    assert after.evidence.margins(waiting) == pytest.approx(margins)

@@ -1,97 +1,163 @@
+"""Features of links, pages and addresses, and the names of hashed features."""
+
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice import feature_extraction
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor, TextReader, WordReader
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, pointers, ranges
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.feature_extraction import (
+    FeatureExtractor,
+    TextReader,
+    WordReader,
+    name_features,
+)
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, ranges
+from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
+    MAX_TOKENS,
+    OFFSET_SALT,
     PATTERNS,
     PREFIXES,
+    RELATIONS,
+    SITE,
     address_features,
     address_keys,
     by_offset,
+    cocitation,
+    site_features,
     table_of_keys,
     window,
 )
-from focuscrawl.apprentice.link_table import PageFacts
-from focuscrawl.apprentice.options import GROUPS
-from focuscrawl.critic.bag_of_words import ClassCounts
-from focuscrawl.critic.classifiers import NaiveBayes
-from focuscrawl.critic.focused_critic import FocusedCritic
+from focuscrawl.apprentice.link_table import PageFacts, unpack_words
+from focuscrawl.apprentice.options import EVIDENCE, GROUPS, LEARNERS, Options
 from focuscrawl.page import parse_page
+from focuscrawl.page.encoding import to_utf8
+from focuscrawl.page.walk import parse_tree
 from focuscrawl.page.words import tokenize
+from focuscrawl.report.why import Reasons
+
+from .toy_crawl import Crawl, Pages, toy_critic
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Iterator
+
+    from lxml import etree
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Judgement
 
-PAGE = b"""<html><head><title>Boats</title></head><body><h1>Sailing far</h1>
-<p>Read of <a href="/knots/">many knots</a> and <a href="/knots/reef.html">reef</a> today.</p>
-<p><a href="http://other.example/tax?year=1997">tax</a></p></body></html>"""
+HERE = "http://boats.example/sea/index.html"
+THERE = "http://boats.example/sea/far/reef%20knots.php?n=1"
+PAGE = f"""<title>All boats</title><h1>Sailing <i>far</i></h1><div><p>read of
+<b><a href="{THERE}">many <i>knots</i></a></b> today</p></div><h2>Money</h2><p>and tax
+<a href="http://other.example/"><img alt="a picture"></a></p>"""
 
 
-def toy_critic() -> FocusedCritic:
-    counts = ClassCounts(
-        classes=("/Boats", "/Money"),
-        words=("boats", "knots", "reef", "tax", "year"),
-        counts=np.array([[9, 1], [7, 0], [5, 1], [0, 9], [1, 4]]),
-        pages=np.array([3, 2]),
+def read(options: Options, page: str = PAGE, links: NDArray[np.int64] | None = None) -> PageFacts:
+    view = parse_page(page.encode(), HERE)
+    chosen = np.arange(len(view.links)) if links is None else links
+    return FeatureExtractor(toy_critic(), options).read(
+        view,
+        chosen,
+        chosen + 1,
+        np.ones(len(chosen), bool),
+        relevance=1.0,
+        probabilities=np.array([0.95, 0.05]),
     )
-    return FocusedCritic(NaiveBayes(counts), np.array([True, False]), (), "toy")
 
 
-def test_a_critic_that_reads_no_words_is_not_asked() -> None:
-    class Slow:
-        classes: tuple[str, ...] = ("/Boats", "/Money", "/Other")
-        marked = np.array([True, False, False])
-        examples: tuple[str, ...] = ()
-        fingerprint = "slow"
+# -- words by DOM offset ---------------------------------------------------------------------
 
-        def judge(self, pages: object) -> Judgement:
-            raise AssertionError(pages)
-
-    reader = WordReader(Slow(), ask=False)
-    evidence = reader.evidence(["knots", "tax"], np.array([0, 1]), 3)
-    np.testing.assert_allclose(reader.log_odds(evidence), np.log(0.5), rtol=1e-6)
-
-
-def read_toy(**options: object) -> PageFacts:
-    view = parse_page(PAGE, "http://boats.example/index.html")
-    reader = FeatureExtractor(WordReader(toy_critic()), **options)  # type: ignore[arg-type]
-    n = len(view.links)
-    targets = np.arange(1, n + 1)
-    return reader.read(view, np.arange(n), targets, np.ones(n, bool), relevance=0.9)
+BITS = 24
+D_MAX = 4
+HIDDEN = {"script", "style", "template"}
+NO_LEAF = {"html", "head", "body", "meta", "base", "link", "title", *HIDDEN}
+TAGS = ["div", "p", "ul", "li", "b", "h2", "table", "tr", "td", "span", "section"]
+parts = st.one_of(
+    st.sampled_from([" one", " two boats", " three", " ", "&nbsp;", "<!-- no -->"]),
+    st.sampled_from([f"<{tag}>" for tag in TAGS]),
+    st.sampled_from([f"</{tag}>" for tag in TAGS]),
+    st.sampled_from(["<a href=x>", "</a>", "<a href=y>link</a>", "<a href=z></a>", "<a>"]),
+    st.sampled_from(["<br>", "<img src=i>", "<script>no</script>", "<style>no</style>"]),
+    st.sampled_from(["<template>no</template>", "<title>Name</title>", "<meta name=x>"]),
+    st.sampled_from(["<body>", "<form>", "<a href=w><script>no</script></a>"]),
+)
+soup = st.integers(0, 40).flatmap(lambda n: st.lists(parts, min_size=n, max_size=n)).map("".join)
 
 
-def test_context_has_each_word_at_its_offset() -> None:
-    words = ["title", "before", "far", "in", "side", "after"]
-    leaves = np.array([0, 3, 3, 4, 5, 6], np.int32)
+def leaves_of(root: etree._Element | None) -> list[str]:
+    """Return the text of each leaf, counted on the tree itself."""
+    if root is None:
+        return []
+    title = next(root.iter("title"), None)
+
+    def inside(element: etree._Element) -> Iterator[str]:
+        if element is title or element.tag in HIDDEN:
+            return
+        text = element.text or ""
+        found = [text] if text.strip() else []
+        for child in element:
+            found += inside(child)
+            if (child.tail or "").strip():
+                found.append(child.tail or "")
+        empty = not len(element) and not text.strip() and element.tag not in NO_LEAF
+        if empty or (not found and element.get("href") and element.tag == "a"):
+            found = [""]
+        yield from found
+
+    first = [] if title is None else [title.text or ""]
+    return [*first, *inside(root)]
+
+
+def features(rows: SparseRows, number: int) -> Counter[int]:
+    return Counter(rows.take(np.array([number])).indices.tolist())
+
+
+def hashed(pairs: list[tuple[str, int]]) -> Counter[int]:
     hashes = WordHashes()
-    link = np.array([4], np.int32), np.array([5], np.int32)
-    rows = by_offset(window(hashes(words), leaves, *link, d_max=2), 20)
-    offsets = [-1, -1, 0, 0, 1]  # "title" is 4 leaves away
-    expected = [
-        int(bucket(hashes([word]), d + (1 << 16), 20)[0])
-        for word, d in zip(words[1:], offsets, strict=True)
+    return Counter(int(bucket(hashes([word]), OFFSET_SALT + d, BITS)[0]) for word, d in pairs)
+
+
+@settings(max_examples=100, deadline=None)
+@given(soup)
+def test_offsets_are_counted_in_leaves_of_the_tree(markup: str) -> None:
+    view = parse_page(markup.encode(), "http://site.example/")
+    leaves = leaves_of(parse_tree(to_utf8(markup.encode(), None)[0]))
+    words = [
+        (word, at)
+        for at, text in enumerate(leaves)
+        for word in re.findall(r"[^\W_]+", text.lower())
     ]
-    assert sorted(rows.indices.tolist()) == sorted(expected)
+    assert view.n_leaves == len(leaves)
+    assert list(zip(view.tokens, view.token_leaf.tolist(), strict=True)) == words
+    left, right = view.links.left, view.links.right
+    hashes = WordHashes()(view.tokens)
+    near = window(hashes, view.token_leaf, left, right, d_max=D_MAX, max_tokens=None, repeats=True)
+    rows = by_offset(near, BITS)
+    for link, (a, b) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        offsets = [(word, at - min(max(at, a), b)) for word, at in words]
+        expected = [(word, d) for word, d in offsets if abs(d) <= D_MAX]
+        assert features(rows, link) == hashed(expected)
 
 
-def test_a_word_repeated_in_a_leaf_counts_once_unless_asked_for() -> None:
-    hashes = WordHashes()(["a", "a", "b"])
-    leaf, link = np.array([0, 0, 0], np.int32), np.array([0], np.int32)
-    once = window(hashes, leaf, link, link, d_max=1)
-    all_of_them = window(hashes, leaf, link, link, d_max=1, repeats=True)
-    assert (once.lengths.tolist(), all_of_them.lengths.tolist()) == ([2], [3])
+def test_of_a_long_leaf_the_nearest_words_are_looked_at() -> None:
+    text = " ".join(f"w{i}" for i in range(MAX_TOKENS + 5))
+    page = f"<p>{text}<p><a href=x>link</a><p>more more"
+    view = parse_page(page.encode(), "http://site.example/")
+    left, right = view.links.left, view.links.right
+    near = window(WordHashes()(view.tokens), view.token_leaf, left, right, d_max=1)
+    nearest = [(f"w{i}", -1) for i in range(5, MAX_TOKENS + 5)]
+    assert features(by_offset(near, BITS), 0) == hashed([*nearest, ("link", 0), ("more", 1)])
 
 
 @settings(max_examples=50, deadline=None)
@@ -108,48 +174,47 @@ def test_each_word_is_kept_once_a_leaf_where_it_came_first(tokens: list[tuple[in
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.data())
-def test_context_of_a_link_does_not_depend_on_other_links(data: st.DataObject) -> None:
-    n_tokens = data.draw(st.integers(0, 30))
-    leaf = np.sort(
-        np.array(
-            data.draw(st.lists(st.integers(0, 12), min_size=n_tokens, max_size=n_tokens)), np.int32
-        )
-    )
-    words = np.arange(n_tokens, dtype=np.uint64)
-    left = np.array(data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=5)), np.int32)
-    right = left + data.draw(st.integers(0, 4))
-    cap = data.draw(st.sampled_from([None, 3]))
+@given(
+    st.lists(st.integers(0, 12), max_size=30).map(sorted),
+    st.lists(st.integers(0, 12), min_size=1, max_size=5),
+    st.integers(0, 4),
+    st.sampled_from([None, 3]),
+)
+def test_context_of_a_link_does_not_depend_on_other_links(
+    leaves: list[int], lefts: list[int], width: int, cap: int | None
+) -> None:
+    leaf, left = np.array(leaves, np.int32), np.array(lefts, np.int32)
+    words, right = np.arange(len(leaf), dtype=np.uint64), left + width
 
-    def features(a: np.ndarray, b: np.ndarray) -> SparseRows:
-        return by_offset(window(words, leaf, a, b, d_max=2, max_tokens=cap), 20)
+    def rows(chosen: slice) -> SparseRows:
+        near = window(words, leaf, left[chosen], right[chosen], d_max=2, max_tokens=cap)
+        return by_offset(near, 20)
 
-    together = features(left, right)
+    together = rows(slice(None))
     for i in range(len(left)):
-        alone = features(left[i : i + 1], right[i : i + 1])
-        assert together.take(np.array([i])).indices.tolist() == alone.indices.tolist()
+        alone = rows(slice(i, i + 1)).indices
+        assert together.take(np.array([i])).indices.tolist() == alone.tolist()
         near = (leaf >= left[i] - 2) & (leaf <= right[i] + 2)
-        if cap is None:
-            assert len(alone.indices) == near.sum()
-        else:
-            assert len(alone.indices) <= 3 * cap
+        assert len(alone) == near.sum() if cap is None else len(alone) <= 3 * cap
 
 
 def test_ranges_lie_one_after_another() -> None:
     assert ranges(np.array([5, 0, 2]), np.array([2, 0, 3])).tolist() == [5, 6, 2, 3, 4]
 
 
+# -- addresses ---------------------------------------------------------------------------------
+
+
 def test_addresses_share_what_they_have_in_common() -> None:
-    a, b, c = (
-        table_of_keys([url])[0]
-        for url in (
+    a, b, c = table_of_keys(
+        [
             "http://x.example/talk/slide01.html",
             "http://x.example/talk/slide17.html",
             "http://y.example/talk/slide01.html",
-        )
+        ]
     )
     assert a[:2].tolist() == b[:2].tolist()
-    assert a[2:PREFIXES].any() == False  # noqa: E712 - a numpy bool
+    assert not a[2:PREFIXES].any()
     assert a[0] != c[0]
     assert a[1] != c[1]  # a directory is one of its host
     assert a[PREFIXES : PREFIXES + PATTERNS].tolist() == b[PREFIXES : PREFIXES + PATTERNS].tolist()
@@ -169,74 +234,117 @@ def test_twins_differ_in_index_page_slash_or_query() -> None:
 @given(st.text(max_size=30))
 def test_any_url_has_keys_and_features(path: str) -> None:
     urls = [f"http://x.example/{path}", "http://x.example/"]
-    keys = table_of_keys(urls)
-    assert keys.shape[0] == 2
-    rows = address_features(urls, keys, WordHashes(), bits=18)
+    rows = address_features(urls, table_of_keys(urls), WordHashes(), bits=18)
     assert len(rows) == 2
-    assert rows.indices.min() >= 0
-    assert rows.indices.max() < 1 << 18
+    assert 0 <= rows.indices.min() <= rows.indices.max() < 1 << 18
+
+
+@pytest.mark.parametrize(
+    ("target", "relation"),
+    [
+        ("http://other.example/a/b/", "another host"),
+        ("http://www.h.example/a/b/x.html", "another host"),
+        ("http://h.example:8080/a/b/x.html", "another host"),
+        ("http://h.example/a/b/x.html?to=/y/z/", "same directory"),
+        ("https://h.example/a/b/", "same directory"),
+        ("http://h.example/a/b/c/d/x.html", "directory below"),
+        ("http://h.example/a/b", "directory above"),
+        ("http://h.example/?a/b/", "directory above"),
+        ("http://h.example/a/bc/", "same host"),
+    ],
+)
+def test_relations_of_hosts_and_directories(target: str, relation: str) -> None:
+    here = "http://h.example/a/b/page.html?q=/x/"
+    rows = site_features(here, [target, here], 20)
+    names = bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, 20).tolist()
+    assert rows.lengths.tolist() == [1, 1]
+    found = [RELATIONS[names.index(feature)] for feature in rows.indices]
+    assert found == [relation, "same directory"]
+    assert len(site_features(here, [], 20)) == 0
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(1, 4), st.sampled_from([None, 0.0, 0.5, 0.51, 1.0])),
+        max_size=30,
+    ),
+    st.integers(0, 6),
+)
+def test_cocitation_is_that_of_the_paper(
+    drawn: list[tuple[bool, int, float | None]], d_max: int
+) -> None:
+    page = np.cumsum([turn for turn, _, _ in drawn]).astype(np.int64)
+    position = np.zeros(len(drawn), np.int32)
+    for i, (turn, apart, _) in enumerate(drawn):  # links of a page follow each other
+        position[i] = apart if turn or not i else position[i - 1] + apart
+    y = np.array([np.nan if r is None else r for _, _, r in drawn])
+    width = 2 * d_max + 1
+    expected = np.zeros((len(drawn), 2 * width))
+    for i in range(len(drawn)):
+        for j in range(len(drawn)):
+            offset = int(position[j] - position[i])
+            if i != j and page[i] == page[j] and abs(offset) <= d_max and np.isfinite(y[j]):
+                expected[i, (0 if y[j] > 0.5 else width) + d_max + offset] = 1.0
+    assert np.array_equal(cocitation(page, position, y, d_max), expected)
+
+
+# -- what the critic says of words -------------------------------------------------------------
+
+
+def test_a_critic_that_reads_no_words_is_not_asked() -> None:
+    class Slow:
+        classes: tuple[str, ...] = ("/Boats", "/Money", "/Other")
+        marked = np.array([True, False, False])
+        examples: tuple[str, ...] = ()
+        fingerprint = "slow"
+
+        def judge(self, pages: object) -> Judgement:
+            raise AssertionError(pages)
+
+    reader = WordReader(Slow(), ask=False)
+    evidence = reader.evidence(["knots", "tax"], np.array([0, 1]), 3)
+    np.testing.assert_allclose(reader.log_odds(evidence), np.log(0.5), rtol=1e-6)
 
 
 def test_words_put_together_are_what_naive_bayes_says_of_the_text() -> None:
     critic = toy_critic()
-    words = ["reef", "knots", "unheard"]
     reader = WordReader(critic)
-    odds = reader.log_odds(reader.evidence(words, np.zeros(3, np.int32), 1))
+    odds = reader.log_odds(reader.evidence(["reef", "knots", "unheard"], np.zeros(3, np.int32), 1))
     whole = critic.judge_bags([{"reef": 1, "knots": 1}]).relevance[0]
     assert np.isclose(odds[0], np.log(whole / (1 - whole)), atol=1e-4)
 
 
-def test_words_that_were_forgotten_are_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_and_texts_are_read_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, owner = WordReader(toy_critic()), np.zeros(2, np.int32)
-    texts = [["reef", "knots"], ["tax", "year"], ["knots", "unheard"]]
-    first = [reader.evidence(words, owner, 1) for words in texts]
-    monkeypatch.setattr(feature_extraction, "_REMEMBERED_WORDS", 1)
-    for words, evidence in zip(texts, first, strict=True):
-        assert np.array_equal(reader.evidence(words, owner, 1), evidence)
-    assert len(reader._number) == 2
-
-
-def test_texts_are_read_the_same_again() -> None:
-    reader = TextReader(WordReader(toy_critic()), tokenize)
-    first = reader.read(["reef", "tax year", ""])
-    assert np.array_equal(reader.read(["", "new knots", "tax year"])[[0, 2]], first[[2, 1]])
+    anchors = TextReader(reader, tokenize)
+    first = anchors.read(["reef", "tax year", ""])
+    assert np.array_equal(anchors.read(["", "new knots", "tax year"])[[0, 2]], first[[2, 1]])
     assert not first[2].any()
+    texts = [["reef", "knots"], ["tax", "year"], ["knots", "unheard"]]
+    known = [reader.evidence(words, owner, 1) for words in texts]
+    monkeypatch.setattr(feature_extraction, "_REMEMBERED_WORDS", 1)  # all are forgotten
+    for words, evidence in zip(texts, known, strict=True):
+        assert np.array_equal(reader.evidence(words, owner, 1), evidence)
 
 
-def test_facts_of_a_page() -> None:
-    facts = read_toy()
-    assert len(facts.links) == len(facts.urls) == len(facts.targets) == 3
-    assert facts.reading[0] > 0 > facts.reading[2]  # knots, tax
-    assert facts.url_keys[0, 0] == facts.own_keys[0, 0] != facts.url_keys[2, 0]
+# -- facts of a page ---------------------------------------------------------------------------
 
 
-def test_groups_can_be_switched_off() -> None:
-    facts = read_toy(groups=("url",))
-    assert not len(facts.links.indices)
-    assert not len(facts.page_indices)
-    assert len(facts.urls.indices)
-
-
-def test_facts_survive_the_store() -> None:
-    facts = read_toy()
-    again = PageFacts.from_bytes(facts.to_bytes())
-    assert again.to_bytes() == facts.to_bytes()
-    assert np.array_equal(again.links.indices, facts.links.indices)
-
-
-def test_facts_are_packed_without_the_parser_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = read_toy()
+def test_facts_of_a_page_survive_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read(Options())
+    assert len(facts.links) == len(facts.urls) == len(facts.targets) == 2
+    assert facts.reading[0] > 0 > facts.around[1]  # knots, tax
+    assert facts.url_keys[0, 0] == facts.own_keys[0, 0] != facts.url_keys[1, 0]
     packed = facts.to_bytes()  # from here on types are known
 
     def parse(*_: object, **__: object) -> None:
         raise SystemError("AST constructor recursion depth mismatch")  # with several threads
 
-    monkeypatch.setattr(ast, "literal_eval", parse)
-    assert PageFacts.from_bytes(packed).to_bytes() == packed
-
-
-def test_pointers() -> None:
-    assert pointers(np.array([2, 0, 1])).tolist() == [0, 2, 2, 3]
+    monkeypatch.setattr(ast, "literal_eval", parse)  # NumPy's parser of types
+    again = PageFacts.from_bytes(packed)
+    assert again.to_bytes() == packed
+    assert np.array_equal(again.links.indices, facts.links.indices)
 
 
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x2028, 0x2029, 0xFEFF]
@@ -253,26 +361,112 @@ _SHOWN = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=80)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(_ESCAPED, _SHOWN, _SHOWN), min_size=1, max_size=5), _SHOWN)
 def test_what_is_known_of_a_link_comes_from_that_link_alone(
     links: list[tuple[str, str, str]], title: str
 ) -> None:
     """Whatever control characters are in the addresses, anchors and titles of a page."""
     items = [f'<h2>{above}</h2><a href="/x{path}">{anchor}</a>' for path, anchor, above in links]
-    body = f"<title>{title}</title><p>{''.join(items)}"
-    view = parse_page(body.encode(), "http://boats.example/")
-    assert len(view.links) == len(links)
-
-    def read(links: NDArray[np.int64]) -> PageFacts:
-        reader = FeatureExtractor(WordReader(toy_critic()), groups=set(GROUPS))
-        new = np.ones(len(links), bool)
-        return reader.read(view, links, links, new, relevance=0.9)
-
-    whole = read(np.arange(len(links)))
+    page, options = f"<title>{title}</title><p>{''.join(items)}", Options(groups=tuple(GROUPS))
+    whole = read(options, page)
+    assert len(whole.targets) == len(links)
     for i in range(len(links)):
-        alone = read(np.array([i]))
+        alone = read(options, page, np.array([i]))
         assert whole.reading[i] == alone.reading[0]
         assert whole.around[i] == alone.around[0]
         for rows, row in ((whole.links, alone.links), (whole.urls, alone.urls)):
             np.testing.assert_array_equal(rows.part(i, i + 1).indices, row.indices)
+
+
+# -- names of features -------------------------------------------------------------------------
+
+NAMES = {
+    "context": {
+        *("'many' in the link", "'knots' in the link", "'today' 1 after", "'read' 1 before"),
+        *("'of' 1 before", "'far' 2 before", "'money' 2 after"),
+    },
+    "anchor": {"'many' in the anchor", "'knots' in the anchor"},
+    "section": {"'sailing' in the heading above", "'far' in the heading above"},
+    "site": {"link to directory below"},
+    "title": {"'all' in the page's title", "'boats' in the page's title"},
+    "headings": {"'sailing' in a heading", "'far' in a heading", "'money' in a heading"},
+    "classes": {"on a page of /", "on a page of /Boats"},
+    "probabilities": {"on a page that may be of /Boats", "on a page that may be of /Money"},
+    "url": {
+        *("'reef' in the URL", "'knots' in the URL", "'php' in the URL", "'n' in the URL"),
+        *("'1' in the URL", "'sea' in the URL", "'far' in the URL"),
+        *("on boats.example", "on boats.example/sea", "on boats.example/sea/far"),
+        "on boats.example/sea/far/reef%20knots.php",
+    },
+}
+
+
+def names_of(link: int, url: str, groups: tuple[str, ...], page: str = PAGE) -> set[str]:
+    """Return the names of the features of a link, each of which has one."""
+    options, at = Options(groups=groups, d_max=2), np.array([link])
+    facts = read(options, page)
+    of_link, of_url = facts.links.take(at).indices, facts.urls.take(at).indices
+    numbers = np.concatenate([of_link, of_url + SPACE, facts.page_indices + 2 * SPACE])
+    words, classes = unpack_words(facts.vocabulary), toy_critic().classes
+    names = name_features(numbers, url=url, words=words, classes=classes, options=options)
+    assert names.keys() == set(numbers.tolist())
+    assert len(set(names.values())) == len(names)
+    return set(names.values())
+
+
+@pytest.mark.parametrize("groups", [*((name,) for name in GROUPS), tuple(GROUPS)])
+def test_every_feature_has_its_name(groups: tuple[str, ...]) -> None:
+    expected = {name for group in groups for name in NAMES.get(group, ())}
+    assert names_of(0, THERE, groups) == expected
+
+
+def test_names_of_images_and_of_deep_places() -> None:
+    assert names_of(1, "http://other.example/", ("anchor", "site")) == {
+        *("'a' in the anchor", "'picture' in the anchor", "link to another host"),
+    }
+    url = f"http://h.example/{'/'.join('abcdefghijk')}/x.html?q"
+    named = names_of(0, url, ("url",), f"<a href={url}>x</a>")
+    places = {name for name in named if name.startswith("on ")}
+    assert len(places) == 9
+    assert max(places, key=len) == "on h.example/a/b/c/d/e/f/g/h"
+
+
+@pytest.mark.parametrize("numbers", [np.array([3, SPACE + 3]), np.zeros(0, int)])
+def test_what_nobody_has_said_has_no_name(numbers: NDArray[np.int64]) -> None:
+    assert name_features(numbers, url=HERE, words=["a"], classes=[], options=Options()) == {}
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_the_weights_of_features_add_up_to_what_words_say(learner: str, evidence: str) -> None:
+    options = Options(batch=10, learner=learner, evidence=evidence, groups=tuple(GROUPS))
+    crawl = Crawl(Pages(options), Apprentice(options)).run(30)
+    scorer = crawl.apprentice.scorer
+    said = 0.0
+    for url in [u for u in crawl.queue if scorer.evidence.has_links(u)]:
+        numbers, weights = scorer.features(url)
+        assert len(numbers) == len(set(numbers.tolist())) == len(weights)
+        explained = scorer.explain(url)
+        words = explained["links (words)"] + explained["address (words)"]
+        assert weights.sum() == pytest.approx(words, abs=1e-4)
+        address = (numbers >= SPACE) & (numbers < 2 * SPACE)
+        assert weights[address].sum() == pytest.approx(explained["address (words)"], abs=1e-9)
+        score = scorer.learner.response(np.array([sum(explained.values())]))
+        assert score[0] == pytest.approx(crawl.queue[url], abs=1e-6)
+        said += abs(words)
+    assert said > 0.1
+
+
+def test_reasons_are_printed_strongest_first_and_the_negligible_not_at_all() -> None:
+    weights = {"best_relevance": 0.5, "prefix": 1.25, "pattern": -0.75, "links": 0.01}
+    words = {f"'w{i}' in the link": 0.1 * i for i in range(-7, 8)}
+    assert Reasons({**weights, "intercept": -2.0}, words, 0.2689).lines() == [
+        ("for", "its directory +1.25, best page that links to it +0.50"),
+        ("against", "URLs that look alike -0.75"),
+        ("words for", ", ".join(f"'w{i}' in the link +0.{i}0" for i in (7, 6, 5, 4, 3))),
+        ("words against", ", ".join(f"'w-{i}' in the link -0.{i}0" for i in (7, 6, 5, 4, 3))),
+        ("together", "-0.99, a score of 0.269"),
+    ]
+    bare = Reasons({"intercept": -1.0}, {}, 0.25).lines()
+    assert bare == [("together", "-1.00, a score of 0.250")]

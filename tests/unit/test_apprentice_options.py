@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
+from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.evidence import FetchOutcomes
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.instances import N_FEATURES, SPACE, link_margins, make_instances
 from focuscrawl.apprentice.link_table import LinkTable, PageFacts
 from focuscrawl.apprentice.options import (
@@ -29,6 +31,7 @@ from focuscrawl.apprentice.options import (
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
+from focuscrawl.strategies import StrategyContext, find_strategy, make_strategy
 
 from .toy_crawl import Crawl, Pages, toy_critic
 
@@ -49,20 +52,22 @@ OF_INPUTS = {
 }
 
 
+def read(options: Options, page: bytes, likely: float = 0.7) -> PageFacts:
+    view = parse_page(page, "http://boats.example/sea/index.html")
+    links = np.arange(len(view.links))
+    return FeatureExtractor(toy_critic(), options).read(
+        view,
+        links,
+        links + 1,
+        np.ones(len(links), bool),
+        relevance=0.9,
+        probabilities=np.array([likely, 1.0 - likely]),
+    )
+
+
 @cache
 def facts(*groups: str) -> PageFacts:
-    view = parse_page(PAGE, "http://boats.example/sea/index.html")
-    reader = FeatureExtractor(
-        WordReader(toy_critic()), groups=groups, d_max=3, classes=toy_critic().classes
-    )
-    return reader.read(
-        view,
-        np.arange(3),
-        np.arange(1, 4),
-        np.ones(3, bool),
-        relevance=0.9,
-        probabilities=np.array([0.7, 0.3]),
-    )
+    return read(Options(groups=groups, d_max=3), PAGE)
 
 
 def bags_of(rows: SparseRows) -> list[Counter[int]]:
@@ -73,6 +78,9 @@ def without(group: str) -> tuple[str, ...]:
     return tuple(name for name in GROUPS if name != group)
 
 
+# -- groups of features ------------------------------------------------------------------------
+
+
 def test_groups_tell_their_kinds() -> None:
     kinds = [LINK_GROUPS, PAGE_GROUPS, URL_GROUPS, INPUT_GROUPS]
     assert sum(len(kind) for kind in kinds) == len(GROUPS)
@@ -80,38 +88,25 @@ def test_groups_tell_their_kinds() -> None:
     assert set.union(*OF_INPUTS.values()) == set(INPUTS)
 
 
-@pytest.mark.parametrize("group", LINK_GROUPS)
-def test_a_group_of_links_adds_its_features_to_each_link_and_nothing_else(group: str) -> None:
+OF_PAGE = {"title": 2, "headings": 3, "classes": 3, "probabilities": 2}  # features
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_adds_its_own_features_and_nothing_else(group: str) -> None:
     alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
-    of_group = bags_of(alone.links)
+    mine, others, both = (bags_of(each.links) for each in (alone, rest, all_on))
+    assert all(mine) == (group in LINK_GROUPS)
+    assert [one + other for one, other in zip(mine, others, strict=True)] == both
     if group == "section":
-        assert [sum(bag.values()) for bag in of_group] == [2, 2, 1]
-    assert all(of_group)
-    for mine, others, both in zip(
-        of_group, bags_of(rest.links), bags_of(all_on.links), strict=True
-    ):
-        assert mine + others == both
-    assert not len(alone.page_indices)
-    assert not len(alone.urls.indices)
-    assert not alone.reading.any()
-    assert np.array_equal(rest.urls.indices, all_on.urls.indices)
-    for name in ("page_indices", "reading", "position", "url_keys", "own_keys"):
+        assert [sum(bag.values()) for bag in mine] == [2, 2, 1]
+    pages = [Counter(each.page_indices.tolist()) for each in (alone, rest, all_on)]
+    assert pages[0].total() == OF_PAGE.get(group, 0)
+    assert pages[0] + pages[1] == pages[2]
+    assert bool(len(alone.urls.indices)) == (group == "url") != bool(len(rest.urls.indices))
+    assert alone.reading.all() == (group == "reading") != rest.reading.any()
+    assert alone.around.all() == (group == "surroundings") != rest.around.any()
+    for name in ("position", "url_keys", "own_keys"):
         assert np.array_equal(getattr(rest, name), getattr(all_on, name))
-
-
-@pytest.mark.parametrize("group", PAGE_GROUPS)
-def test_a_group_of_pages_adds_its_features_to_the_page_and_nothing_else(group: str) -> None:
-    alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
-    assert (
-        len(alone.page_indices)
-        == {"title": 2, "headings": 3, "classes": 3, "probabilities": 2}[group]
-    )
-    assert Counter(all_on.page_indices.tolist()) == Counter(
-        [*alone.page_indices.tolist(), *rest.page_indices.tolist()]
-    )
-    assert not len(alone.links.indices)
-    assert not len(alone.urls.indices)
-    assert rest.links.indices.tolist() == all_on.links.indices.tolist()
 
 
 def test_probabilities_are_values_and_all_else_on_the_page_is_one() -> None:
@@ -126,34 +121,54 @@ def test_probabilities_are_values_and_all_else_on_the_page_is_one() -> None:
     assert rows.values is not None
     assert rows.values.tolist() == pytest.approx([1.0] * 4 + [0.7, 0.3])
     learned, _ = make_instances(
-        table, len(table), np.array([1]), np.zeros((1, 0)), unit_length=False, each_link=True
+        table,
+        len(table),
+        np.array([1]),
+        np.zeros((1, 0)),
+        unit_length=False,
+        each_link=True,
+        most=9,
     )
     assert sorted(learned.values.tolist())[:2] == pytest.approx([0.3, 0.7])
     weights = np.zeros(N_FEATURES)
     weights[2 * SPACE + read.page_indices[2:]] = [1.0, 10.0]
+    by_link, by_page, links = weights[:SPACE].astype(np.float32), weights[2 * SPACE :], range(6)
     for unit_length, norm in ((False, 1.0), (True, np.sqrt(2.0 + 0.49 + 0.09))):
-        margins = link_margins(
-            weights[:SPACE].astype(np.float32),
-            weights[2 * SPACE :],
-            table,
-            range(len(table)),
-            unit_length=unit_length,
-        )
+        margins = link_margins(by_link, by_page, table, links, unit_length=unit_length)
         assert margins.tolist() == pytest.approx([0.0] * 3 + [3.7 / norm] * 3)
 
 
-def test_counts_and_tokens_change_what_is_taken_of_the_words_around() -> None:
-    body = b"<p>" + b"reef reef knots " * 30 + b"<a href=1>boats boats</a></p>"
-    view = parse_page(body, "http://boats.example/")
+@pytest.mark.parametrize(("likely", "features"), [(0.7, 3), (0.95, 2)])  # "/" is of both
+def test_unlikely_classes_are_not_named(likely: float, features: int) -> None:
+    found = read(Options(groups=("classes",)), PAGE, likely).page_indices
+    assert len(set(found.tolist())) == features
 
-    def read(**given: Any) -> PageFacts:
-        reader = FeatureExtractor.of(toy_critic(), Options(groups=("context",), **given))
-        return reader.read(view, np.arange(1), np.arange(1), np.ones(1, bool), relevance=1.0)
 
-    assert read().links.lengths.tolist() == [3]
-    assert read(counts=True).links.lengths.tolist() == [42]
-    assert read(counts=True, tokens=0).links.lengths.tolist() == [92]
-    assert read(counts=True, tokens=5).links.lengths.tolist() == [7]
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, 3),
+        ({"counts": True}, 42),
+        ({"counts": True, "tokens": 0}, 92),
+        ({"counts": True, "tokens": 5}, 7),
+    ],
+)
+def test_counts_and_tokens_change_what_is_taken_of_the_words_around(
+    given: dict[str, Any], words: int
+) -> None:
+    page = b"<p>" + b"reef reef knots " * 30 + b"<a href=1>boats boats</a></p>"
+    assert read(Options(groups=("context",), **given), page).links.lengths.tolist() == [words]
+
+
+def test_surroundings_are_read_in_and_around_a_link_and_not_farther() -> None:
+    far = b"boats knots reef <a href=1>tax</a>" + b" word" * 10 + b" <a href=2>year</a>"
+    around = read(Options(groups=("surroundings",)), far).around
+    assert around[0] > 0.0 > around[1]
+
+
+def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
+    page = b"<a href=1>a</a><h2><a href=2>first</a></h2><a href=3>b</a><h3></h3><a href=4>c</a>"
+    assert read(Options(groups=("section",)), page).links.lengths.tolist() == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize("links_into", [1, 3, 0])
@@ -168,57 +183,7 @@ def test_so_many_links_into_a_url_are_learned_from(links_into: int) -> None:
     assert lesson.instances == np.minimum(into, links_into or into.max()).sum()
 
 
-@pytest.mark.parametrize("group", [*URL_GROUPS, *INPUT_GROUPS])
-def test_other_groups_leave_links_and_page_alone(group: str) -> None:
-    alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
-    assert not len(alone.links.indices)
-    assert not len(alone.page_indices)
-    assert rest.links.indices.tolist() == all_on.links.indices.tolist()
-    assert rest.page_indices.tolist() == all_on.page_indices.tolist()
-    assert bool(len(alone.urls.indices)) == (group == "url") != bool(len(rest.urls.indices))
-    assert alone.reading.all() == (group == "reading") != rest.reading.any()
-    assert alone.around.all() == (group == "surroundings") != rest.around.any()
-    assert alone.links.lengths.tolist() == [0, 0, 0]
-
-
-def test_surroundings_are_read_in_and_around_a_link_and_not_farther() -> None:
-    far = b"boats knots reef <a href=1>tax</a>" + b" word" * 10 + b" <a href=2>year</a>"
-    view = parse_page(far, "http://boats.example/")
-    reader = FeatureExtractor(WordReader(toy_critic()), groups=("surroundings",))
-    read = reader.read(view, np.arange(2), np.arange(2), np.ones(2, bool), relevance=1.0)
-    assert read.around[0] > 0.0 > read.around[1]
-
-
-def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
-    body = b"<a href=1>a</a><h2><a href=2>first</a></h2><a href=3>b</a><h3></h3><a href=4>c</a>"
-    view = parse_page(body, "http://boats.example/")
-    reader = FeatureExtractor(WordReader(toy_critic()), groups=("section",))
-    read = reader.read(view, np.arange(4), np.arange(4), np.ones(4, bool), relevance=1.0)
-    assert read.links.lengths.tolist() == [0, 1, 1, 0]
-
-
-@pytest.mark.parametrize("gone", ["paths", "ancestors", "hubs"])
-def test_groups_that_are_gone_are_refused_like_any_unknown_one(gone: str) -> None:
-    with pytest.raises(UserError, match=f"has no group of features '{gone}': "):
-        Options(groups=("context", gone))
-
-
-def test_only_unlikely_classes_are_not_named() -> None:
-    view = parse_page(PAGE, "http://boats.example/")
-    reader = FeatureExtractor(
-        WordReader(toy_critic()), groups=("classes",), classes=("/Boats", "/Money")
-    )
-    none = np.zeros(0, np.int64)
-    for of_money, features in ((0.3, 3), (0.05, 2)):  # "/" is of both
-        read = reader.read(
-            view,
-            none,
-            none,
-            none > 0,
-            relevance=1.0,
-            probabilities=np.array([1 - of_money, of_money]),
-        )
-        assert len(set(read.page_indices.tolist())) == features
+# -- inputs ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -270,40 +235,44 @@ def test_the_prior_is_of_inputs_that_are_on() -> None:
     assert len(switched_on(options)) == len(INPUTS) + 6
 
 
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"groups": ["contxt"]}, "did you mean context"),
-    ({"groups": ["zzz"]}, "there are context"),
-    ({"groups": "context"}, "list of names"),
-    ({"groups": [1]}, "list of names"),
-    ({"groups": 5}, "list of names"),
-    ({"groups": None}, "list of names"),
-    ({"learner": "svm"}, "learner must be one of logistic"),
-    ({"learner": None}, "learner"),
-    ({"evidence": "last"}, "evidence must be one of all, first"),
-    ({"batch": 0}, "batch"),
-    ({"batch": 2.5}, "batch"),
-    ({"batch": True}, "batch"),
-    ({"memory": 0}, "memory"),
-    ({"memory": "9"}, "memory"),
-    ({"d_max": -1}, "d_max"),
-    ({"growth": -0.1}, "growth"),
-    ({"growth": "1"}, "growth"),
-    ({"growth": float("nan")}, "growth"),
-    ({"growth": float("inf")}, "growth"),
-    ({"tunnel": "no"}, "tunnel"),
-    ({"graded": 1}, "graded"),
-    ({"contrast": 0.0}, "contrast"),
-    ({"contrast": 1.5}, "contrast"),
-    ({"contrast": float("nan")}, "contrast"),
-    ({"contrast": True}, "contrast"),
+# -- values ------------------------------------------------------------------------------------
+
+BAD: list[tuple[str, list[Any], str]] = [
+    ("groups", [["contxt"]], "did you mean context"),
+    ("groups", [["zzz"]], "there are context"),
+    ("groups", ["context", [1], 5, None], "list of names"),
+    ("groups", [["context", gone] for gone in ("paths", "ancestors", "hubs")], "has no group"),
+    ("learner", ["svm", None], "learner must be one of logistic"),
+    ("evidence", ["last"], "evidence must be one of all, first"),
+    ("batch", [0, 2.5, True], "batch"),
+    ("memory", [0, "9"], "memory"),
+    ("d_max", [-1], "d_max"),
+    ("growth", [-0.1, "1", float("nan"), float("inf")], "growth"),
+    ("tunnel", ["no"], "tunnel"),
+    ("graded", [1], "graded"),
+    ("contrast", [0.0, 1.5, float("nan"), True], "contrast"),
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), BAD)
-def test_what_cannot_be_is_refused_in_one_line(given: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "said"), [(name, value, said) for name, some, said in BAD for value in some]
+)
+def test_what_cannot_be_is_refused_in_one_line(name: str, value: object, said: str) -> None:
     with pytest.raises(UserError, match=said) as error:
-        Options.of(given)
+        Options.of({name: value})
     assert "\n" not in str(error.value)
+
+
+def test_the_strategy_has_the_options_and_no_others() -> None:
+    signature = inspect.signature(find_strategy("apprentice"))
+    defaults = {each.name: each.default for each in [*signature.parameters.values()][1:]}
+    assert defaults == {each.name: each.default for each in fields(Options)} | {"begin_with": None}
+    context = StrategyContext(toy_critic(), 0, None)
+    make_strategy("apprentice", context, {"batch": 7, "groups": ["url"]})
+    with pytest.raises(UserError, match="has no option 'batches': there are batch, growth, "):
+        make_strategy("apprentice", context, {"batches": 7})
+    with pytest.raises(UserError, match="begin_with must be a file, not 5"):
+        make_strategy("apprentice", context, {"begin_with": 5})
 
 
 def test_of_takes_what_it_knows() -> None:
@@ -313,23 +282,8 @@ def test_of_takes_what_it_knows() -> None:
 
 
 def test_following_keeps_what_the_weights_are_for() -> None:
-    kept = {
-        "groups": ["url", "section"],
-        "d_max": 2,
-        "learner": "nb",
-        "evidence": "first",
-        "batch": 99,
-        "contrast": 0.5,
-    }
-    ours = Options(batch=7, memory=8, growth=0.5, contrast=0.9, tunnel=False)
-    assert ours.following(kept) == Options(
-        batch=7,
-        memory=8,
-        growth=0.5,
-        contrast=0.9,
-        tunnel=False,
-        groups=("url", "section"),
-        d_max=2,
-        learner="nb",
-        evidence="first",
-    )
+    weights_are_for: dict[str, Any] = {"d_max": 2, "learner": "nb", "evidence": "first"}
+    kept = {"groups": ["url", "section"], **weights_are_for, "batch": 99, "contrast": 0.5}
+    own: dict[str, Any] = {"batch": 7, "memory": 8, "growth": 0.5, "contrast": 0.9}
+    expected = Options(**own, tunnel=False, groups=("url", "section"), **weights_are_for)
+    assert Options(**own, tunnel=False).following(kept) == expected

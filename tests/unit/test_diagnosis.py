@@ -1,26 +1,37 @@
-"""Falls of the harvest rate: told from noise, with their causes."""
+"""Falls of the harvest rate and of the speed: told from noise, with their causes."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.diagnosis import ALARM, RECOVERED, HarvestWatch
+from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch, SpeedWatch
 from focuscrawl.diagnosis.alarms import WINDOW
 
+if TYPE_CHECKING:
+    from focuscrawl.diagnosis import Diagnosis, Slowness
+
 ON, SIBLING, COUSIN, FAR = "/Money/Funds", "/Money/Shares", "/Money/Banks/Safe", "/Sport/Golf"
+FAST, BUSY = "fast.example", "busy.example"
 
 
-class Told:
+class Harvest:
     """A crawl: every fetch was found on the page that is named, or on none."""
 
-    def __init__(self) -> None:
-        self.watch = HarvestWatch([ON])
+    def __init__(self, marked: str = ON) -> None:
+        self.watch = HarvestWatch([marked])
         self.n = 0
-        self.said: list[tuple[int, str]] = []
+        self.events: list[tuple[int, str]] = []
+
+    @property
+    def alarm(self) -> Diagnosis:
+        assert self.watch.alarm is not None
+        return self.watch.alarm
 
     def visit(
         self,
@@ -30,146 +41,189 @@ class Told:
         overtakes: str | None = None,
     ) -> int:
         self.n += 1
-        url = self.n
-        told = self.watch.visited(
-            url,
-            referrer,
-            relevance=relevance,
-            topic=topic,
-            judged=topic is not None,
-            overtakes=overtakes,
+        judged = topic is not None
+        event = self.watch.visited(
+            self.n, referrer, relevance=relevance, topic=topic, judged=judged, overtakes=overtakes
         )
-        if told is not None:
-            self.said.append((self.n, told))
-        return url
+        if event is not None:
+            self.events.append((self.n, event))
+        return self.n
 
-    def visits(self, n: int, relevance: float, *topics: str | None, referrer: int | None) -> None:
+    def visits(
+        self, n: int, relevance: float, *topics: str | None, referrer: int | None = None
+    ) -> None:
         for i in range(n):
             self.visit(relevance, topics[i % len(topics)], referrer)
 
 
-def test_a_fall_is_told_once_with_where_the_fetches_go() -> None:
-    told = Told()
-    good = told.visit(1.0, ON)
-    told.visits(99, 1.0, ON, referrer=good)
-    told.visits(60, 0.0, SIBLING, SIBLING, FAR, COUSIN, referrer=good)
-    ((seq, kind),) = told.said
+def after_a_good_start() -> tuple[Harvest, int]:
+    """Return a crawl of 100 relevant pages, and the first of them, which links to the others."""
+    crawl = Harvest()
+    good = crawl.visit(1.0, ON)
+    crawl.visits(99, 1.0, ON, referrer=good)
+    return crawl, good
+
+
+def test_a_fall_is_reported_once_with_where_the_fetches_go() -> None:
+    crawl, good = after_a_good_start()
+    crawl.visits(60, 0.0, SIBLING, SIBLING, FAR, COUSIN, referrer=good)
+    ((seq, kind),) = crawl.events
     assert kind == ALARM
     assert 100 + WINDOW // 2 - 1 <= seq <= 100 + WINDOW // 2 + 1  # half of the window
-    alarm = told.watch.alarm
-    assert alarm is not None
+    alarm = crawl.alarm
     assert alarm.seq == seq
     assert alarm.cause == "drifting"  # the pages were found on relevant ones
     assert alarm.before == 1.0
     assert alarm.now <= 0.5
-    assert alarm.eating[0].topic == SIBLING
-    assert alarm.eating[0].before == 0.0
-    assert {(p.topic, p.relation) for p in alarm.proposals} == {
-        ("/Money", "parent"), (SIBLING, "sibling"), ("/Money/Banks", "sibling"),
-    }  # fmt: skip
-    first = alarm.proposals[0]
+    assert (alarm.eating[0].topic, alarm.eating[0].before) == (SIBLING, 0.0)
+    first, second, _ = alarm.proposals
+    assert {(each.topic, each.relation) for each in alarm.proposals} == {
+        ("/Money", "parent"),
+        (SIBLING, "sibling"),
+        ("/Money/Banks", "sibling"),
+    }
     assert first.topic == "/Money"
-    assert first.share > alarm.proposals[1].share
+    assert first.share > second.share
     assert first.leads is not None
     assert first.leads > 0.5  # its own pages, the marked ones among them, lead on
     assert alarm.short().startswith("drifting: Shares ")
     assert "to go on, mark /Money (parent, " in alarm.describe()
 
 
-def test_the_end_of_a_fall_is_told() -> None:
-    told = Told()
-    told.visits(100, 1.0, ON, referrer=None)
-    told.visits(40, 0.0, FAR, referrer=None)
-    told.visits(80, 1.0, ON, referrer=None)
-    assert [kind for _, kind in told.said] == [ALARM, RECOVERED]
-    assert told.watch.alarm is None
-
-
-def test_a_fall_below_a_fall_is_another() -> None:
-    told = Told()
-    told.visits(100, 1.0, ON, referrer=None)
+def test_the_end_of_a_fall_and_a_fall_below_a_fall_are_reported() -> None:
+    crawl, _ = after_a_good_start()
+    crawl.visits(40, 0.0, FAR)
+    crawl.visits(80, 1.0, ON)
+    assert [kind for _, kind in crawl.events] == [ALARM, RECOVERED]
+    assert crawl.watch.alarm is None
+    crawl, _ = after_a_good_start()
     for _ in range(50):
-        told.visit(1.0, ON)
-        told.visit(0.0, FAR)
-        told.visit(0.0, FAR)
-    told.visits(100, 0.0, FAR, referrer=None)
-    kinds = [kind for _, kind in told.said]
+        crawl.visit(1.0, ON)
+        crawl.visits(2, 0.0, FAR)
+    crawl.visits(100, 0.0, FAR)
+    kinds = [kind for _, kind in crawl.events]
     assert kinds[:2] == [ALARM, ALARM]
     assert kinds.count(ALARM) <= 4
 
 
-def test_causes_are_told_apart() -> None:
-    for cause, topic, linked in (
-        ("stagnating", FAR, False),
-        ("drifting", FAR, True),
-        ("failing", None, True),
-    ):
-        told = Told()
-        good = told.visit(1.0, ON)
-        told.visits(99, 1.0, ON, referrer=good)
-        told.visits(50, 0.0, topic, referrer=good if linked else None)
-        assert told.watch.alarm is not None
-        assert told.watch.alarm.cause == cause
-        if topic is None:
-            assert told.watch.alarm.eating[0].topic == "no page"
+@pytest.mark.parametrize(
+    ("cause", "topic", "linked"),
+    [("stagnating", FAR, False), ("drifting", FAR, True), ("failing", None, True)],
+)
+def test_causes_are_told_apart(cause: str, topic: str | None, linked: bool) -> None:
+    crawl, good = after_a_good_start()
+    crawl.visits(50, 0.0, topic, referrer=good if linked else None)
+    assert crawl.alarm.cause == cause
+    assert crawl.alarm.eating[0].topic == (topic or "no page")
 
 
 def test_a_busy_host_is_named_if_most_of_what_is_lost_did_not_wait_for_it() -> None:
-    told = Told()
-    good = told.visit(1.0, ON)
-    told.visits(99, 1.0, ON, referrer=good)
+    crawl, good = after_a_good_start()
     for i in range(50):
-        told.visit(0.0, FAR, good, overtakes=None if i % 4 == 0 else "best.example")
-    alarm = told.watch.alarm
-    assert alarm is not None
-    assert (alarm.cause, alarm.busy) == ("busy", "best.example")
-    assert alarm.short() == "busy: best.example"
-    assert "your best host is busy, best.example" in alarm.describe()
-    told = Told()
-    told.visits(100, 1.0, ON, referrer=None)
+        crawl.visit(0.0, FAR, good, overtakes=None if i % 4 == 0 else "best.example")
+    assert (crawl.alarm.cause, crawl.alarm.busy) == ("busy", "best.example")
+    assert crawl.alarm.short() == "busy: best.example"
+    assert "your best host is busy, best.example" in crawl.alarm.describe()
+    crawl, good = after_a_good_start()
     for i in range(50):
-        told.visit(0.0, FAR, overtakes="best.example" if i % 4 == 0 else None)
-    assert told.watch.alarm is not None
-    assert told.watch.alarm.busy is None
+        crawl.visit(0.0, FAR, overtakes="best.example" if i % 4 == 0 else None)
+    assert crawl.alarm.busy is None
 
 
 def test_no_class_is_proposed_that_everything_lies_under() -> None:
-    told = Told()
-    told.watch = HarvestWatch(["/good"])
-    told.visits(100, 1.0, "/good", referrer=None)
-    told.visits(50, 0.0, "/bad", referrer=None)
-    assert told.watch.alarm is not None
-    assert told.watch.alarm.proposals == ()
-    assert told.watch.alarm.eating[0].topic == "/bad"
-
-
-def relevances(rate: float, seed: int, n: int = 600) -> list[float]:
-    return [float(x < rate) for x in np.random.default_rng(seed).random(n)]
+    crawl = Harvest("/good")
+    crawl.visits(100, 1.0, "/good")
+    crawl.visits(50, 0.0, "/bad")
+    assert crawl.alarm.proposals == ()
+    assert crawl.alarm.eating[0].topic == "/bad"
 
 
 def test_noise_is_seldom_taken_for_a_fall() -> None:
     alarms = 0
     for seed in range(20):
         for rate in (0.2, 0.5, 0.9):
-            told = Told()
-            for relevance in relevances(rate, seed):
-                told.visit(relevance, ON if relevance else FAR)
-            alarms += len(told.said) > 0
+            crawl = Harvest()
+            for relevant in np.random.default_rng(seed).random(600) < rate:
+                crawl.visit(float(relevant), ON if relevant else FAR)
+            alarms += len(crawl.events) > 0
     assert alarms <= 3  # of 60 crawls of 600 fetches each
 
 
+FETCH = st.tuples(st.floats(0, 1), st.sampled_from([ON, SIBLING, FAR, None]), st.integers(0, 200))
+
+
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([ON, SIBLING, FAR, None]),
-                          st.integers(0, 200)), max_size=250))  # fmt: skip
+@given(st.lists(FETCH, max_size=250))
 def test_any_crawl_can_be_watched(fetches: list[tuple[float, str | None, int]]) -> None:
-    told = Told()
+    crawl = Harvest()
     for relevance, topic, referrer in fetches:
-        told.visit(relevance if topic else 0.0, topic, referrer)
-    kinds = [kind for _, kind in told.said]
-    assert all(n > 2 * WINDOW - 1 for n, _ in told.said)
+        crawl.visit(relevance if topic else 0.0, topic, referrer)
+    kinds = [kind for _, kind in crawl.events]
+    assert all(n > 2 * WINDOW - 1 for n, _ in crawl.events)
     assert all(a != RECOVERED or b == ALARM for a, b in pairwise(kinds))
-    if told.watch.alarm is not None:
-        alarm = told.watch.alarm
+    alarm = crawl.watch.alarm
+    if alarm is not None:
         assert alarm.now < alarm.before
         assert sum(each.now for each in alarm.eating) <= 1.0 + 1e-9
         assert "\n" not in alarm.describe()
+
+
+class Speed:
+    """A crawl whose fetches take so many seconds and bring so much relevance."""
+
+    def __init__(self) -> None:
+        self.watch = SpeedWatch()
+        self.clock = 1000.0
+        self.events: list[str] = []
+
+    @property
+    def slowness(self) -> Slowness:
+        assert self.watch.slowness is not None
+        return self.watch.slowness
+
+    def visits(self, n: int, seconds: float, relevance: float, host: str = FAST) -> None:
+        for _ in range(n):
+            self.clock += seconds
+            event = self.watch.visited(self.clock, relevance, host)
+            self.events += [] if event is None else [event]
+
+
+def test_fetches_that_take_longer_are_reported_with_their_end() -> None:
+    crawl = Speed()
+    crawl.visits(200, 1.0, 0.8)
+    assert crawl.events == []
+    crawl.visits(WINDOW, 5.0, 0.8, BUSY)
+    assert crawl.events == [SLOW]
+    assert crawl.slowness.before == pytest.approx(0.8 * 3600, rel=0.05)
+    assert crawl.slowness.now <= crawl.slowness.before / 2
+    assert "a fetch takes" in crawl.slowness.describe()
+    crawl.visits(150, 1.0, 0.8)
+    assert crawl.events == [SLOW, SPEEDY]
+    assert crawl.watch.slowness is None
+
+
+def test_the_host_that_most_fetches_wait_for_is_named_and_fewer_gains_are_told_apart() -> None:
+    crawl = Speed()
+    crawl.visits(200, 1.0, 0.8)
+    crawl.visits(WINDOW, 2.3, 0.8, BUSY)
+    assert crawl.slowness.host == BUSY
+    assert BUSY in crawl.slowness.describe()
+    crawl = Speed()
+    crawl.visits(200, 1.0, 1.0)
+    crawl.visits(WINDOW, 1.0, 0.1)
+    assert "fetches come as fast, and bring less" in crawl.slowness.describe()
+
+
+def test_a_speed_that_hovers_about_a_bound_is_reported_once_and_noise_is_no_fall() -> None:
+    rng, crawl = np.random.default_rng(0), Speed()
+    crawl.visits(4000, 1.0, 0.8)
+    for _ in range(20):  # between half of the speed and three fifths of it, a window each
+        crawl.visits(WINDOW, 1.0 / rng.uniform(0.45, 0.6), 0.8)
+    assert crawl.events == [SLOW]
+    rng, alarms = np.random.default_rng(1), 0
+    for _ in range(10):
+        crawl = Speed()
+        for seconds, relevant in zip(rng.exponential(1.0, 1500), rng.random(1500), strict=True):
+            crawl.visits(1, seconds, float(relevant < 0.5))
+        alarms += crawl.events.count(SLOW)
+    assert alarms <= 2  # of 13,000 windows

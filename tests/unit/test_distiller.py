@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 import networkx as nx
@@ -11,7 +12,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from focuscrawl.distiller import Distiller, LinkGraph, Scores, best
+from focuscrawl.distiller import (
+    RULES,
+    Distiller,
+    LinkGraph,
+    Scores,
+    Sites,
+    best,
+    registered_domain,
+    stand_ins,
+)
 
 if TYPE_CHECKING:
     from random import Random
@@ -137,21 +147,6 @@ def test_a_site_has_one_voice() -> None:
     assert plain.authorities[5] == pytest.approx(1.5 * plain.authorities[6])
 
 
-def test_many_links_of_one_site_are_worth_one() -> None:
-    """Three pages of one site link to page 4, one of another to page 5: neither side wins."""
-    links = [(0, 4), (1, 4), (2, 4), (3, 5)]
-    distiller = Distiller(graph(links, [1.0] * 6, site=[0, 0, 0, 1, 2, 3]))
-    scores = distiller.distill(rounds=50, steady=NEVER)
-    assert scores.authorities[4] == pytest.approx(scores.authorities[5])
-    assert scores.hubs[0] == pytest.approx(scores.hubs[3])
-
-
-def test_many_links_to_one_site_are_worth_one() -> None:
-    links = [(0, v) for v in (2, 3, 4)] + [(1, v) for v in (2, 5)]
-    scores = Distiller(graph(links, [1.0] * 6, site=[0, 1, 2, 2, 2, 3])).distill()
-    assert scores.hubs[1] > scores.hubs[0] > 0
-
-
 def test_what_is_unknown_makes_no_hub_but_is_promised_something() -> None:
     unknown = float("nan")
     links = [(0, 2), (0, 4), (1, 2), (1, 3), (1, 4), (1, 5)]
@@ -227,12 +222,8 @@ def test_what_had_no_score_can_still_rise() -> None:
     later = Distiller(graph(small + large, [1.0] * 14)).distill(first, rounds=500, steady=50)
     assert later.hubs[2] > 0.1
     assert later.hubs[0] < 1e-6
-
-
-def test_without_scores_it_starts_anew() -> None:
-    distiller = Distiller(graph([(0, 1)], [1.0, 1.0]))
     nothing = Scores(np.zeros(2), np.zeros(2), 1, True)
-    assert_allclose(distiller.distill(nothing).hubs, [1.0, 0.0])
+    assert_allclose(Distiller(graph(small, [1.0, 1.0])).distill(nothing).hubs, [1.0, 0.0])
 
 
 def test_best_breaks_ties_by_number() -> None:
@@ -241,3 +232,66 @@ def test_best_breaks_ties_by_number() -> None:
     assert best(scores, 4).tolist() == [2, 1, 3, 4]
     assert best(scores, 10).tolist() == [2, 1, 3, 4]
     assert best(scores, 0).tolist() == []
+
+
+# -- sites, and the several URLs of one page --------------------------------------------------
+
+HOSTS = ["www.a.org", "a.org:8080", "b.org"]
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("www.bbc.co.uk", "bbc.co.uk"),
+        ("deep.down.example.org:8080", "example.org"),
+        ("jo.github.io", "jo.github.io"),
+        ("co.uk", "co.uk"),
+        ("localhost:6800", "localhost:6800"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[::1]:80", "[::1]:80"),
+    ],
+)
+def test_registered_domains(host: str, domain: str) -> None:
+    assert registered_domain(host) == domain
+
+
+def test_domains_are_told_without_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("asked the network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    assert registered_domain("never-asked-before.example.co.jp") == "example.co.jp"
+
+
+def test_rules() -> None:
+    host = np.array([0, 0, 1, 2])
+    sites = {rule: Sites.by(rule, host, HOSTS).of_pages.tolist() for rule in RULES}
+    assert sites["host"] == [0, 0, 1, 2]
+    assert sites["domain"] == [0, 0, 0, 1]
+    assert sites["none"] == [0, 1, 2, 3]
+
+
+def test_a_crawl_of_one_host_has_no_rule() -> None:
+    host = np.array([0, 0, 1])
+    within, across = (np.array([0]), np.array([1])), (np.array([0, 1]), np.array([1, 2]))
+    assert Sites.fitting(*within, host).rule == "none"
+    assert Sites.fitting(*across, host).rule == "host"
+    nothing = np.zeros(0, np.int64)
+    assert Sites.fitting(nothing, nothing, host).rule == "none"
+
+
+@pytest.mark.parametrize(
+    ("duplicate_of", "referrer", "source", "expected"),
+    [
+        # 0 links to 1, which leads to 2, which leads to 3; 4 repeats 3; 5 is an error; 6 waits
+        ([-1, -1, -1, -1, 3, -1], [-1, 0, 1, 2, 0, 0, 3], [0, 0, 0, 3], [0, 3, 3, 3, 3, 5, 6]),
+        ([-1, -1, 0], [-1, 0, 1], [0], [0, 0, 0]),  # a redirect to a duplicate
+        ([], [-1, 0], [], [0, 1]),  # nothing stands for what waits
+    ],
+)
+def test_duplicates_and_redirects_stand_for_other_urls(
+    duplicate_of: list[int], referrer: list[int], source: list[int], expected: list[int]
+) -> None:
+    arrays = (np.array(each, np.int64) for each in (duplicate_of, referrer, source))
+    assert stand_ins(np.arange(len(duplicate_of)), *arrays).tolist() == expected

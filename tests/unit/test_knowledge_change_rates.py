@@ -12,19 +12,9 @@ from focuscrawl.knowledge.knowledge import DUE, FORGIVEN, ChangeHistory, change_
 
 def history(**columns: float) -> ChangeHistory:
     """Pages of relevance 1 visited once at time 1, but for what is given."""
-    usual = {
-        "relevance": 1.0,
-        "visited": 1.0,
-        "accesses": 0.0,
-        "changes": 0.0,
-        "span": 0.0,
-        "failures": 0.0,
-        "hub": 0.0,
-        "validated": 0.0,
-    }
-    given = {name: np.full(1, columns.get(name, value)) for name, value in usual.items()}
-    validated = given.pop("validated") > 0.0
-    return ChangeHistory(**given, validated=validated)
+    usual = dict.fromkeys(ChangeHistory._fields, 0.0) | {"relevance": 1.0, "visited": 1.0}
+    given = {name: np.full(1, value) for name, value in (usual | columns).items()}
+    return ChangeHistory(**given | {"validated": given["validated"] > 0.0})
 
 
 def test_the_rate_of_a_poisson_process_is_found() -> None:

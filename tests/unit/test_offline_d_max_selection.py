@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +11,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.options import LINK_GROUPS, PAGE_GROUPS, Options
 from focuscrawl.crawl.page_source import ReadPage
 from focuscrawl.errors import UserError
@@ -30,12 +31,11 @@ from focuscrawl.offline.d_max_selection import (
 )
 from focuscrawl.page import parse_page
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.webs.web_protocol import Answer
+from focuscrawl.testing import KeywordCritic, TinyWeb, new_crawl, step
 
 from .toy_crawl import toy_critic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -60,14 +60,10 @@ _LEAF = st.one_of(
 def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
     bodies: list[list[str]], groups: set[str]
 ) -> None:
-    critic = toy_critic()
-    groups |= {"context"}
-    windows = WindowReader(critic, groups, farthest=FARTHEST)
+    critic, options = toy_critic(), Options(groups=("context", *groups))
+    windows = WindowReader(critic, options)
     plain = [
-        FeatureExtractor(
-            WordReader(critic, ask=False), groups=groups, d_max=d_max, classes=critic.classes
-        )
-        for d_max in range(FARTHEST + 1)
+        FeatureExtractor(critic, replace(options, d_max=d_max)) for d_max in range(FARTHEST + 1)
     ]
     expected: list[list[PageFacts]] = [[] for _ in plain]
     seen = np.zeros(1000, bool)
@@ -118,13 +114,11 @@ def test_no_page_and_no_url_is_learned_from_that_is_held_out(n: int, seed: int) 
     assert np.array_equal(Folds(relevance, linked).of_pages, folds.of_pages)
 
 
-def _outcomes(n: int = 200) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Labels, three of four high, and folds."""
-    return (np.arange(n) % 4 > 0).astype(np.float64), np.arange(n) * FOLDS // n
+Y, FOLD = (np.arange(200) % 4 > 0).astype(np.float64), np.arange(200) * FOLDS // 200
 
 
 def test_the_smallest_within_an_error_of_the_best_is_chosen() -> None:
-    y, fold = _outcomes()
+    y, fold = Y, FOLD
     rng = np.random.default_rng(0)
     # one in ten is predicted wrongly, the same at the last three d_max but for a little noise
     told = np.where(rng.random(200) < 0.1, 1.0 - y, y) * 0.6 + 0.2
@@ -138,8 +132,7 @@ def test_the_smallest_within_an_error_of_the_best_is_chosen() -> None:
     assert best.log_loss < 0.4
     assert best.auc > 0.85
     assert best.balanced == pytest.approx(0.9, abs=0.05)
-    for trial in trials:
-        assert trial.behind == pytest.approx(trial.log_loss - best.log_loss)
+    assert all(each.behind == pytest.approx(each.log_loss - best.log_loss) for each in trials)
     assert best.behind == best.error == 0.0
     assert chosen(trials) == min(t.d_max for t in trials if t.behind <= t.error) in {1, 2}
     as_good = know_nothing._replace(behind=0.02, error=0.03)
@@ -148,10 +141,9 @@ def test_the_smallest_within_an_error_of_the_best_is_chosen() -> None:
 
 
 def test_how_sure_a_learner_is_of_itself_does_not_count() -> None:
-    y, fold = _outcomes()
-    margin = y - 0.5 + np.random.default_rng(1).normal(0.0, 0.6, 200)
+    margin = Y - 0.5 + np.random.default_rng(1).normal(0.0, 0.6, 200)
     timid, bold = (1.0 / (1.0 + np.exp(-scale * margin)) for scale in (0.2, 5.0))
-    trials = compare([timid, bold], y, fold)
+    trials = compare([timid, bold], Y, FOLD)
     assert trials[0].log_loss == pytest.approx(trials[1].log_loss, rel=0.02)
     assert trials[0].auc == trials[1].auc
     assert trials[0].balanced == pytest.approx(trials[1].balanced, abs=0.05)
@@ -168,86 +160,74 @@ def test_trials_are_finite_whatever_was_predicted(predicted: list[float], seed: 
     assert 0 <= chosen(trials) <= 2
 
 
-class Hinting:
-    """A web of `n` pages, and a crawl of all of it: a word `away` leaves before a link tells.
+CRITIC = KeywordCritic("jazz", classes=("/Boats", "/Money"))
 
-    Parameters
-    ----------
-    away : how far; 0: in the anchor
-    """
 
-    name, fingerprint = "hinting", "0"
+class Hinting(TinyWeb):
+    """A web of `n` pages: a word `away` leaves before a link tells; 0: in the anchor."""
 
     def __init__(self, away: int, n: int = 120, out: int = 6, seed: int = 0) -> None:
+        super().__init__()
         rng = np.random.default_rng(seed)
-        self.good: NDArray[np.bool_] = rng.random(n) < 0.5
-        self.targets = rng.integers(0, n, (n, out))
-        self._urls = [f"http://h.example/p{i}.html" for i in range(n)]
-        self._number = {url: i for i, url in enumerate(self._urls)}
-        self._bodies = []
+        good, targets = rng.random(n) < 0.5, rng.integers(0, n, (n, out))
         for u in range(n):
             leaves: list[str] = []
-            for v in self.targets[u].tolist():
+            for v in targets[u].tolist():
                 filler = [f"<p>no{k}</p>" for k in rng.integers(0, 9, 10)]
-                word = "knots" if self.good[v] else "tax"
+                word = "knots" if good[v] else "tax"
                 if away:
                     filler[-away] = f"<p>{word}</p>"
                 leaves += filler
                 leaves.append(f"<a href=p{v}.html>{'it' if away else word}</a>")
-            body = f"<title>n{u}</title>{''.join(leaves)}{'<p>end</p>' * 12}"
-            self._bodies.append(body.encode())
+            title = f"<title>{'jazz' if good[u] else 'n'} {u}</title>"
+            self.put(f"http://h.example/p{u}.html", f"{title}{''.join(leaves)}{'<p>end</p>' * 12}")
 
-    def urls(self) -> Iterator[str]:
-        return iter(self._urls)
-
-    def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        return [url if url in self._number else None for url in urls]
-
-    def fetch(self, url: str) -> Answer | None:
-        return Answer(url, 200, [("Content-Type", "text/html")], self._bodies[self._number[url]])
-
-    def crawled(self, path: Path, **identity: str) -> CrawlStore:
-        """Return the store of a breadth-first crawl."""
-        store = CrawlStore.create(path, {"strategy": "breadth-first", **identity})
-        n = len(self._urls)
+    def crawled(
+        self, folder: Path, strategy: str = "breadth-first", options: str = "{}"
+    ) -> CrawlStore:
+        """Return the store of a crawl of all pages, whose identity has these options."""
+        given = json.loads(options) if strategy == "apprentice" else {}
+        crawl = new_crawl(
+            folder,
+            self,
+            [*self.urls()],
+            critic=CRITIC,
+            strategy=strategy,
+            options=given,
+            budget=120,
+            near_duplicates=False,
+        )
+        while step(crawl) is not None:
+            pass
+        crawl.close("frontier_empty")
+        store = CrawlStore.open(folder / "crawl.db")
         with store.engine.begin() as connection:
-            connection.execute(sa.insert(schema.host), [{"id": 0, "name": "h.example"}])
-            urls = [
-                {"id": i, "url": self._urls[i], "host": 0, "depth": 0, "state": schema.FETCHED}
-                for i in range(n)
-            ]
-            connection.execute(sa.insert(schema.url), urls)
-            page = {"status": 200, "fetched_at": "", "size": 1, "links": 6, "dropped": 0}
-            pages = [
-                {
-                    **page,
-                    "seq": i + 1,
-                    "url": i,
-                    "relevance": 0.9 if self.good[i] else 0.1,
-                    "digest": i.to_bytes(4, "little"),
-                }
-                for i in range(n)
-            ]
-            connection.execute(sa.insert(schema.page), pages)
-            ends = [(u, int(v)) for u in range(n) for v in self.targets[u]]
-            link = {"anchor": "", "dom_position": 0, "score": 0.5, "model_version": 0}
-            links = [{**link, "id": i, "source": u, "target": v} for i, (u, v) in enumerate(ends)]
-            connection.execute(sa.insert(schema.link), links)
+            row = {"key": "options", "value": options}
+            connection.execute(sa.insert(schema.meta), [row])
         return store
 
 
 @pytest.mark.parametrize(
-    ("away", "learner"), [(0, "nb"), (1, "logistic"), (3, "regression"), (4, "nb")]
+    ("away", "learner", "others"),
+    [
+        (0, "nb", ("url",)),
+        (1, "logistic", ("url",)),
+        (2, "logistic", ("classes", "section", "anchor")),
+        (3, "regression", ("url",)),
+        (4, "nb", ("url",)),
+    ],
 )
-def test_a_hint_is_looked_for_as_far_as_it_is(away: int, learner: str, tmp_path: Path) -> None:
+def test_a_hint_is_looked_for_as_far_as_it_is(
+    away: int, learner: str, others: tuple[str, ...], tmp_path: Path
+) -> None:
     web = Hinting(away)
-    options = Options(groups=("context", "url"), learner=learner)
+    options = Options(groups=(AROUND, *others), learner=learner)
     ticks: list[str] = []
-    with closing(web.crawled(tmp_path / "crawl.db")) as store:
+    with closing(web.crawled(tmp_path / "crawl")) as store:
         trials = try_windows(
             store,
             options,
-            critic=toy_critic(),
+            critic=CRITIC,
             web=web,
             on_page=lambda: ticks.append("page"),
             on_fit=lambda: ticks.append("fit"),
@@ -261,29 +241,16 @@ def test_a_hint_is_looked_for_as_far_as_it_is(away: int, learner: str, tmp_path:
 def test_what_only_names_pages_and_urls_tells_nothing(tmp_path: Path) -> None:
     web = Hinting(9)  # too far away for any d_max: titles and addresses are left
     options = Options(groups=("context", "title", "url", "anchor"), evidence="first")
-    with closing(web.crawled(tmp_path / "crawl.db")) as store:
-        trials = try_windows(store, options, critic=toy_critic(), web=web)
-        again = try_windows(store, options, critic=toy_critic(), web=web)
+    with closing(web.crawled(tmp_path / "crawl")) as store:
+        trials = try_windows(store, options, critic=CRITIC, web=web)
+        again = try_windows(store, options, critic=CRITIC, web=web)
     assert all(0.3 < trial.auc < 0.7 for trial in trials)
     assert trials == again
 
 
-@pytest.mark.parametrize("others", [("classes",), ("classes", "section", "anchor")])
-def test_the_words_around_a_link_go_as_far_as_d_max(
-    others: tuple[str, ...], tmp_path: Path
-) -> None:
-    web = Hinting(2)
-    with closing(web.crawled(tmp_path / "crawl.db")) as store:
-        trials = try_windows(
-            store, Options(groups=(AROUND, *others)), critic=toy_critic(), web=web
-        )
-    assert chosen(trials) == 2
-
-
 def test_what_cannot_be_chosen_is_said(tmp_path: Path) -> None:
-    web = Hinting(1)
-    critic = toy_critic()
-    with closing(web.crawled(tmp_path / "crawl.db")) as store:
+    web, critic = Hinting(1), CRITIC
+    with closing(web.crawled(tmp_path / "crawl")) as store:
         with pytest.raises(UserError, match="context"):
             try_windows(store, Options(groups=("url", "title")), critic=critic, web=web)
         with store.engine.begin() as connection:
@@ -298,63 +265,33 @@ def test_what_cannot_be_chosen_is_said(tmp_path: Path) -> None:
 
 def test_what_another_strategy_kept_is_not_taken_for_facts(tmp_path: Path) -> None:
     web = Hinting(1)
-    kept = {"strategy": "shark-search", "options": '{"d_max": 3, "memory": 7, "learner": "x"}'}
-    with closing(web.crawled(tmp_path / "crawl.db", **kept)) as store:
-        with store.engine.begin() as connection:
-            connection.execute(sa.insert(schema.memo), [{"seq": 1, "data": b"\x01\x02"}])
+    options = '{"depth": 3, "d_max": 3, "memory": 7, "learner": "x"}'
+    with closing(web.crawled(tmp_path / "crawl", "shark-search", options)) as store:
+        assert len([*store.rows(sa.select(schema.memo))]) == 120
         assert options_of(store) is None
         with pytest.raises(UserError, match="--web"):
             learn_from(store)
-        learned = learn_from(store, critic=toy_critic(), web=web)
+        learned = learn_from(store, critic=CRITIC, web=web)
     assert learned.options.d_max == Options().d_max
     assert learned.n_judged > 80
 
 
 def test_a_crawl_of_the_apprentice_is_learned_from_under_its_own_options(tmp_path: Path) -> None:
-    web, critic = Hinting(3), toy_critic()
+    web = Hinting(3)
     given = '{"groups": ["context", "classes", "relevance"], "d_max": 3, "learner": "nb"}'
-    with closing(web.crawled(tmp_path / "a.db", strategy="apprentice", options=given)) as store:
+    with closing(web.crawled(tmp_path / "crawl", "apprentice", given)) as store:
         options = options_of(store)
         assert options is not None
-        with closing(web.crawled(tmp_path / "b.db")) as other:
-            read_again = learn_from(other, options=options, critic=critic, web=web)
-        _keep_memos(store, web, options)
         learned = learn_from(store)
         with pytest.raises(UserError, match="--web"):
-            learn_from(store, options=Options(d_max=2, groups=options.groups))
-        as_before = learn_from(store, options=Options(d_max=3, groups=options.groups))
+            learn_from(store, options=replace(options, d_max=2))
+        other = learn_from(store, options=Options(d_max=3, groups=options.groups))
+        with store.engine.begin() as connection:  # as if nothing of the pages was kept
+            connection.execute(sa.delete(schema.memo))
+            strategy = sa.update(schema.meta).where(schema.meta.c.key == "strategy")
+            connection.execute(strategy.values(value="best-first"))
+        read_again = learn_from(store, options=options, critic=CRITIC, web=web)
     assert (learned.options.learner, learned.options.d_max) == ("nb", 3)
-    assert as_before.options.learner == "logistic"
-    one, other_one = learned.scorer.learner.linear(), read_again.scorer.learner.linear()
-    assert all(np.array_equal(a, b) for a, b in zip(one, other_one, strict=True))
-
-
-def _keep_memos(store: CrawlStore, web: Hinting, options: Options) -> None:
-    """Keep what the apprentice would have kept of the pages."""
-    critic, apprentice = toy_critic(), Apprentice(options)
-    reader = FeatureExtractor(
-        WordReader(critic, ask=False),
-        groups=options.groups,
-        d_max=options.d_max,
-        classes=critic.classes,
-    )
-    memos = []
-    for u, url in enumerate(web.urls()):
-        answer = web.fetch(url)
-        assert answer is not None
-        view = parse_page(answer.body, url)
-        judged = critic.judge([view]).probabilities
-        assert judged is not None
-        targets = web.targets[u].astype(np.int64)
-        facts = reader.read(
-            view,
-            np.arange(len(targets)),
-            targets,
-            apprentice.new(targets),
-            relevance=0.9 if web.good[u] else 0.1,
-            probabilities=judged[0],
-        )
-        apprentice.expand(u, facts)
-        memos.append({"seq": u + 1, "data": facts.to_bytes()})
-    with store.engine.begin() as connection:
-        connection.execute(sa.insert(schema.memo), memos)
+    assert other.options.learner == "logistic"
+    weights = zip(learned.scorer.learner.linear(), read_again.scorer.learner.linear(), strict=True)
+    assert all(np.array_equal(one, another) for one, another in weights)

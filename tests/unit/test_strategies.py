@@ -26,6 +26,8 @@ from focuscrawl.strategies import (
 )
 from focuscrawl.testing import strategy_checks
 
+from . import tea_pages
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -122,6 +124,57 @@ def test_what_is_no_subclass_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         find_strategy("own")
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("pagerank", "damping", 1.0),
+        ("pagerank", "every", 0),
+        ("pagerank", "growth", -0.1),
+        ("hubs", "weight", 1.5),
+        ("hubs", "every", 0),
+        ("hubs", "growth", -1.0),
+        ("tfidf-centroid", "every", 2.5),
+        ("fish-search", "width", -1),
+        ("fish-search", "depth", True),
+        ("fish-search", "breeding", "much"),
+        ("fish-search", "breeding", float("inf")),
+        ("shark-search", "gamma", 1.1),
+        ("shark-search", "delta", float("nan")),
+        ("shark-search", "depth", 10**19),
+        ("shark-search", "context_words", 1.0),
+        ("intelligent", "content", -1.0),
+        ("intelligent", "content", float("inf")),
+        ("intelligent", "batch", 0),
+        ("context-graphs", "layers", 0),
+        ("context-graphs", "threshold", 2.0),
+        ("q-values", "gamma", 0.9),
+        ("q-values", "bins", 1),
+        ("url-keywords", "balanced", 1),
+        ("online-logistic", "near", -1),
+        ("td-values", "explore", 1.5),
+        ("apprentice", "begin_with", 3),
+    ],
+)
+def test_options_are_checked(name: str, option: str, value: object) -> None:
+    context = StrategyContext(critic=Critic(True, False), random_state=0, web=None)
+    with pytest.raises(UserError, match=f"strategy {name}: {option} must be ") as error:
+        make_strategy(name, context, {option: value})
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["pagerank", "tfidf-centroid"])
+def test_lessons_grow_rarer_with_the_crawl(name: str) -> None:
+    strategy = tea_pages.make(name, every=2, growth=0.5)
+    held = []
+    for seq in range(1, 31):
+        tea_pages.visit(strategy, tea_pages.page(seq, [seq + 1]))
+        if strategy.lesson_due():
+            strategy.adopt(strategy.learn())
+            held.append(seq)
+    assert held == [2, 4, 8, 16]
+    assert strategy.model_version == 4
+
+
 def test_best_first_keeps_the_greatest_relevance() -> None:
     strategy = made("best-first")
     assert strategy.expand(judged([1, 2], 0.3)).scores.tolist() == [0.3, 0.3]
@@ -140,10 +193,9 @@ def test_best_first_may_put_what_was_tried_behind_the_rest() -> None:
     # a better page that links to them does not bring them forward
     raised = strategy.expand(judged([1, 2, 3], 1.0))
     assert raised.urls.tolist() == [1, 2, 3]
-    scores = raised.scores
-    assert 0.0 > scores[0] > once
-    assert scores[0] > scores[1] > twice
-    assert scores[2] == 1.0
+    assert 0.0 > raised.scores[0] > once
+    assert raised.scores[0] > raised.scores[1] > twice
+    assert raised.scores[2] == 1.0
     assert made("best-first").tried(1, 0.3) == 0.3
     with pytest.raises(UserError, match="tries must be true or false"):
         make_strategy("best-first", context, {"tries": 1})
@@ -175,33 +227,22 @@ def test_random_depends_on_the_random_state_alone() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(LINKS)
-def test_maximum_is_the_maximum_however_links_come_in(
+def test_evidence_is_the_maximum_or_the_first_however_links_come_in(
     pages: list[list[tuple[int, float]]],
 ) -> None:
-    evidence = Maximum()
-    now: dict[int, float] = {}
+    maximum, first = Maximum(), First()
+    best: dict[int, float] = {}
+    earliest: dict[int, float] = {}
     for links in pages:
         targets = np.array([target for target, _ in links], dtype=np.int64)
-        urls, scores = evidence.add(targets, np.array([score for _, score in links]))
-        assert len(set(urls.tolist())) == len(urls)
-        changed = dict(zip(urls.tolist(), scores.tolist(), strict=True))
-        before = dict(now)
+        given = np.array([score for _, score in links])
+        before, known = dict(best), dict(earliest)
         for target, score in links:
-            now[target] = max(score, now.get(target, -np.inf))
-        assert changed == {url: now[url] for url in now if now[url] != before.get(url)}
-
-
-@settings(max_examples=60, deadline=None)
-@given(LINKS)
-def test_first_is_the_first_however_links_come_in(pages: list[list[tuple[int, float]]]) -> None:
-    evidence = First()
-    known: dict[int, float] = {}
-    for links in pages:
-        targets = np.array([target for target, _ in links], dtype=np.int64)
-        urls, scores = evidence.add(targets, np.array([score for _, score in links]))
-        new: dict[int, float] = {}
-        for target, score in links:
-            if target not in known:
-                new.setdefault(target, score)
-        assert dict(zip(urls.tolist(), scores.tolist(), strict=True)) == new
-        known |= new
+            best[target] = max(score, best.get(target, -np.inf))
+            earliest.setdefault(target, score)
+        urls, scores = maximum.add(targets, given)
+        changed = {url: best[url] for url in best if best[url] != before.get(url)}
+        assert list(zip(urls.tolist(), scores.tolist(), strict=True)) == sorted(changed.items())
+        urls, scores = first.add(targets, given)
+        new = {url: earliest[url] for url in earliest.keys() - known.keys()}
+        assert list(zip(urls.tolist(), scores.tolist(), strict=True)) == sorted(new.items())

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.strategies import (
-    StrategyContext,
-    make_strategy,
-)
+from focuscrawl.lab.strategies.online_logistic import OnlineRegression, word_weights
 
-from .tea_pages import DeafCritic, make, page, scores, teach, words
+from .tea_pages import DeafCritic, GreenTeaCritic, make, page, scores, teach, visit, words
+
+GREEN_TEA = GreenTeaCritic()
+
 
 # -- in-degree -----------------------------------------------------------------------------
 
@@ -36,19 +36,6 @@ def test_pagerank_of_a_new_link_is_its_share() -> None:
     assert first.link_scores.tolist() == [0.125] * 3
     # rank of 1: 5/8, half of it to each: 2 has 1/2 + 1/2 (1/4 + 5/16), 3 has 1/2 + 1/2 * 5/16
     assert scores(strategy.expand(page(1, [2, 3]))) == {2: 0.78125, 3: 0.65625}
-
-
-def test_pagerank_goes_round_in_a_lesson() -> None:
-    strategy = make("pagerank", damping=0.5, every=2)
-    for url, targets in ((0, [1, 2]), (1, [0, 3])):
-        strategy.observe(url, 0.1, None)
-        before = scores(strategy.expand(page(url, targets, 0.1)))
-    assert before[3] == 0.65625
-    # r = 1/2 + 1/2 r/2 for 0 and 1, whose only fetched parents are each other: r = 2/3
-    assert teach(strategy) == pytest.approx({0: 2 / 3, 1: 2 / 3, 2: 2 / 3, 3: 2 / 3}, abs=1e-5)
-    strategy.observe(2, 0.1, None)
-    # 2 has 2/3 and one link: 1/2 + 1/2 (1/3 + 2/3)
-    assert scores(strategy.expand(page(2, [3]))) == pytest.approx({3: 1.0}, abs=1e-5)
 
 
 GRAPHS = st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=8)
@@ -135,15 +122,8 @@ def test_shark_search_inherits_from_relevant_ancestors() -> None:
     assert scores(strategy.expand(page(5, [6], 0.4))) == {6: 0.15}  # the best of its parents
 
 
-def test_shark_search_gives_up_as_fish_search_does() -> None:
-    strategy = make("shark-search", depth=1)
-    strategy.expand(page(0, [1], 0.1, depth=0))
-    assert np.isneginf(strategy.expand(page(1, [2], 0.1)).link_scores).all()
-
-
 def test_shark_search_asks_no_critic_that_cannot_read() -> None:
-    context = StrategyContext(critic=DeafCritic(), random_state=0, web=None)
-    strategy = make_strategy("shark-search", context, {})
+    strategy = make("shark-search", DeafCritic())
     html = "<a href=/1>tea</a> and <a href=/2>tax</a>"
     first, second = strategy.expand(page(0, [1, 2], 0.8, html=html)).link_scores.tolist()
     assert first == second
@@ -171,14 +151,118 @@ def test_the_centroid_is_that_of_relevant_pages() -> None:
     assert scores(late) == pytest.approx(dict.fromkeys((11, 12), green / np.hypot(green, rare)))
 
 
-def test_the_best_page_decides_and_a_new_centroid_decides_anew() -> None:
-    strategy = make("tfidf-centroid", every=2, growth=0.0)
-    for url, (text, relevance) in enumerate([("green leaf", 0.9), ("income form", 0.1)]):
-        strategy.observe(url, relevance, None)
-        strategy.expand(page(url, [9], relevance, html=words(text, 9)))
-    assert teach(strategy)[9] == pytest.approx(1.0)
-    for url in (2, 3):
-        strategy.observe(url, 0.9, None)
-        strategy.expand(page(url, [8], 0.9, html=words("income tax", 8)))
-    after = teach(strategy)
-    assert after[8] > 0.8 > after[9]
+# -- keywords in URLs ----------------------------------------------------------------------
+
+
+def test_keywords_count_where_the_url_contains_them() -> None:
+    html = (
+        "<a href=/GREEN%54ea>x</a><a href=/evergreen>x</a>"
+        "<a href=//green.example/x>x</a><a href=/coffee>green tea</a>"
+    )
+    found = visit(make("url-keywords", GREEN_TEA), page(0, [1, 2, 3, 4], 0.9, html=html))
+    assert found == pytest.approx({1: 1.0, 2: 0.5, 3: 0.5, 4: 0.0}, abs=1e-5)
+
+
+def test_of_urls_with_equal_keywords_the_nearer_comes_first() -> None:
+    strategy = make("url-keywords", GREEN_TEA)
+    near = visit(strategy, page(0, [1], 0.1, html="<a href=/tea/1>x</a>", depth=0))
+    far = visit(strategy, page(1, [2], 0.9, html="<a href=/tea/2>x</a>"))
+    assert 0.0 < near[1] - far[2] < 1e-3
+
+
+def test_balanced_is_the_mean_of_four_scorers() -> None:
+    html = "<a href=/a/2022/tea.html>x</a><a href=/b>x</a>"
+    found = visit(make("url-keywords", GREEN_TEA, balanced=True), page(0, [1, 2], 0.9, html=html))
+    # keywords, folders (three, and one), ending, date
+    first = (0.5 + 0.7 * 1.0 + 0.8 * 1.0 + 0.9 * 0.8) / 4
+    second = (0.0 + 0.7 / 3 + 0.0 + 0.9 * 0.5) / 4
+    assert found == pytest.approx({1: first, 2: second}, abs=1e-5)
+
+
+# -- online logistic regression ------------------------------------------------------------
+
+
+def test_five_matches_add_up() -> None:
+    html = (
+        "<p><a href=/x>green tea</a></p><p>" + "far " * 20 + "</p>"
+        "<p>tea: <a href=/tea>here</a></p>"
+    )
+    found = visit(
+        make("online-logistic", GREEN_TEA, near=2), page(0, [1, 2], 0.4, depth=0, html=html)
+    )
+    # anchor, line, page and phrase; URL, line and page; a click down
+    assert found == pytest.approx(
+        {1: 0.9 * (2.0 + 1.0 + 0.5 * 0.4 + 0.5), 2: 0.9 * (1.5 / 2 + 1.0 / 2 + 0.5 * 0.4)}
+    )
+
+
+def test_the_best_of_several_links_speaks_for_a_url() -> None:
+    strategy = make("online-logistic", GREEN_TEA)
+    first = visit(strategy, page(0, [5], 0.0, html="<a href=/5>green tea</a>"))
+    assert visit(strategy, page(1, [5], 0.9, html="<a href=/5>more</a>")) == first
+
+
+def test_a_step_of_the_regression() -> None:
+    regression = OnlineRegression()
+    x = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    for _ in range(60):
+        regression.learn(x, relevant=False)
+    p = 1.0 / (1.0 + np.exp(-2.0))
+    once = OnlineRegression()
+    once.learn(x, relevant=False)
+    moved = 2.0 - p / (0.25 + p * (1.0 - p))
+    uncertain = 1.645 / np.sqrt(0.25 + p * (1.0 - p))
+    assert once.used[0] == 2.0  # it has moved by less than its uncertainty
+    assert 2.0 - moved < uncertain
+    assert regression.used.tolist() == [0.0, 1.5, 1.0, 0.5, 0.5]  # never below 0
+
+
+def test_words_of_all_pages_weigh_little() -> None:
+    assert word_weights(np.array([2.0, 0.0]), 2).tolist() == [1.0, 1.0]
+    weights = word_weights(np.array([9.0, 1.0, 0.0]), 9)
+    assert weights == pytest.approx([0.15, np.log(10 / 1.5) / np.log(10.0), 1.0])
+
+
+def test_what_was_followed_changes_the_order() -> None:
+    strategy = make("online-logistic", GREEN_TEA, every=1, growth=0.0)
+    html = "".join(f"<a href=/{i}>green tea</a>" for i in range(1, 40)) + "<a href=/tea>x</a>"
+    visit(strategy, page(0, list(range(1, 41)), 0.9, html=html))
+    for url in range(1, 30):  # anchors that promise what is not there
+        strategy.observe(url, 0.0, None)
+    assert strategy.lesson_due()
+    lesson = strategy.learn()
+    now = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
+    assert now[35] < 0.9 * (2.0 + 0.5 * 0.9 + 0.5) / 2
+
+
+# -- temporal differences ------------------------------------------------------------------
+
+
+def test_values_are_learned_of_anchors_and_of_what_lies_behind() -> None:
+    strategy = make("td-values", GREEN_TEA, explore=0.0, switch=60)
+    html = "".join(
+        f"<a href=/{i}>{('green tea', 'the shop', 'news')[i % 3]}</a>" for i in range(3, 93)
+    )
+    first = visit(strategy, page(0, list(range(3, 93)), 0.0, html=html))
+    assert set(first.values()) == {0.05}  # nothing is known yet
+    for url in range(3, 63):  # a shop is not tea, but has links to it; news have none
+        behind = "<a href=/9>green tea</a>" if url % 3 == 1 else ""
+        visit(strategy, page(url, [9] if behind else [], float(url % 3 == 0), html=behind))
+    assert strategy.lesson_due()
+    lesson = strategy.learn()
+    strategy.adopt(lesson)
+    assert not strategy.lesson_due()
+    now = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
+    assert now[90] > 0.5 > now[92]
+    assert now[90] > now[91]
+
+
+def test_exploration_draws_what_waits() -> None:
+    strategy = make("td-values", GREEN_TEA, explore=1.0)
+    first = visit(strategy, page(0, [1, 2, 3], html=words("", 1, 2, 3)))
+    drawn = [url for url, score in first.items() if score > 1.0]
+    assert len(drawn) == 1
+    second = visit(strategy, page(drawn[0], [], 0.0))
+    (again,) = second
+    assert again != drawn[0]
+    assert again in first

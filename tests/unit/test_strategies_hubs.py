@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import StrategyContext
-from focuscrawl.strategies.base import JudgedPage, RecalledPage
+from focuscrawl.strategies.base import JudgedPage
 from focuscrawl.strategies.hub_strategy import Hubs
 
 from .shelves import WordCritic
+from .tea_pages import scores, teach
 
 #: URL 0 and 1 link to the relevant pages 2 and 3, URL 4 links to the irrelevant page 5
 LINKS = {0: [2, 3, 6], 1: [2, 3, 7], 4: [5, 8]}
@@ -40,22 +40,18 @@ def made(**options: float) -> Hubs:
 
 
 def visit(strategy: Hubs, *urls: int) -> dict[int, float]:
-    scores: dict[int, float] = {}
+    found: dict[int, float] = {}
     for url in urls:
         strategy.observe(url, RELEVANCE[url], None)
-        expansion = strategy.expand(judged(url))
-        scores.update(zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True))
-    return scores
+        found |= scores(strategy.expand(judged(url)))
+    return found
 
 
 def test_what_hubs_link_to_comes_before_what_a_page_as_relevant_links_to() -> None:
     strategy = made(every=6)
     before = visit(strategy, *RELEVANCE)
     assert before[6] == before[8] == pytest.approx(0.5 * 0.9)  # all are R(u) so far
-    assert strategy.lesson_due()
-    lesson = strategy.learn()
-    strategy.adopt(lesson)
-    after = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
+    after = teach(strategy)
     assert after[6] > after[8] == before[8]
     assert after[6] == pytest.approx(0.5 * 0.9 + 0.5)  # the largest promise counts as 1
     assert after[7] > after[8]  # of a hub, though its page is less relevant
@@ -64,10 +60,7 @@ def test_what_hubs_link_to_comes_before_what_a_page_as_relevant_links_to() -> No
 def test_without_weight_it_is_best_first() -> None:
     strategy = made(weight=0.0, every=6)
     visit(strategy, *RELEVANCE)
-    assert strategy.lesson_due()
-    lesson = strategy.learn()
-    strategy.adopt(lesson)
-    after = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
+    after = teach(strategy)
     assert (after[6], after[7], after[8]) == (0.9, 0.8, 0.9)
 
 
@@ -83,27 +76,3 @@ def test_what_hubs_promise_is_of_the_first_pages_whatever_came_since() -> None:
     assert promise[2] == 0.0  # it was fetched
     again, _ = strategy.work_out(3, 3)
     np.testing.assert_array_equal(early, again)
-
-
-def test_pages_are_told_apart_by_host_in_a_resumed_crawl_too() -> None:
-    whole, resumed = made(every=6), made(every=6)
-    for url in RELEVANCE:
-        page = judged(url)
-        for strategy in (whole, resumed):
-            strategy.observe(url, page.relevance, None)
-        expansion = whole.expand(page)
-        recalled = RecalledPage(
-            url, 1, page.relevance, page.targets, expansion.link_scores, expansion.memo
-        )
-        resumed.recall(recalled)
-    lessons = []
-    for strategy in (whole, resumed):
-        assert strategy.lesson_due()
-        lessons.append(strategy.learn())
-    np.testing.assert_array_equal(lessons[0].scores, lessons[1].scores)
-
-
-@pytest.mark.parametrize(("option", "value"), [("weight", 1.5), ("every", 0), ("growth", -1.0)])
-def test_options_are_checked(option: str, value: float) -> None:
-    with pytest.raises(UserError, match=f"hubs: {option} must be"):
-        made(**{option: value})

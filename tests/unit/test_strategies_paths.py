@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice.hashing import SparseRows, pointers
-from focuscrawl.errors import UserError
 from focuscrawl.lab.strategies.batch_learners import (
     FAR,
     ContextGraphs,
@@ -80,37 +78,6 @@ def test_it_learns_to_go_through_pages_that_are_not_relevant(
     assert learning.strategy.learns
     assert learning.strategy.model_version >= 2
     assert relevant(learning) > 3 * relevant(crawl(BestFirst(CONTEXT)).run(70))
-
-
-@pytest.mark.parametrize("strategy", LEARNERS)
-@pytest.mark.parametrize("stop", [5, 10, 33, 40])
-def test_resumed_it_goes_on_as_if_nothing_had_happened(
-    strategy: Callable[..., Any], stop: int
-) -> None:
-    whole = crawl(strategy(CONTEXT, batch=10)).run(80)
-    begun = crawl(strategy(CONTEXT, batch=10)).run(stop)
-    assert bool(begun.lessons) == (stop != 5)
-    again = begun.resumed(strategy(CONTEXT, batch=10))
-    assert again.queue == begun.queue
-    assert again.strategy.model_version == begun.strategy.model_version
-    assert again.run(80 - stop).order == whole.order
-
-
-@pytest.mark.parametrize("strategy", LEARNERS)
-def test_what_is_found_during_a_lesson_is_scored_by_it(strategy: Callable[..., Any]) -> None:
-    begun = crawl(strategy(CONTEXT, batch=10)).run(25)
-    learner = begun.strategy
-    lesson = learner.learn()
-    known = set(lesson.urls.tolist())
-    hidden = [url for url in begun.queue if re.search("/(desk|drawer)", begun.urls[url])]
-    for url in hidden[:4]:
-        begun.fetch(url)
-    urls, scores = learner.adopt(lesson)
-    new = dict(zip(urls.tolist(), scores.tolist(), strict=True))
-    assert set(new) - known
-    assert learner.model_version == lesson.version
-    every = dict(zip(*(part.tolist() for part in learner.rescore()), strict=True))
-    assert {url: new[url] for url in new.keys() & every.keys()}.items() <= every.items()
 
 
 def test_distances_are_clicks_to_the_nearest_goal() -> None:
@@ -236,39 +203,3 @@ def test_layers_order_pages_by_their_distance() -> None:
     assert np.floor(rank).tolist() == [3, 2, 1, 0, 0]
     assert rank[3] == 0.0  # looks like what leads nowhere
     assert rank[4] == 0.0  # looks like nothing
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 2**40), st.lists(st.integers(0, 2**17 - 1), max_size=4))),
-    st.lists(st.integers(0, 2**17 - 1), max_size=5),
-)
-def test_facts_survive_the_store(links: list[tuple[int, list[int]]], words: list[int]) -> None:
-    facts = PathFacts(
-        np.array([target for target, _ in links], np.int64),
-        np.array(words, np.int32),
-        rows(*(text for _, text in links)),
-    )
-    again = PathFacts.from_bytes(facts.to_bytes())
-    assert again.targets.tolist() == facts.targets.tolist()
-    assert again.page.tolist() == words
-    assert again.links.indices.tolist() == facts.links.indices.tolist()
-    assert again.links.indptr.tolist() == facts.links.indptr.tolist()
-
-
-@pytest.mark.parametrize(
-    ("strategy", "option", "value"),
-    [
-        (QValues, "gamma", 0.9),
-        (QValues, "bins", 1),
-        (ContextGraphs, "layers", 0),
-        (ContextGraphs, "threshold", 2.0),
-        (Intelligent, "content", -1.0),
-        (Intelligent, "batch", 0),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(
-    strategy: Callable[..., Any], option: str, value: float
-) -> None:
-    with pytest.raises(UserError, match=option):
-        strategy(CONTEXT, **{option: value})

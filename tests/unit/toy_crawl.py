@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.feature_extraction import FeatureExtractor, WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.hashing import SparseRows
 from focuscrawl.apprentice.link_features import table_of_keys
 from focuscrawl.apprentice.link_table import PageFacts, pack_words
@@ -16,6 +16,8 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.page import parse_page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice
@@ -67,6 +69,12 @@ class Toy:
             page_values=np.zeros(0, np.float32),
         )
 
+    def visit(self, apprentice: Apprentice, urls: Iterable[int]) -> None:
+        """Let an apprentice fetch pages in this order."""
+        for u in urls:
+            apprentice.observe(u, float(self.relevance[u]))
+            apprentice.expand(u, self.facts(u, apprentice.new(self.targets[u])))
+
 
 def toy_critic() -> FocusedCritic:
     """A critic of boats, knots and reefs against taxes."""
@@ -84,7 +92,6 @@ class Pages:
 
     def __init__(self, options: Options, n: int = 70, out: int = 8, seed: int = 3) -> None:
         rng = np.random.default_rng(seed)
-        critic = toy_critic()
         good = rng.random(n) < 0.4
         self.relevance = np.where(good, 0.9, 0.1)
         self.targets = rng.integers(0, n, (n, out))
@@ -99,12 +106,7 @@ class Pages:
             body = f"<title>{name[u]}</title><h1>all {name[u]}</h1><ul>{''.join(items[:4])}</ul>"
             body += f"<h2>other things</h2><div><ol>{''.join(items[4:])}</ol></div>"
             self._views.append(parse_page(body.encode(), urls[u]))
-        self._reader = FeatureExtractor(
-            WordReader(critic),
-            groups=options.groups,
-            d_max=options.d_max,
-            classes=critic.classes,
-        )
+        self._reader = FeatureExtractor(toy_critic(), options)
 
     def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
         relevance = float(self.relevance[u])
