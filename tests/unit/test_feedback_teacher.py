@@ -41,7 +41,7 @@ def asked(html: str, url: str = "https://a.example/") -> str:
 
 
 def test_the_prompt_is_the_documented_one() -> None:
-    documented = (ROOT / "docs" / "how-to" / "topics.md").read_text(encoding="utf-8")
+    documented = (ROOT / "docs" / "how-to" / "teacher.md").read_text(encoding="utf-8")
     assert INSTRUCTIONS.format(topic="TOPIC", mark="MARK") in documented
     good, bad = (
         "titles of pages that are on the topic",
