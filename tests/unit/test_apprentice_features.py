@@ -261,7 +261,8 @@ def test_words_and_texts_are_read_the_same_again(monkeypatch: pytest.MonkeyPatch
     assert not first[2].any()
     texts = [["reef", "knots"], ["tax", "year"], ["knots", "unheard"]]
     known = [reader.evidence(words, owner, 1) for words in texts]
-    monkeypatch.setattr(feature_extraction, "_REMEMBERED_WORDS", 1)  # all are forgotten
+    monkeypatch.setattr(feature_extraction, "_REMEMBERED_WORDS", 1)
+    reader = WordReader(toy_critic())  # forgets all again and again
     for words, evidence in zip(texts, known, strict=True):
         assert np.array_equal(reader.evidence(words, owner, 1), evidence)
 
