@@ -209,9 +209,12 @@ class WordReader:
     def __init__(self, critic: Critic, *, ask: bool = True) -> None:
         self._critic = critic
         self._may_ask = ask
-        self._number: dict[str, int] = {}
         self._prior = self._ask([""])[0]
-        self._evidence = GrowingArray(np.float32)  # (n_words, columns), row after row
+        self._of = _RememberedRows(
+            lambda words: (self._ask(words) - self._prior).astype(np.float32),
+            self.columns,
+            _REMEMBERED_WORDS,
+        )
         marked = np.asarray(getattr(critic, "marked_of_words", critic.marked), bool)
         self._marked = marked if len(marked) == len(self._prior) else np.array([False, True])
 
@@ -265,23 +268,6 @@ class WordReader:
         log = evidence + self._prior
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
 
-    def _of(self, words: Sequence[str]) -> NDArray[np.float32]:
-        known = self._number
-        if len(known) > _REMEMBERED_WORDS:
-            known.clear()
-            self._evidence = GrowingArray(np.float32)
-        at = np.fromiter(map(known.get, words, repeat(-1)), np.int64, len(words))
-        unknown = (at < 0).nonzero()[0]
-        if len(unknown):
-            new = [words[i] for i in unknown.tolist()]
-            self._learn(sorted(set(new)))
-            at[unknown] = [known[word] for word in new]
-        return self._evidence.data.reshape(-1, self.columns).take(at, axis=0)
-
-    def _learn(self, words: list[str]) -> None:
-        self._evidence.extend((self._ask(words) - self._prior).astype(np.float32).ravel())
-        self._number.update(zip(words, count(len(self._number)), strict=False))
-
     def _ask(self, words: Sequence[str]) -> Floats:
         if not self._may_ask:
             classes = max(2, len(self._critic.classes))
@@ -308,25 +294,39 @@ class TextReader:
         words: WordReader,
         split: Callable[[list[str]], tuple[list[str], NDArray[np.int32]]],
     ) -> None:
-        self._words = words
-        self._split = split
-        self._known: dict[str, int] = {}
-        self._evidence = GrowingArray(np.float32)  # (n_texts, columns), row after row
+        self._evidence = _RememberedRows(
+            lambda texts: words.evidence(*split(texts), len(texts)), words.columns, _REMEMBERED
+        )
 
     def read(self, texts: list[str]) -> NDArray[np.float32]:
         """Return the evidence of n texts, float32 (n, columns)."""
-        known = self._known
-        new = list(dict.fromkeys(text for text in texts if text not in known))
-        if new:
-            if len(known) + len(new) > _REMEMBERED:
-                known.clear()
-                self._evidence = GrowingArray(np.float32)
-                new = list(dict.fromkeys(texts))
-            words, owner = self._split(new)
-            self._evidence.extend(self._words.evidence(words, owner, len(new)).ravel())
-            known.update(zip(new, count(len(known)), strict=False))
-        at = np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
-        return self._evidence.data.reshape(-1, self._words.columns).take(at, axis=0)
+        return self._evidence(texts)
+
+
+class _RememberedRows:
+    """A row of numbers for each text, computed once, until there are more than `most` texts."""
+
+    def __init__(
+        self, compute: Callable[[list[str]], NDArray[np.float32]], columns: int, most: int
+    ) -> None:
+        self._compute, self._columns, self._most = compute, columns, most
+        self._number: dict[str, int] = {}
+        self._rows = GrowingArray(np.float32)  # (n_texts, columns), row after row
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        number = self._number
+        if len(number) > self._most:
+            number.clear()
+            self._rows = GrowingArray(np.float32)
+        at = np.fromiter(map(number.get, texts, repeat(-1)), np.int64, len(texts))
+        unknown = (at < 0).nonzero()[0]
+        if len(unknown):
+            new = [texts[i] for i in unknown.tolist()]
+            distinct = sorted(set(new))
+            self._rows.extend(self._compute(distinct).ravel())
+            number.update(zip(distinct, count(len(number)), strict=False))
+            at[unknown] = [number[text] for text in new]
+        return self._rows.data.reshape(-1, self._columns).take(at, axis=0)
 
 
 def class_prefixes(name: str) -> list[str]:

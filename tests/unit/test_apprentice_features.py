@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -41,17 +40,12 @@ from focuscrawl.apprentice.link_features import (
 from focuscrawl.apprentice.link_table import PageFacts, unpack_words
 from focuscrawl.apprentice.options import EVIDENCE, GROUPS, LEARNERS, Options
 from focuscrawl.page import parse_page
-from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.walk import parse_tree
 from focuscrawl.page.words import tokenize
 from focuscrawl.report.why import Reasons
 
 from .toy_crawl import Crawl, Pages, toy_critic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lxml import etree
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Judgement
@@ -79,44 +73,6 @@ def read(options: Options, page: str = PAGE, links: NDArray[np.int64] | None = N
 # -- words by DOM offset ---------------------------------------------------------------------
 
 BITS = 24
-D_MAX = 4
-HIDDEN = {"script", "style", "template"}
-NO_LEAF = {"html", "head", "body", "meta", "base", "link", "title", *HIDDEN}
-TAGS = ["div", "p", "ul", "li", "b", "h2", "table", "tr", "td", "span", "section"]
-parts = st.one_of(
-    st.sampled_from([" one", " two boats", " three", " ", "&nbsp;", "<!-- no -->"]),
-    st.sampled_from([f"<{tag}>" for tag in TAGS]),
-    st.sampled_from([f"</{tag}>" for tag in TAGS]),
-    st.sampled_from(["<a href=x>", "</a>", "<a href=y>link</a>", "<a href=z></a>", "<a>"]),
-    st.sampled_from(["<br>", "<img src=i>", "<script>no</script>", "<style>no</style>"]),
-    st.sampled_from(["<template>no</template>", "<title>Name</title>", "<meta name=x>"]),
-    st.sampled_from(["<body>", "<form>", "<a href=w><script>no</script></a>"]),
-)
-soup = st.integers(0, 40).flatmap(lambda n: st.lists(parts, min_size=n, max_size=n)).map("".join)
-
-
-def leaves_of(root: etree._Element | None) -> list[str]:
-    """Return the text of each leaf, counted on the tree itself."""
-    if root is None:
-        return []
-    title = next(root.iter("title"), None)
-
-    def inside(element: etree._Element) -> Iterator[str]:
-        if element is title or element.tag in HIDDEN:
-            return
-        text = element.text or ""
-        found = [text] if text.strip() else []
-        for child in element:
-            found += inside(child)
-            if (child.tail or "").strip():
-                found.append(child.tail or "")
-        empty = not len(element) and not text.strip() and element.tag not in NO_LEAF
-        if empty or (not found and element.get("href") and element.tag == "a"):
-            found = [""]
-        yield from found
-
-    first = [] if title is None else [title.text or ""]
-    return [*first, *inside(root)]
 
 
 def features(rows: SparseRows, number: int) -> Counter[int]:
@@ -126,28 +82,6 @@ def features(rows: SparseRows, number: int) -> Counter[int]:
 def hashed(pairs: list[tuple[str, int]]) -> Counter[int]:
     hashes = WordHashes()
     return Counter(int(bucket(hashes([word]), OFFSET_SALT + d, BITS)[0]) for word, d in pairs)
-
-
-@settings(max_examples=100, deadline=None)
-@given(soup)
-def test_offsets_are_counted_in_leaves_of_the_tree(markup: str) -> None:
-    view = parse_page(markup.encode(), "http://site.example/")
-    leaves = leaves_of(parse_tree(to_utf8(markup.encode(), None)[0]))
-    words = [
-        (word, at)
-        for at, text in enumerate(leaves)
-        for word in re.findall(r"[^\W_]+", text.lower())
-    ]
-    assert view.n_leaves == len(leaves)
-    assert list(zip(view.tokens, view.token_leaf.tolist(), strict=True)) == words
-    left, right = view.links.left, view.links.right
-    hashes = WordHashes()(view.tokens)
-    near = window(hashes, view.token_leaf, left, right, d_max=D_MAX, max_tokens=None, repeats=True)
-    rows = by_offset(near, BITS)
-    for link, (a, b) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-        offsets = [(word, at - min(max(at, a), b)) for word, at in words]
-        expected = [(word, d) for word, d in offsets if abs(d) <= D_MAX]
-        assert features(rows, link) == hashed(expected)
 
 
 def test_of_a_long_leaf_the_nearest_words_are_looked_at() -> None:
@@ -173,29 +107,33 @@ def test_each_word_is_kept_once_a_leaf_where_it_came_first(tokens: list[tuple[in
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(0, 12), max_size=30).map(sorted),
-    st.lists(st.integers(0, 12), min_size=1, max_size=5),
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), min_size=1, max_size=5),
     st.integers(0, 4),
     st.sampled_from([None, 3]),
 )
-def test_context_of_a_link_does_not_depend_on_other_links(
-    leaves: list[int], lefts: list[int], width: int, cap: int | None
+def test_words_have_their_offset_from_each_link(
+    leaves: list[int], links: list[tuple[int, int]], d_max: int, most: int | None
 ) -> None:
-    leaf, left = np.array(leaves, np.int32), np.array(lefts, np.int32)
+    """Offsets count from the first leaf of a link before it, from its last leaf after it."""
+    leaf = np.array(leaves, np.int32)
+    left, width = np.array(links, np.int32).T
     words, right = np.arange(len(leaf), dtype=np.uint64), left + width
-
-    def rows(chosen: slice) -> SparseRows:
-        near = window(words, leaf, left[chosen], right[chosen], d_max=2, max_tokens=cap)
-        return by_offset(near, 20)
-
-    together = rows(slice(None))
-    for i in range(len(left)):
-        alone = rows(slice(i, i + 1)).indices
-        assert together.take(np.array([i])).indices.tolist() == alone.tolist()
-        near = (leaf >= left[i] - 2) & (leaf <= right[i] + 2)
-        assert len(alone) == near.sum() if cap is None else len(alone) <= 3 * cap
+    near = window(words, leaf, left, right, d_max=d_max, max_tokens=most)
+    expected: list[list[tuple[int, int]]] = []
+    for a, b in zip(left.tolist(), right.tolist(), strict=True):
+        offset = [(word, at - min(max(at, a), b)) for word, at in enumerate(leaves)]
+        before = [each for each in offset if -d_max <= each[1] < 0]
+        inside = [each for each in offset if each[1] == 0]
+        after = [each for each in offset if 0 < each[1] <= d_max]
+        if most is not None:
+            before, inside, after = before[-most:], inside[:most], after[:most]
+        expected.append([*before, *inside, *after])
+    assert near.lengths.tolist() == [len(each) for each in expected]
+    found = zip(near.words.tolist(), near.offset.tolist(), strict=True)
+    assert list(found) == [pair for each in expected for pair in each]
 
 
 def test_ranges_lie_one_after_another() -> None:
@@ -323,7 +261,8 @@ def test_words_and_texts_are_read_the_same_again(monkeypatch: pytest.MonkeyPatch
     assert not first[2].any()
     texts = [["reef", "knots"], ["tax", "year"], ["knots", "unheard"]]
     known = [reader.evidence(words, owner, 1) for words in texts]
-    monkeypatch.setattr(feature_extraction, "_REMEMBERED_WORDS", 1)  # all are forgotten
+    monkeypatch.setattr(feature_extraction, "_REMEMBERED_WORDS", 1)
+    reader = WordReader(toy_critic())  # forgets all again and again
     for words, evidence in zip(texts, known, strict=True):
         assert np.array_equal(reader.evidence(words, owner, 1), evidence)
 
