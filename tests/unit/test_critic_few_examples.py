@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from longer import long
 
-from focuscrawl.critic import quality, training
+from focuscrawl.critic import example_checks, training
+from focuscrawl.critic.assessment import check_few_examples, read_examples
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.example_checks import (
     cohesion_of,
@@ -25,7 +26,6 @@ from focuscrawl.critic.few_shot import learn_judge, read_little
 from focuscrawl.critic.focused_critic import TrainedCritic, is_from_little
 from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.quality import check_few_examples, read_examples
 from focuscrawl.critic.training import train_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from focuscrawl.critic.quality import FewExamplesReport
+    from focuscrawl.critic.example_checks import FewExamplesReport
 
 SUBJECTS = {
     "birds": "bird wing nest feather egg song flight beak plumage owl eagle sparrow",
@@ -100,7 +100,7 @@ def embeddings(
     used = bool(request.param)
     if used and not word_vectors_installed():
         pytest.skip("the extra embeddings is not installed")
-    for module in (quality, training):
+    for module in (example_checks, training):
         monkeypatch.setattr(module, "word_vectors_installed", lambda: used)
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     return used
@@ -188,7 +188,7 @@ def test_words_alone(web: SmallWeb, embeddings: bool) -> None:
         assert report.examples == ()
         best = max(report.others, key=lambda page: page.relevance)
         assert "/birds/" in best.url
-    assert report.words_for == []  # of the last
+    assert report.words_for == ()  # of the last
     assert "feather" in checked(learned, web).words_for
 
 

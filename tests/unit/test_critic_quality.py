@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from focuscrawl.critic.assessment import Quality, read_examples
 from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
+from focuscrawl.critic.example_checks import assess
 from focuscrawl.critic.focused_critic import word_reasons
-from focuscrawl.critic.quality import Before, Quality, assess, read_examples
 from focuscrawl.critic.training import train_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
@@ -107,17 +108,17 @@ def test_the_check_and_the_quality_of_a_critic_are_one(shelf: Shelf) -> None:
     others = [("", bag) for bag in critic.pages.bags()[len(critic.examples) :]]
     checked = assess(critic, good, bad, others)
     assert found.recall == checked.recall
-    assert list(found.words_for) == checked.words_for
+    assert found.words_for == checked.words_for
 
 
 def test_two_critics_are_compared_on_what_the_first_has_not_learned(shelf: Shelf) -> None:
-    before = Before(little(shelf, 3, 0), ["/good"])
+    before = little(shelf, 3, 0)
     change = Quality.of(little(shelf, 5, 6), ["/good"], before=before).change
     assert change is not None
     assert change.pages == 2 + 6
     assert change.right == 8
     assert change.precision == 1.0
-    again = Quality.of(before.trained, ["/good"], before=before)
+    again = Quality.of(before, ["/good"], before=before)
     assert again.change is None  # nothing is new
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.critic import load_critic
+from focuscrawl.critic.assessment import check_classes, check_relevance
 from focuscrawl.critic.critic_files import save_critic
-from focuscrawl.critic.evaluation import check_classes, check_relevance
 from focuscrawl.critic.training import read_urls, train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label, read_labels
