@@ -1,4 +1,14 @@
-"""Languages: how they are written, pieces of words, and which one a page is in."""
+"""Languages: how they are written, pieces of words, and which one a page is in.
+
+In many languages a word alone says too little. Chinese and Japanese leave no space between words:
+what comes from a page as one word is half a sentence. German puts words together to longer ones,
+Arabic puts articles, conjunctions and prepositions before them, and nearly every language but
+English inflects them. So a word is read as its pieces: pairs of neighbouring characters in
+Chinese, Japanese and Korean (as Lucene's ``CJKAnalyzer`` makes them), else the word itself and
+each four letters of it that follow each other (P. McNamee and J. Mayfield, Character n-gram
+tokenization for European language text retrieval, Information Retrieval 7, 2004). This needs no
+dictionary and no grammar, and does as well as those (docs/critics.md).
+"""
 
 from __future__ import annotations
 
@@ -13,25 +23,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
 
+    #: code and share of each language that pages are in; the shares add up to 1
+    Shares = tuple[tuple[str, float], ...]
 
-# Parts of words, for languages where a word alone says too little.
-#
-# Chinese and Japanese leave no space between words: what comes from a page as one word is half a
-# sentence. German puts words together to longer ones, Arabic puts articles, conjunctions and
-# prepositions before them, and nearly every language but English inflects them. So a word is read
-# as its pieces: pairs of neighbouring characters in Chinese, Japanese and Korean, else the word
-# itself and each four letters of it that follow each other. This needs no dictionary and no
-# grammar,
-# and does as well as those (docs/critics.md).
-#
-# Notes
-# -----
-# P. McNamee and J. Mayfield, Character n-gram tokenization for European language text retrieval,
-# Information Retrieval 7, 2004; pairs are what Lucene's ``CJKAnalyzer`` makes.
+#: pages in English alone, whose words are counted as they are; all others by their pieces
+ENGLISH: Shares = (("en", 1.0),)
+#: a word that is more frequent in its language says nothing of a topic
+COMMON = 1e-3
+
+_LENGTH = 500  # words of a page
+_EVERYDAY = 1e-6
+_EVERYDAY_PIECE = 1e-5  # every word has several
 
 _LETTERS = 4
 _CHARACTERS = 1.6  # of a word in a script that leaves no spaces
@@ -43,6 +51,54 @@ _SPACELESS = re.compile(
 #: Arabic teh marbuta and heh, alef maksura and yeh; tatweel
 _ALIKE = str.maketrans({"\u0629": "\u0647", "\u0649": "\u064a", "\u0640": None})
 _COMBINING_ACCENTS = 0x0900  # beyond are scripts whose vowels are combining marks
+
+_SPACELESS_SCRIPTS = ("zh", "ja", "ko")
+_EVERYDAY_WORDS = 200  # words of a language
+_SURE = 0.3  # share of everyday words on a page that is not held against other languages
+_LEAST = 0.2  # below, it may be a list of names
+_BETTER = 1.5  # than English another language has to be: names and numbers are in all
+_FEW = 10  # words, which tell nothing
+_SAMPLE = 300  # pages that are looked at
+_RARE = 0.1  # share of pages; rarer languages are left out
+#: words that nobody explains are English unless they are so much likelier in another language
+_ENGLISH_FIRST = 300.0
+_IN_PIECES = 10_000  # words of a language whose pieces are looked at
+_UNKNOWN = 1e-7  # frequency of other words and pieces
+
+
+def read_as(bags: Sequence[Bag], shares: Shares) -> Sequence[Bag]:
+    """Return what the words of pages are counted as: themselves in English, else their pieces."""
+    if shares == ENGLISH:
+        return bags
+    read: list[Bag] = []
+    for bag in bags:
+        counts: Counter[str] = Counter()
+        for word, count in bag.items():
+            for piece in pieces(word):
+                counts[piece] += count
+        read.append(counts)
+    return read
+
+
+def languages_of(
+    unlabelled: Sequence[Bag],
+    examples: Sequence[Bag] = (),
+    phrases: Iterable[Sequence[str]] = (),
+) -> Shares:
+    """Find out in which languages there is something to learn from.
+
+    Pages that stand for all others count as much as the examples. Phrases count where no page
+    tells, or where they are in letters that English does not have.
+    """
+    found = [shares for bags in (unlabelled, examples) if (shares := _of_pages(bags))]
+    words = list(chain.from_iterable(phrases))
+    if words and not (found and all(word.isascii() for word in words)):
+        found.append(_of_words(tuple(words)))
+    total: Counter[str] = Counter()
+    for shares in found:
+        total.update({code: share / len(found) for code, share in shares.items()})
+    rounded = tuple((code, round(share, 3)) for code, share in total.most_common())
+    return rounded or ENGLISH
 
 
 def normal(word: str) -> str:
@@ -68,7 +124,7 @@ def runs(word: str) -> list[str]:
 
 
 def is_spaceless(word: str) -> bool:
-    """Tell whether a word is in a script that leaves no spaces."""
+    """Return whether a word is in a script that leaves no spaces."""
     return _SPACELESS.match(word) is not None
 
 
@@ -94,40 +150,8 @@ def pieces(word: str) -> tuple[str, ...]:
 
 
 def is_part(piece: str) -> bool:
-    """Tell whether a piece is letters of a word, which say nothing to people."""
+    """Return whether a piece is letters of a word, which say nothing to people."""
     return piece.startswith(_PART)
-
-
-def in_pieces(bags: Sequence[Bag]) -> list[Bag]:
-    """Return the pieces of the words of pages, each as often as those that have it."""
-    read: list[Bag] = []
-    for bag in bags:
-        counts: Counter[str] = Counter()
-        for word, count in bag.items():
-            for piece in pieces(word):
-                counts[piece] += count
-        read.append(counts)
-    return read
-
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from focuscrawl.critic.bag_of_words import Bag
-
-    #: code and share of each language that pages are in; the shares add up to 1
-    Shares = tuple[tuple[str, float], ...]
-
-#: pages in English alone, whose words are counted as they are; all others by their pieces
-ENGLISH: Shares = (("en", 1.0),)
-#: a word that is more frequent in its language says nothing of a topic
-COMMON = 1e-3
-
-_LENGTH = 500  # words of a page
-_EVERYDAY = 1e-6
-_EVERYDAY_PIECE = 1e-5  # every word has several
 
 
 def share_of_pages(words: Sequence[str], shares: Shares) -> NDArray[np.float64]:
@@ -238,46 +262,6 @@ def _in_pieces(frequency: Mapping[str, float]) -> dict[str, float]:
         for piece in pieces(word):
             found[piece] = found.get(piece, 0.0) + each
     return found
-
-
-_SPACELESS_SCRIPTS = ("zh", "ja", "ko")
-_EVERYDAY_WORDS = 200  # words of a language
-_SURE = 0.3  # share of everyday words on a page that is not held against other languages
-_LEAST = 0.2  # below, it may be a list of names
-_BETTER = 1.5  # than English another language has to be: names and numbers are in all
-_FEW = 10  # words, which tell nothing
-_SAMPLE = 300  # pages that are looked at
-_RARE = 0.1  # share of pages; rarer languages are left out
-#: words that nobody explains are English unless they are so much likelier in another language
-_ENGLISH_FIRST = 300.0
-_IN_PIECES = 10_000  # words of a language whose pieces are looked at
-_UNKNOWN = 1e-7  # frequency of other words and pieces
-
-
-def read_as(bags: Sequence[Bag], shares: Shares) -> Sequence[Bag]:
-    """Return what the words of pages are counted as: themselves in English, else their pieces."""
-    return bags if shares == ENGLISH else in_pieces(bags)
-
-
-def languages_of(
-    unlabelled: Sequence[Bag],
-    examples: Sequence[Bag] = (),
-    phrases: Iterable[Sequence[str]] = (),
-) -> Shares:
-    """Find out in which languages there is something to learn from.
-
-    Pages that stand for all others count as much as the examples. Phrases count where no page
-    tells, or where they are in letters that English does not have.
-    """
-    found = [shares for bags in (unlabelled, examples) if (shares := _of_pages(bags))]
-    words = list(chain.from_iterable(phrases))
-    if words and not (found and all(word.isascii() for word in words)):
-        found.append(_of_words(tuple(words)))
-    total: Counter[str] = Counter()
-    for shares in found:
-        total.update({code: share / len(found) for code, share in shares.items()})
-    rounded = tuple((code, round(share, 3)) for code, share in total.most_common())
-    return rounded or ENGLISH
 
 
 def language_of_titles(words: Bag) -> str:
