@@ -55,22 +55,14 @@ def test_words_of_links_are_read_by_naive_bayes_of_the_same_pages(tmp_path: Path
     assert piston < nothing == unheard < nest
 
 
-def test_a_page_without_words_or_with_unknown_ones_is_judged() -> None:
-    posteriors = trained(*TOPICS).model.log_posteriors([{}, {"zyzzyva": 3}])
-    assert np.isfinite(posteriors).all()
-
-
 def test_it_is_the_same_when_read_back(tmp_path: Path) -> None:
     critic = trained(*TOPICS)
-    for name in ("one", "two"):
-        save_critic(critic, tmp_path / name)
-    files = [{p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in ("one", "two")]
-    assert files[0] == files[1]
+    save_critic(critic, tmp_path / "one")
     again, _ = read_critic(str(tmp_path / "one"))
-    pages = pages_of("birds", 3) + pages_of(None, 3)
-    assert again.model.log_posteriors(pages) == pytest.approx(
-        critic.model.log_posteriors(pages), abs=1e-4
-    )
+    pages = [*pages_of("birds", 3), *pages_of(None, 3), {}, {"zyzzyva": 3}]
+    found = again.model.log_posteriors(pages)
+    assert np.isfinite(found).all()
+    assert found == pytest.approx(critic.model.log_posteriors(pages), abs=1e-4)
 
 
 def test_a_file_says_what_words_are_made_of(
