@@ -242,10 +242,6 @@ class LogisticModel:
             return posteriors
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
-    def log_posteriors_of_words(self, bags: Sequence[Bag]) -> NDArray[np.float64]:
-        """Return log Pr(c|t) of words of links, each a bag; float64 (n_bags, reader's classes)."""
-        return self.reader.log_posteriors(bags)
-
     def marked_of_reader(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which classes of the reader lie in `marked` (n_classes,) ones of the model."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -198,31 +198,6 @@ def frequency_of_part(part: str, shares: Shares) -> float:
     return sum(each for word, each in _words(shares).items() if part in word)
 
 
-def known_languages() -> frozenset[str]:
-    """Return the codes of the languages that there are lists of."""
-    from wordfreq import available_languages  # noqa: PLC0415 - as below
-
-    return frozenset(available_languages("small"))
-
-
-@lru_cache(maxsize=64)
-def most_frequent(code: str, n: int) -> frozenset[str]:
-    """Return the `n` most frequent words of a language."""
-    return frozenset(islice(_listed(code), n))
-
-
-def frequencies(code: str, words: Collection[str]) -> dict[str, float]:
-    """Return how frequent those of `words` are that the list of a language has."""
-    wanted = set(words)
-    return {word: each for each, same in _by_frequency(code) for word in wanted.intersection(same)}
-
-
-def frequencies_of_pieces(code: str, n: int, wanted: Collection[str]) -> dict[str, float]:
-    """Return how often the `n` most frequent words of a language have the pieces wanted."""
-    found = _in_pieces(dict(islice(_listed(code).items(), n)))
-    return {piece: each for piece, each in found.items() if piece in wanted}
-
-
 def _listed(code: str) -> dict[str, float]:
     """Return the words of a language that come once in a million or more, frequent ones first."""
     return {word: each for each, same in _by_frequency(code) for word in same}
@@ -298,12 +273,19 @@ def language_of_page(bag: Bag, *, sure: float = _SURE, least: float = _LEAST) ->
 
 
 def _share(words: Mapping[str, int], code: str) -> int:
-    everyday = most_frequent(code, _EVERYDAY_WORDS)
+    everyday = _everyday(code)
     return sum(n for word, n in words.items() if word in everyday)
 
 
+@lru_cache(maxsize=64)
+def _everyday(code: str) -> frozenset[str]:
+    return frozenset(islice(_listed(code), _EVERYDAY_WORDS))
+
+
 def _others() -> list[str]:
-    return sorted(known_languages().difference(_SPACELESS_SCRIPTS, {"en"}))
+    from wordfreq import available_languages  # noqa: PLC0415 - slow to import, rarely needed
+
+    return sorted(available_languages("small").keys() - {*_SPACELESS_SCRIPTS, "en"})
 
 
 def _by_script(words: Mapping[str, int]) -> Counter[str]:
@@ -346,11 +328,15 @@ def _of_words(words: tuple[str, ...]) -> dict[str, float]:
     if spaceless["ko"] or spaceless["ja"]:
         return {_of_characters(spaceless): 1.0}
     codes = ["zh", "ja"] if spaceless else [*_others(), "en"]
-    listed = {code: frequencies(code, words) for code in codes}
+    wanted = set(words)
+    listed = {
+        code: {
+            word: each for each, same in _by_frequency(code) for word in wanted.intersection(same)
+        }
+        for code in codes
+    }
     whole = {
-        code: _likelihood(words, known)
-        for code, known in listed.items()
-        if known.keys() >= set(words)
+        code: _likelihood(words, known) for code, known in listed.items() if known.keys() >= wanted
     }
     ascii_only = all(word.isascii() for word in words)
     if ascii_only and all(frequency(word, ENGLISH) > 0.0 for word in words):
@@ -360,7 +346,7 @@ def _of_words(words: tuple[str, ...]) -> dict[str, float]:
     if not whole:
         parts = sorted(set(chain.from_iterable(map(pieces, words))))
         whole = {
-            code: _likelihood(parts, frequencies_of_pieces(code, _IN_PIECES, parts))
+            code: _likelihood(parts, _in_pieces(dict(islice(_listed(code).items(), _IN_PIECES))))
             for code in codes
         }
     best = max(whole.values())

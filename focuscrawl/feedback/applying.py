@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 DEFINITION = "topic.toml"  #: of a crawl, in its folder
 
+_ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
+
 
 def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) -> TopicDefinition:
     """Return what a crawl follows: ``topic.toml`` in its folder, or what it was begun with.
@@ -71,9 +73,6 @@ def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) ->
     return TopicDefinition(
         critic=critic, web=web if live else named, topics=read_topics(identity["topic"])
     )
-
-
-_ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
 
 
 class Applied(NamedTuple):
@@ -154,8 +153,8 @@ def apply_definition(
     ----------
     crawl_dir : folder of the crawl
     web : where pages and examples are that the crawl does not have
-    examples : told how many examples will be read, and of every few that were
-    pages : told how many pages will be judged anew, and of each that was
+    examples : reports how many examples will be read, and every few that were
+    pages : reports how many pages will be judged anew, and each that was
 
     Raises
     ------

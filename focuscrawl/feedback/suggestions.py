@@ -39,44 +39,19 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
+#: the kind of questions that is asked where none is named
+DEFAULT_KIND = "uncertain"
+
 #: of doubt, added to every page's: a critic that is always sure is asked about unlike pages
 _SURE = 0.1
-
-
-def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> Iterator[int]:
-    """Yield the places of pages, each time that with the largest doubt times distance.
-
-    Doubt is the standard deviation of a verdict that is yes with probability R; distance is one
-    less the cosine (the mean of two, by words and by meaning) with the nearest page that was
-    judged or yielded: so many pages like one doubtful page are one question.
-
-    Parameters
-    ----------
-    relevance : (n,), R of the pages
-    pages : n bags of words
-    judged : those of pages whose verdict is known
-    """
-    if not len(pages):
-        return
-    vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
-    rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
-    asked = rows[: len(pages)]
-    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
-    parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
-    alike = np.asarray((asked @ rows.T).todense()) / parts
-    nearest = alike[:, len(pages) :].max(axis=1, initial=0.0)
-    left = np.ones(len(pages), np.bool_)
-    while left.any():
-        best = int(np.argmax(np.where(left, doubt * (1.0 - nearest), -1.0)))
-        left[best] = False
-        yield best
-        nearest = np.maximum(nearest, alike[:, best])
-
-
-DEFAULT_KIND = "uncertain"  # what is asked about unless told otherwise
 _BELIEF = 2.0  # neighbours that the crawl's own mean counts for
 _LEAST = 2  # neighbours that can contradict a judgement
 _READ = 10  # pages for a question, of which it is chosen
+_READ_NEIGHBOURS = 1000  # at most, those of the most examples first
+_NEIGHBOUR = "neighbour"  # kind
+_GOOD = frozenset({"good", "yes", "y", "1", "+", "on", "true"})
+_BAD = frozenset({"bad", "no", "n", "0", "-", "off", "false"})
+_OPEN = frozenset({"", "?", "skip"})
 
 
 class Suggestion(NamedTuple):
@@ -202,6 +177,36 @@ def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
         yield _of(pages, i, DEFAULT_KIND, f"R {pages.relevance[i]:.2f}")
 
 
+def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> Iterator[int]:
+    """Yield the places of pages, each time that with the largest doubt times distance.
+
+    Doubt is the standard deviation of a verdict that is yes with probability R; distance is one
+    less the cosine (the mean of two, by words and by meaning) with the nearest page that was
+    judged or yielded: so many pages like one doubtful page are one question.
+
+    Parameters
+    ----------
+    relevance : (n,), R of the pages
+    pages : n bags of words
+    judged : those of pages whose verdict is known
+    """
+    if not len(pages):
+        return
+    vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
+    rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
+    asked = rows[: len(pages)]
+    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
+    parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
+    alike = np.asarray((asked @ rows.T).todense()) / parts
+    nearest = alike[:, len(pages) :].max(axis=1, initial=0.0)
+    left = np.ones(len(pages), np.bool_)
+    while left.any():
+        best = int(np.argmax(np.where(left, doubt * (1.0 - nearest), -1.0)))
+        left[best] = False
+        yield best
+        nearest = np.maximum(nearest, alike[:, best])
+
+
 def _false_positives(crawl: _Crawl) -> Iterator[Suggestion]:
     """Relevant pages whose neighbours are the least relevant."""
     pages = crawl.pages
@@ -276,11 +281,6 @@ def _read(store: CrawlStore) -> _Pages:
     )
 
 
-_GOOD = frozenset({"good", "yes", "y", "1", "+", "on", "true"})
-_BAD = frozenset({"bad", "no", "n", "0", "-", "off", "false"})
-_OPEN = frozenset({"", "?", "skip"})
-
-
 def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None:
     """Write pages to judge, one a row; their column ``verdict`` is empty, to be filled in.
 
@@ -346,10 +346,6 @@ def _verdict(where: str, text: str) -> bool | None:
         raise UserError(f"{where}: verdict {text!r} is neither good nor bad") from None
 
 
-KIND = "neighbour"
-_READ_NEIGHBOURS = 1000  # neighbours that are read at most, those of the most examples first
-
-
 def examples_of(definition: TopicDefinition) -> list[str]:
     """Return the pages whose neighbours are looked at: the good ones and the seeds.
 
@@ -410,7 +406,7 @@ def neighbours(
         ]
         reason = f"R {relevance[url]:.2f}, {', '.join(said)}"
         title = "" if page is None else page.title
-        found.append(Suggestion(url, title, relevance[url], KIND, reason))
+        found.append(Suggestion(url, title, relevance[url], _NEIGHBOUR, reason))
     return found
 
 
