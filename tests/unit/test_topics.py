@@ -137,9 +137,7 @@ def test_the_latest_judgement_of_a_page_counts() -> None:
     ],
     ids=lambda text: text[:20],
 )
-def test_what_no_definition_says_is_a_short_line(
-    tmp_path: Path, content: str, said: str
-) -> None:
+def test_what_no_definition_says_is_a_short_line(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "topic.toml"
     path.write_text(content)
     with pytest.raises(UserError) as error:
