@@ -1,9 +1,9 @@
-"""How good a critic is: on pages that somebody labelled, or on its own examples held out.
+"""How good a critic is: on labelled pages, or on its own examples held out.
 
 A critic from few examples has no labelled pages to be checked with. So its examples are held out
-in turn, each time with a part of the other pages, and judged by what the rest teaches. This tells
-how many relevant pages it finds. It does not tell how many of the pages that it calls relevant
-are not: that depends on how many relevant ones there are, and somebody has to look at some.
+in turn, each time with a part of the other pages, and judged by what the rest teaches. This shows
+how many relevant pages it finds. It does not show how many of the pages that it calls relevant
+are not: that depends on how many relevant ones there are, and a person has to look at some.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class Quality:
     Attributes
     ----------
     on, off : examples on the topic, and off it
-    others : pages beside them that stand for all others; nobody has said what they are
+    others : pages beside them that stand for all others; they have no labels
     why_not : why nothing is measured, above all because of too few examples; empty: it is
     precision, recall : share of the examples with its 90 % interval; None: not measured. There is
         no precision without examples off the topic, or where none is called relevant

@@ -308,7 +308,7 @@ def load_critic(
 
 
 def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
-    """As `load_critic`, of a name that may come from a file: it runs nobody's program.
+    """As `load_critic`, of a name that may come from a file: it runs no program of a user.
 
     Parameters
     ----------

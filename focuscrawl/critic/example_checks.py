@@ -1,4 +1,4 @@
-"""What a few examples tell of a critic: held-out judgements, groups, estimates, warnings."""
+"""A critic of few examples: held-out judgements, groups, estimates, warnings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class JudgedPage(NamedTuple):
 
     Attributes
     ----------
-    label : its topic; empty if nobody has said
+    label : its topic; empty if it has no label
     """
 
     url: str

@@ -242,7 +242,7 @@ class TrainedCritic:
 
 
 def is_from_little(trained: TrainedCritic) -> bool:
-    """Tell whether a critic has one topic, learned from words, good or bad pages."""
+    """Return whether a critic has one topic, learned from words, good or bad pages."""
     model = trained.model
     kinds = (LogisticModel, WordsModel)
     return isinstance(model, kinds) and OFF_TOPIC in model.classes and not trained.training_set

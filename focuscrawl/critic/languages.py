@@ -57,10 +57,10 @@ _EVERYDAY_WORDS = 200  # words of a language
 _SURE = 0.3  # share of everyday words on a page that is not held against other languages
 _LEAST = 0.2  # below, it may be a list of names
 _BETTER = 1.5  # than English another language has to be: names and numbers are in all
-_FEW = 10  # words, which tell nothing
+_FEW = 10  # words; fewer show no language
 _SAMPLE = 300  # pages that are looked at
 _RARE = 0.1  # share of pages; rarer languages are left out
-#: words that nobody explains are English unless they are so much likelier in another language
+#: words without pages around them are English unless they are so much likelier in another language
 _ENGLISH_FIRST = 300.0
 _IN_PIECES = 10_000  # words of a language whose pieces are looked at
 _UNKNOWN = 1e-7  # frequency of other words and pieces
@@ -240,7 +240,7 @@ def _in_pieces(frequency: Mapping[str, float]) -> dict[str, float]:
 
 
 def language_of_titles(words: Bag) -> str:
-    """Return the language of the words of many titles, headings and links; English if none tells.
+    """Return the language of the words of many titles, headings and links; English if unclear.
 
     These have fewer everyday words than running text.
     """
@@ -248,7 +248,7 @@ def language_of_titles(words: Bag) -> str:
 
 
 def language_of_page(bag: Bag, *, sure: float = _SURE, least: float = _LEAST) -> str | None:
-    """Return the language of a page; None where it has too few words that tell.
+    """Return the language of a page; None where too few of its words show one.
 
     Parameters
     ----------
@@ -314,10 +314,10 @@ def _of_characters(spaceless: Counter[str]) -> str:
 
 
 def _of_pages(bags: Sequence[Bag]) -> dict[str, float]:
-    """Return the shares of languages among those pages that tell."""
+    """Return the shares of languages among those pages that show one."""
     step = max(1, len(bags) // _SAMPLE)
-    told = Counter(filter(None, map(language_of_page, bags[::step])))
-    kept = {code: n for code, n in told.items() if n >= _RARE * told.total()}
+    found = Counter(filter(None, map(language_of_page, bags[::step])))
+    kept = {code: n for code, n in found.items() if n >= _RARE * found.total()}
     return {code: n / sum(kept.values()) for code, n in kept.items()}
 
 

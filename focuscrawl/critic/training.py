@@ -497,7 +497,7 @@ def draw_other_pages(
     known : URLs that are examples
     relevant : URLs of pages that are probably on the topic, of which few are drawn
     random_state : seed
-    progress : told of every few pages read
+    progress : reports every few pages read
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Applying a definition to a crawl: its critic is trained, the crawl judged anew."""
+"""Applying a definition to a crawl: its critic is trained, and the crawl judged again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
 
 
 def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) -> TopicDefinition:
-    """Return what a crawl follows: ``topic.toml`` in its folder, or what it was begun with.
+    """Return what a crawl follows: ``topic.toml`` in its folder, or what it was started with.
 
     Parameters
     ----------
@@ -147,14 +147,14 @@ def apply_definition(
     """Train the critic of a definition and have a crawl follow it, at rest or running.
 
     The critic becomes ``critic-N`` in the crawl's folder, with N from 1. A crawl at rest is
-    judged anew here; a running one finds word of it, and does so before its next fetch.
+    judged again here; a running one finds the request, and does so before its next fetch.
 
     Parameters
     ----------
     crawl_dir : folder of the crawl
     web : where pages and examples are that the crawl does not have
     examples : reports how many examples will be read, and every few that were
-    pages : reports how many pages will be judged anew, and each that was
+    pages : reports how many pages will be judged again, and each that was
 
     Raises
     ------
@@ -210,7 +210,7 @@ def _claim(folder: CrawlFolder) -> bool:
     Raises
     ------
     UserError
-        Somebody else judges it anew.
+        Another program judges it again.
     """
     until = time.monotonic() + _ENDS
     while True:
@@ -225,12 +225,12 @@ def _claim(folder: CrawlFolder) -> bool:
                 ) from None
             if doing in (Doing.STARTING, Doing.CRAWLING) or time.monotonic() >= until:
                 return False
-            continue  # it ends: nobody would look for word
+            continue  # it stops, and would not see a request any more
         return True
 
 
 def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
-    """Tell whether the crawl's relevance was calibrated, so that it stays what it was."""
+    """Return whether the crawl's relevance was calibrated, so that it stays what it was."""
     name = identity.get("critic_name", "")
     if trained.calibration is None or is_callable_spec(name):
         return False

@@ -145,7 +145,7 @@ class _Seen:
         self._titles = {(host(url), title) for url, title in titled if title and url in known}
 
     def adds(self, url: str, title: str) -> bool:
-        """Add a page; tell whether it is new."""
+        """Add a page; return whether it is new."""
         if url in self._urls or (host(url), title) in self._titles:
             return False
         self._urls.add(url)

@@ -127,11 +127,11 @@ class Prompt:
 
         Parameters
         ----------
-        mark : what nobody can know who writes a page
+        mark : secret to those who write pages
         """
-        asked = QUESTION.format(mark=mark, examples=self._examples, **_seen(page))
-        told = INSTRUCTIONS.format(mark=mark, topic=self._topic)
-        return [{"role": "system", "content": told}, {"role": "user", "content": asked}]
+        system = INSTRUCTIONS.format(mark=mark, topic=self._topic)
+        user = QUESTION.format(mark=mark, examples=self._examples, **_seen(page))
+        return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 def page_digest(page: PageView) -> str:
@@ -355,7 +355,7 @@ class Teacher:
 
     @contextmanager
     def _time_limit(self, opened: socket.socket) -> Iterator[None]:
-        """Hang up when a request takes too long; timeouts of sockets begin anew with each byte."""
+        """Hang up when a request takes too long: each byte resets the timeout of a socket."""
         late = False
 
         def hang_up() -> None:

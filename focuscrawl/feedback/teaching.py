@@ -54,7 +54,7 @@ class Lesson(NamedTuple):
     page : that was suggested
     verdict : True for good, False for bad, None for neither
     how : "asked", "kept" (asked before), "no verdict" (the answer was none), "unread" (no web has
-        the page, so nobody was asked)
+        the page, so it was not asked about)
     tokens : that it cost
     """
 

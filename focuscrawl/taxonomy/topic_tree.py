@@ -49,7 +49,7 @@ def read_topics(text: str) -> tuple[str, ...]:
 
 
 def too_deep(path: str) -> bool:
-    """Tell whether a normalised `path` has more levels than a taxonomy may have."""
+    """Return whether a normalised `path` has more levels than a taxonomy may have."""
     return path.count("/") > DEEPEST
 
 
@@ -77,7 +77,7 @@ def ancestors(path: str) -> list[str]:
 
 
 def lies_under(path: str, topics: Iterable[str]) -> bool:
-    """Tell whether `path` is one of `topics` or below one; all are normalised."""
+    """Return whether `path` is one of `topics` or below one; all are normalised."""
     return any(f"{path}/".startswith(f"{topic.rstrip('/')}/") for topic in topics)
 
 

@@ -221,7 +221,7 @@ def _labelled(definition: TopicDefinition, base: TrainedCritic | None) -> dict[s
 
 
 def _is_of_one_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
-    """Tell whether a critic was learned from what there was of one topic, and still is of one."""
+    """Return whether a critic was learned from examples of one topic, and still is of one."""
     if isinstance(base.model, WordsModel):
         return True
     of_two = isinstance(base.model, LogisticModel) and len(base.model.classes) == 2
