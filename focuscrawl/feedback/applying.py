@@ -6,6 +6,7 @@ import shutil
 import time
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -173,7 +174,8 @@ def apply_definition(
     )
     trained = replace(trained, calibrated=_calibrated(identity, trained))
     with changing(folder.path / "critic"):  # others may apply definitions, too
-        name = _next_name(folder.path)
+        taken = {path.name for path in folder.path.glob("critic-*")}
+        name = next(name for i in count(1) if (name := f"critic-{i}") not in taken)
         save_critic(trained, folder.path / name)
     topic = ",".join(topics)
     try:
@@ -242,11 +244,3 @@ def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
         if critic.fingerprint == identity.get("critic"):
             return calibrated
     return trained.calibrated
-
-
-def _next_name(folder: Path) -> str:
-    taken = {path.name for path in folder.glob("critic-*")}
-    number = 1
-    while f"critic-{number}" in taken:
-        number += 1
-    return f"critic-{number}"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.offline.link_graph import CrawlGraph
+    from focuscrawl.page import PageView
     from focuscrawl.store import CrawlStore
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.web_protocol import Web
@@ -327,7 +328,11 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
     judged = {True: list[str](), False: list[str]()}
     for number, row in read_rows(path, ["url", "verdict"]):
         where = f"{path}, row {number}"
-        verdict = _verdict(where, row["verdict"])
+        try:
+            verdict = read_verdict(row["verdict"])
+        except ValueError:
+            text = row["verdict"]
+            raise UserError(f"{where}: verdict {text!r} is neither good nor bad") from None
         url = normalize(row["url"])
         if url is None:
             raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
@@ -339,11 +344,9 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
     return judged[True], judged[False]
 
 
-def _verdict(where: str, text: str) -> bool | None:
-    try:
-        return read_verdict(text)
-    except ValueError:
-        raise UserError(f"{where}: verdict {text!r} is neither good nor bad") from None
+def find_page(webs: Sequence[Web], url: str) -> PageView | None:
+    """Read a page where it is found first; None if no web has it."""
+    return next(filter(None, (read_page(web, url) for web in webs)), None)
 
 
 def examples_of(definition: TopicDefinition) -> list[str]:
@@ -399,7 +402,7 @@ def neighbours(
     order = sorted(read, key=lambda url: (-round(relevance[url], 6), -around[url], url))
     found = []
     for url in order[:n]:
-        page = next(filter(None, (read_page(web, read[url].url) for web in webs)), None)
+        page = find_page(webs, read[url].url)
         said = [
             *([f"{counted(cited[url], 'example')} link to it"] if cited[url] else []),
             *([f"it links to {counted(citing[url], 'example')}"] if citing[url] else []),
@@ -416,7 +419,7 @@ def _around(
     """Return how many examples link to each page, and to how many it links."""
     cited, citing = Counter[str](), Counter[str]()
     for url, page in read_known(webs, examples).items():
-        view = next(filter(None, (read_page(web, page.url) for web in webs)), None)
+        view = find_page(webs, page.url)
         links = [] if view is None else view.links.urls
         around = {to for to in links if may_be_page(to)}
         cited.update(around - {url, page.url})

@@ -163,18 +163,11 @@ def parse_verdict(text: str | None) -> bool | None:
 
 
 def _seen(page: PageView) -> dict[str, str]:
-    """Return what a model is shown of a page."""
-    return {
-        "url": _plain(page.url, _URL),
-        "title": title_words(page.title),
-        "words": _first(page.tokens),
-    }
-
-
-def _first(words: Sequence[str]) -> str:
-    """Return as many words as there is room for."""
-    text = " ".join(words[:_TEXT])
-    return text if len(text) <= _TEXT else text[:_TEXT].rpartition(" ")[0]
+    """Return what a model is shown of a page: of its words as many as there is room for."""
+    words = " ".join(page.tokens[:_TEXT])
+    if len(words) > _TEXT:
+        words = words[:_TEXT].rpartition(" ")[0]
+    return {"url": _plain(page.url, _URL), "title": title_words(page.title), "words": words}
 
 
 def _named(name: str) -> str:

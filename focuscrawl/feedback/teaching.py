@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel
 from focuscrawl.errors import UserError
+from focuscrawl.feedback.suggestions import find_page
 from focuscrawl.feedback.teacher import (
     NoVerdictError,
     Prompt,
@@ -23,7 +24,6 @@ from focuscrawl.foundation.files import open_plain
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics.definition import critic_of
-from focuscrawl.webs import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.feedback.suggestions import Suggestion
     from focuscrawl.feedback.teacher import Teacher
-    from focuscrawl.page import PageView
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.web_protocol import Web
 
@@ -179,12 +178,6 @@ def prompt_of(
             "--words), and give that with --topic"
         )
     return Prompt(classes, phrases, titles, _titles(webs, bad))
-
-
-def find_page(webs: Sequence[Web], url: str) -> PageView | None:
-    """Read a page where it is found first; None if no web has it."""
-    pages = (read_page(web, url) for web in webs)
-    return next((page for page in pages if page is not None), None)
 
 
 def _examples(definition: TopicDefinition, base: TrainedCritic) -> tuple[list[str], list[str]]:

@@ -99,7 +99,7 @@ def train_definition(
     usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
     words = [*definition.words, *filter(None, [definition.description])]
     if words:
-        usable.append((("", _largest(marked, leaves)), _bag_of(words)))
+        usable.append((("", _largest(marked, leaves)), dict.fromkeys(tokenize(words)[0], _OFTEN)))
     few = _with_background(usable, marked)
     trained = learn_critic(
         usable,
@@ -107,7 +107,9 @@ def train_definition(
         uniform_prior=few or getattr(base.model, "uniform_prior", False),
         calibrate=base.calibrated,
     )
-    return _of_pages(trained), _existing(marked, trained)
+    # what stands for words, or for a language, is no page
+    examples = tuple(pair for pair in trained.examples if pair[0])
+    return replace(trained, examples=examples), _existing(marked, trained)
 
 
 def check_marked(definition: TopicDefinition) -> None:
@@ -289,7 +291,12 @@ def _placed(
 ) -> list[tuple[str, str]]:
     """Return the judged pages, each with the class it fits best; or that it was moved to."""
     classes = base.model.classes
-    on = [i for i, path in enumerate(classes) if _is_marked(path, definition.topics)]
+    topics = definition.topics
+    on = [
+        i
+        for i, path in enumerate(classes)
+        if lies_under(path, topics) or any(lies_under(topic, [path]) for topic in topics)
+    ]
     off = [i for i, path in enumerate(classes) if i not in on]
     placed: list[tuple[str, str]] = []
     for urls, columns in ((definition.good, on), (definition.bad, off)):
@@ -309,18 +316,10 @@ def _placed(
     return placed
 
 
-def _is_marked(path: str, marked: Sequence[str]) -> bool:
-    return lies_under(path, marked) or any(lies_under(topic, [path]) for topic in marked)
-
-
 def _largest(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
     """Return the marked class that has the most examples."""
     sizes = Counter(path for _, path in placed if lies_under(path, marked))
     return sizes.most_common(1)[0][0] if sizes else marked[0]
-
-
-def _bag_of(words: Sequence[str]) -> Bag:
-    return dict.fromkeys(tokenize(list(words))[0], _OFTEN)
 
 
 def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
@@ -363,8 +362,3 @@ def _with_background(usable: list[Example], marked: Sequence[str]) -> bool:
     largest = Counter(path for _, path in off).most_common(1)[0][0]
     usable.append((("", largest), background))
     return True
-
-
-def _of_pages(trained: TrainedCritic) -> TrainedCritic:
-    """Leave out of the examples what stands for words, or for English: there is no such page."""
-    return replace(trained, examples=tuple(pair for pair in trained.examples if pair[0]))

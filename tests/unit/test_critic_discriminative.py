@@ -1,4 +1,4 @@
-"""The discriminative critic: what it says of pages and of words, and its file."""
+"""The discriminative critic: its judgements of pages and words, its file, its embeddings."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.critic import load_critic
+from focuscrawl.cli.critic_examples import warn_of_missing_embeddings
+from focuscrawl.critic import load_critic, page_vectors
 from focuscrawl.critic.classifiers import LogisticModel, fit_scale
 from focuscrawl.critic.critic_files import read_critic, save_critic
-from focuscrawl.critic.page_vectors import PageVectors, Pieces, word_vectors
+from focuscrawl.critic.few_shot import learn_from_query
+from focuscrawl.critic.focused_critic import TrainedCritic
+from focuscrawl.critic.page_vectors import PageVectors, Pieces, WordVectors, word_vectors
+from focuscrawl.critic.phrase_model import read_phrases
 from focuscrawl.critic.training import learn_critic
+from focuscrawl.errors import UserError
 from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from focuscrawl.critic.focused_critic import TrainedCritic
 
 TOPICS = {"birds": "/Science/Birds", "cooking": "/Home/Cooking", "engines": "/Cars"}
 
@@ -97,3 +100,39 @@ def test_without_embeddings_it_works(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert model.vectors.dimensions == 0  # type: ignore[attr-defined]
     best = model.log_posteriors(pages_of("cooking", 5, random_state=3)).argmax(axis=1)
     assert {model.classes[i] for i in best} == {TOPICS["cooking"]}
+
+
+def cosine(vectors: WordVectors, one: str, other: str) -> float:
+    a, b = vectors.of([one, other]).astype(float)
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_words_of_like_meaning_are_near() -> None:
+    vectors = WordVectors()
+    assert cosine(vectors, "bird", "owl") > cosine(vectors, "bird", "carburetor") + 0.1
+    assert vectors.of([]).shape == (0, vectors.dimensions)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_vectors, "find_spec", lambda _: None)
+    assert not page_vectors.word_vectors_installed()
+    with pytest.raises(UserError, match=r"pip install 'focuscrawl\[embeddings\]'"):
+        WordVectors()
+
+
+def test_training_warns_once_where_they_would_have_been_used(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    english, german = (
+        TrainedCritic(model=learn_from_query([[word]], embeddings=False, languages=((code, 1.0),)))
+        for word, code in (("ornithology", "en"), ("vogelkunde", "de"))
+    )
+    warn_of_missing_embeddings(english)
+    assert capsys.readouterr().err == ""  # they are installed
+    monkeypatch.setattr(page_vectors, "find_spec", lambda _: None)
+    for trained in (english, german, TrainedCritic(model=read_phrases("ornithology"))):
+        warn_of_missing_embeddings(trained)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert "pip install 'focuscrawl[embeddings]'" in said.err
