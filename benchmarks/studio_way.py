@@ -28,8 +28,8 @@ import numpy as np
 from playwright.sync_api import Page, expect, sync_playwright
 from replays import WEBS, recording
 
+from focuscrawl.critic.assessment import check_relevance
 from focuscrawl.critic.critic_files import load_critic
-from focuscrawl.critic.evaluation import check_relevance
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import lies_under, read_labels

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
+from focuscrawl.critic.classifiers import log_theta
 from focuscrawl.foundation.arrays import expect, pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
@@ -408,9 +409,8 @@ class NaiveBayesLearner(Learner):
         if not self.instances_.all():
             return odds, dense
         seen = self.counts_.sum(axis=0) > 0
-        total = max(float(seen.sum()), 1.0) + self.counts_.sum(axis=1)
-        odds[seen] = np.log1p(self.counts_[1, seen]) - np.log1p(self.counts_[0, seen])
-        odds[seen] += np.log(total[0]) - np.log(total[1])
+        low, high = log_theta(self.counts_[:, seen].T).T
+        odds[seen] = high - low
         dense[:-1] = 0.0
         dense[-1] = np.log(self.instances_[1]) - np.log(self.instances_[0])
         return odds, dense

@@ -20,10 +20,9 @@ from focuscrawl.report.plain_text import cell, counted, one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.critic.evaluation import CheckReport, Prediction
-    from focuscrawl.critic.example_checks import Share
+    from focuscrawl.critic.assessment import CheckReport, Example, Prediction
+    from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, Share
     from focuscrawl.critic.focused_critic import TrainedCritic
-    from focuscrawl.critic.quality import Example, FewExamplesReport, JudgedPage
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.taxonomy import Label
     from focuscrawl.webs.web_protocol import Web
@@ -53,12 +52,11 @@ def check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[Pr
         The critic was learned from labels, or the web does not have its pages, or fewer than
         `wrong` pages are listed.
     """
+    from focuscrawl.critic.assessment import Prediction, check_few_examples, read_examples
     from focuscrawl.critic.critic_files import find_model, read_critic
-    from focuscrawl.critic.evaluation import Prediction
     from focuscrawl.critic.focused_critic import is_from_little
     from focuscrawl.critic.phrase_model import OFF_TOPIC
     from focuscrawl.critic.protocol import is_callable_spec
-    from focuscrawl.critic.quality import check_few_examples, read_examples
     from focuscrawl.webs import open_web
 
     if is_callable_spec(spec):
@@ -429,8 +427,8 @@ def quality(
     focuscrawl critic quality models/birds --topic /good
     focuscrawl critic quality models/mine --topic /Sports --web pages.warc --out quality.json
     """
+    from focuscrawl.critic.assessment import Quality
     from focuscrawl.critic.critic_files import find_model, load_critic, read_critic
-    from focuscrawl.critic.quality import Before, Quality
     from focuscrawl.foundation.files import write_whole
     from focuscrawl.taxonomy import read_topics
     from focuscrawl.webs import open_web
@@ -440,7 +438,7 @@ def quality(
     trained, _ = read_critic(find_model(spec))
     marked = read_topics(topic)
     load_critic(spec, topic)  # refuses classes that it has not
-    earlier = None if before is None else Before(read_critic(find_model(before))[0], marked)
+    earlier = None if before is None else read_critic(find_model(before))[0]
     with closing(Bar("Reading")) as shown:
         opened = [*map(open_web, webs)]
         found = Quality.of(trained, marked, opened, before=earlier, progress=shown)
@@ -487,8 +485,8 @@ def _check_with_labels(
 ) -> Sequence[Prediction]:
     from dataclasses import replace
 
+    from focuscrawl.critic.assessment import check_classes, check_relevance
     from focuscrawl.critic.critic_files import find_model, load_critic, read_critic
-    from focuscrawl.critic.evaluation import check_classes, check_relevance
     from focuscrawl.critic.protocol import is_callable_spec
     from focuscrawl.taxonomy import read_labels, read_topics
     from focuscrawl.webs import open_web

@@ -141,9 +141,10 @@ def critic_card(
 
 
 def _measured(identity: Mapping[str, str], webs: Sequence[Web], progress: Progress) -> CriticCard:
+    from focuscrawl.critic.assessment import Quality
     from focuscrawl.critic.critic_files import find_model, read_critic
+    from focuscrawl.critic.example_checks import phrases_of_critic
     from focuscrawl.critic.focused_critic import is_from_little
-    from focuscrawl.critic.quality import Quality, phrases_of_critic
     from focuscrawl.taxonomy import read_topics
 
     name, topic = identity.get("critic_name", ""), identity.get("topic", "")

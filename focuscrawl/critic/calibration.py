@@ -1,4 +1,9 @@
-"""Calibration of probabilities, and how far they can be trusted."""
+"""Calibration of probabilities, and how far they can be trusted.
+
+Naive Bayes counts every word as fresh evidence, so its log-odds grow with the length of the page
+and end at 0 or 1. How far they can be trusted grows much more slowly; both the size and the
+growth are fitted here, on pages the model did not learn from.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
-# Calibration: naive Bayes posteriors tempered to probabilities that can be read as such.
-#
-# Naive Bayes counts every word as fresh evidence, so its log-odds grow with the length of the
-# page and end at 0 or 1. How far they can be trusted grows much more slowly; both the size and
-# the growth are fitted here, on pages the model did not learn from.
 
 _BOUNDS = ((-8.0, 8.0), (0.0, 1.5))  # of log(scale) and of the exponent
 

@@ -23,27 +23,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.languages import Shares
     from focuscrawl.critic.page_vectors import PageRows, PageVectors
 
-
-def log_theta(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return log theta(c,t) = log((1 + n(c,t)) / (|T| + n(c))) [A02 equation 1].
-
-    Parameters
-    ----------
-    counts : (n_words, n_classes), n(c,t)
-
-    Returns
-    -------
-    float64 (n_words, n_classes) in C order, so that a word's row is one stretch of memory.
-    """
-    total = len(counts) + counts.sum(axis=0)
-    return np.ascontiguousarray(np.log((1.0 + counts) / np.maximum(total, 1)))
-
-
-def log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64]:
-    """Return log Pr(c): the share of training pages [A02], or the same for all classes."""
-    weight = np.ones(len(pages)) if uniform else pages.astype(np.float64)
-    prior: NDArray[np.float64] = np.log(weight / weight.sum())
-    return prior
+_C = 10.0  # inverse strength of the L2 penalty of logistic regression
 
 
 class NaiveBayes:
@@ -59,6 +39,12 @@ class NaiveBayes:
     Attributes
     ----------
     classes : the leaf classes, the columns of every posterior
+
+    Notes
+    -----
+    scikit-learn's `MultinomialNB` takes the logarithms of theta's numerator and denominator apart,
+    which would change the last digits of every judgement, and takes dozens of times as long for
+    a single page.
     """
 
     kind: ClassVar[str] = "flat"
@@ -75,7 +61,7 @@ class NaiveBayes:
 
     def _learn(self) -> None:
         self._weights = log_theta(self.counts.counts)
-        self._prior = log_prior(self.counts.pages, uniform=self.uniform_prior)
+        self._prior = _log_prior(self.counts.pages, uniform=self.uniform_prior)
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
@@ -114,7 +100,7 @@ class HierarchicalNaiveBayes(NaiveBayes):
         self._prior = np.concatenate(
             [
                 np.zeros(0),
-                *(log_prior(reach @ counts.pages, uniform=self.uniform_prior) for reach in nodes),
+                *(_log_prior(reach @ counts.pages, uniform=self.uniform_prior) for reach in nodes),
             ]
         )
         self._reach = np.vstack([empty, *nodes]).astype(np.float64)
@@ -135,6 +121,27 @@ class HierarchicalNaiveBayes(NaiveBayes):
 KINDS: dict[str, type[NaiveBayes]] = {
     model.kind: model for model in (NaiveBayes, HierarchicalNaiveBayes)
 }
+
+
+def log_theta(counts: NDArray[np.number]) -> NDArray[np.float64]:
+    """Return log theta(c,t) = log((1 + n(c,t)) / (|T| + n(c))) [A02 equation 1].
+
+    Parameters
+    ----------
+    counts : (n_words, n_classes), n(c,t); fractions where examples have weights
+
+    Returns
+    -------
+    float64 (n_words, n_classes) in C order, so that a word's row is one stretch of memory.
+    """
+    total = len(counts) + counts.sum(axis=0)
+    return np.ascontiguousarray(np.log((1.0 + counts) / np.maximum(total, 1)))
+
+
+def _log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64]:
+    weight = np.ones(len(pages)) if uniform else pages.astype(np.float64)
+    prior: NDArray[np.float64] = np.log(weight / weight.sum())
+    return prior
 
 
 def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
@@ -166,17 +173,8 @@ def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
     return found
 
 
-# Logistic regression on the words of pages and their meaning, the discriminative critic.
-#
-# Flat over the leaf classes (multinomial), or of two classes. Where naive Bayes asks how often
-# each class uses a word, it asks which words tell the classes apart; from a few examples on it is
-# much the better judge (docs/critics.md).
-
-_C = 10.0  # inverse strength of the L2 penalty
-
-
 class Linear(NamedTuple):
-    """A linear function of page vectors, and what it says.
+    """A linear function of page vectors.
 
     Attributes
     ----------
@@ -200,7 +198,11 @@ class Linear(NamedTuple):
 
 
 class LogisticModel:
-    """Pr(c|u) by a linear function of a page's vector; words of links are read by naive Bayes.
+    """Pr(c|u) by logistic regression on the words of a page and their meaning.
+
+    Where naive Bayes asks how often each class uses a word, it asks which words tell the classes
+    apart; from a few examples on it is much the better judge (docs/critics.md). Words of links
+    are read by naive Bayes.
 
     Parameters
     ----------
@@ -240,12 +242,8 @@ class LogisticModel:
             return posteriors
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
-    def log_posteriors_of_words(self, bags: Sequence[Bag]) -> NDArray[np.float64]:
-        """Return log Pr(c|t) of words of links, each a bag; float64 (n_bags, reader's classes)."""
-        return self.reader.log_posteriors(bags)
-
     def marked_of_reader(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which classes of the reader lie in those of the model that are `marked`."""
+        """Return which classes of the reader lie in `marked` (n_classes,) ones of the model."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
         return np.array([lies_under(path, topics) for path in self.reader.classes], np.bool_)
 

@@ -54,7 +54,7 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
     ----------
     web : where they are
     urls : URLs that `web` has, as `resolve` returns them
-    progress : told of every few pages read
+    progress : reports every few pages read
 
     Returns
     -------
@@ -99,7 +99,7 @@ def read_known(
     ----------
     webs : asked in this order
     urls : as people write them
-    progress : told of every few pages read
+    progress : reports every few pages read
 
     Returns
     -------

@@ -1,4 +1,8 @@
-"""Critics on disk (`models/NAME`), and loading one by its name or folder."""
+"""Critics on disk (`models/NAME`), and loading one by its name or folder.
+
+Beside its manifest (`focuscrawl.foundation.model_folder`) a critic has ``model.npz``, the arrays
+of its model, and ``examples.csv``, the training pages. All that is read from them is checked.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +45,6 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TopicModel
     from focuscrawl.critic.languages import Shares
 
-
-# Critics on disk: ``models/NAME``.
-#
-# Beside its manifest (`focuscrawl.foundation.model_folder`) a critic has ``model.npz``, the arrays
-# of its model, and ``examples.csv``, the training pages. All that is read from them is checked.
 
 _ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
 _COLUMNS = ["url", "topic"]
@@ -309,7 +308,7 @@ def load_critic(
 
 
 def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
-    """As `load_critic`, of a name that may come from a file: it runs nobody's program.
+    """As `load_critic`, of a name that may come from a file: it runs no program of a user.
 
     Parameters
     ----------

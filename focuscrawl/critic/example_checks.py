@@ -1,16 +1,20 @@
-"""What a few examples tell of a critic: held-out judgements, groups, estimates, warnings."""
+"""A critic of few examples: held-out judgements, groups, estimates, warnings."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.critic.few_shot import LittlePages, learn_judge
+from focuscrawl.critic.classifiers import LogisticModel
+from focuscrawl.critic.few_shot import LittlePages, learn_judge, read_little
 from focuscrawl.critic.languages import ENGLISH, is_part, languages_of, read_as
-from focuscrawl.critic.phrase_model import forms
+from focuscrawl.critic.page_vectors import word_vectors_installed
+from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, forms
+from focuscrawl.critic.training import missing_others
 from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:
@@ -20,11 +24,181 @@ if TYPE_CHECKING:
     from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.focused_critic import TopicModel, TrainedCritic
     from focuscrawl.critic.page_vectors import PageVectors
 
+    UrlBag = tuple[str, Bag]
+
+#: examples on the topic; fewer are too few to measure a critic, or to call one mislabelled
+FEWEST = 10
 
 _ALL_IN_TURN = 20  # examples; of more, a tenth is held out at once
 _FOLDS = 10
+_WORDS = 12  # that weigh most, for and against
+
+_NAMES = 5  # words that name a group
+_SMALLEST = 3  # pages in a group
+#: Mean silhouette from which on two groups are apart, and mean cosine of two examples below which
+#: a topic is broad; chosen on topics of two recorded webs and mixtures of them (docs/critics.md).
+#: By words alone all pages are nearly orthogonal.
+_APART, _APART_BY_WORDS = 0.28, 0.05
+_BROAD, _BROAD_BY_WORDS = 0.06, 0.012
+
+_CONFIDENCE = 0.9
+#: what a held-out page counts in an interval: the critic that judges it is not quite the one
+#: that is asked about
+_WORTH = 0.6
+#: The log-odds of a topic's pages are taken to be normally distributed, with mean 0 and this
+#: standard deviation as if so many pages had been seen: by how much two of three examples lie
+#: above zero says more than that they do.
+_USUAL_SPREAD, _USUAL_PAGES = 3.0, 3.0
+
+_FEW = 3  # good examples
+_LITTLE = 0.4  # recall
+_COMMON = 0.2  # share of other pages that have a phrase
+_OTHERS = 20  # other pages, to find what is common among them
+
+
+class JudgedPage(NamedTuple):
+    """A page and its relevance by a critic that has not learned from it.
+
+    Attributes
+    ----------
+    label : its topic; empty if it has no label
+    """
+
+    url: str
+    label: str
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True)
+class FewExamplesReport:
+    """What is known of a critic from few examples.
+
+    Attributes
+    ----------
+    topic : its topic
+    examples : those held out; empty where there are too few for that
+    others : a sample of the web's other pages, in random order
+    recall : share of relevant pages with R > 1/2; None with fewer than `FEWEST` good examples
+    words_for, words_against : those that weigh most; none where the critic has no weights
+    warnings : sentences
+    """
+
+    topic: str
+    examples: tuple[JudgedPage, ...]
+    others: tuple[JudgedPage, ...]
+    recall: Share | None
+    words_for: tuple[str, ...]
+    words_against: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def called(self) -> list[JudgedPage]:
+        """Return the other pages that are called relevant, in random order."""
+        return [page for page in self.others if page.relevance > 0.5]
+
+    def doubtful(self, most: int) -> list[JudgedPage]:
+        """Return the examples that are judged least as they are labelled, the worst first.
+
+        None where there are too few to measure anything.
+        """
+        if self.recall is None:
+            return []
+
+        def agreement(page: JudgedPage) -> float:
+            return page.relevance if page.label == self.topic else 1.0 - page.relevance
+
+        return sorted(self.examples, key=agreement)[:most]
+
+
+def assess(
+    trained: TrainedCritic,
+    good: Sequence[UrlBag],
+    bad: Sequence[UrlBag],
+    others: Sequence[UrlBag],
+) -> FewExamplesReport:
+    """Assess a critic from little by pages: its examples, and others.
+
+    Parameters
+    ----------
+    trained : the critic
+    good, bad : URL and words of its examples, each once
+    others : of pages that stand for all others, at least one; a URL may be empty
+    """
+    topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
+    on_topic, off_topic, beside = ([bag for _, bag in side] for side in (good, bad, others))
+    odds, odds_beside, cohesion = judge_held_out(trained, on_topic, off_topic, beside, topic)
+    recall = None
+    if len(good) >= FEWEST and len(odds):
+        recall = recall_of(odds[: len(good)])
+    if not good:
+        on_topic = [bag for bag, each in zip(beside, odds_beside, strict=True) if each > 0]
+    words_for, words_against = weightiest(trained.model, topic, on_topic, beside)
+    labelled = [(url, topic) for url, _ in good] + [(url, OFF_TOPIC) for url, _ in bad]
+    return FewExamplesReport(
+        topic=topic,
+        examples=tuple(
+            JudgedPage(url, label, relevance)
+            for (url, label), relevance in zip(labelled, _relevance(odds), strict=len(odds) > 0)
+        ),
+        others=tuple(
+            JudgedPage(url, "", relevance)
+            for (url, _), relevance in zip(others, _relevance(odds_beside), strict=True)
+        ),
+        recall=recall,
+        words_for=words_for,
+        words_against=words_against,
+        warnings=tuple(
+            warnings_of(
+                phrases_of_critic(trained), [url for url, _ in good], others, cohesion, recall
+            )
+        ),
+    )
+
+
+def _relevance(log_odds: NDArray[np.float64]) -> list[float]:
+    relevance: list[float] = (0.5 + 0.5 * np.tanh(log_odds / 2.0)).tolist()
+    return relevance
+
+
+def phrases_of_critic(trained: TrainedCritic) -> Sequence[Sequence[str]]:
+    """Return the words of the phrases that a critic was learned from."""
+    model = trained.model
+    return model.phrases if isinstance(model, WordsModel) else trained.phrases
+
+
+def judge_held_out(
+    trained: TrainedCritic,
+    good: Sequence[Bag],
+    bad: Sequence[Bag],
+    others: Sequence[Bag],
+    topic: str,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
+    """Hold pages out where there are enough of them; else let the critic judge as it is.
+
+    Returns
+    -------
+    Log-odds of the examples, good ones first, or of none; log-odds of the others; how well the
+    good ones belong together
+    """
+    if not (good or bad) or (len(good) < 2 and not trained.phrases):
+        log = trained.model.log_posteriors(others)
+        yes = trained.model.classes.index(topic)
+        return np.zeros(0), log[:, yes] - log[:, 1 - yes], None
+    languages = languages_of(others, [*good, *bad], trained.phrases)
+    filled = [*others, *missing_others(len(others), trained.random_state, languages)]
+    vectors, pages = read_little(
+        trained.phrases,
+        good,
+        bad,
+        filled,
+        embeddings=word_vectors_installed(),
+        languages=languages,
+    )
+    odds = hold_out(vectors, trained.phrases, pages, trained.random_state)
+    cohesion = cohesion_of(vectors, pages) if len(good) > 1 else None
+    return np.concatenate([odds.good, odds.bad]), odds.unlabelled[: len(others)], cohesion
 
 
 class LittleOdds(NamedTuple):
@@ -61,15 +235,6 @@ def hold_out(
         for rows, of, odds in zip(pages, fold_of, judged, strict=True):
             odds[of == fold] = judge.log_odds(rows[of == fold])
     return judged
-
-
-_NAMES = 5  # words that name a group
-_SMALLEST = 3  # pages in a group
-#: Mean silhouette from which on two groups are apart, and mean cosine of two examples below which
-#: a topic is broad; chosen on topics of two recorded webs and mixtures of them (docs/critics.md).
-#: By words alone all pages are nearly orthogonal.
-_APART, _APART_BY_WORDS = 0.28, 0.05
-_BROAD, _BROAD_BY_WORDS = 0.06, 0.012
 
 
 class Cohesion(NamedTuple):
@@ -149,16 +314,28 @@ def _names(
     return tuple(islice((word for word in words if not is_part(word)), _NAMES))
 
 
-#: examples on the topic; fewer are too few to measure a critic, or to call one mislabelled
-FEWEST = 10
-_CONFIDENCE = 0.9
-#: what a held-out page counts in an interval: the critic that judges it is not quite the one
-#: that is asked about
-_WORTH = 0.6
-#: The log-odds of a topic's pages are taken to be normally distributed, with mean 0 and this
-#: standard deviation as if so many pages had been seen: by how much two of three examples lie
-#: above zero says more than that they do.
-_USUAL_SPREAD, _USUAL_PAGES = 3.0, 3.0
+def weightiest(
+    model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words that part pages on the topic from others, for the topic and against it.
+
+    The mean log-odds of both differ by a sum over words; these have the largest terms.
+    """
+    if not isinstance(model, LogisticModel) or not on_topic:
+        return (), ()
+    weights = model.linear.weights[: len(model.vectors.words), 0]
+    if model.classes[1] != topic:
+        weights = -weights
+    means = []
+    for bags in (on_topic, others):
+        words = model.vectors.read(bags).words
+        means.append(np.bincount(words.ids, words.counts, len(weights)) / len(bags))
+    found = model.vectors.words
+    parting = weights * (means[0] - means[1])
+    parting[[is_part(word) for word in found]] = 0.0
+    best = np.argsort(-parting, kind="stable")[: np.count_nonzero(parting > 0.0)]
+    towards, away = best[weights[best] > 0.0][:_WORDS], best[weights[best] < 0.0][:_WORDS]
+    return tuple(found[i] for i in towards.tolist()), tuple(found[i] for i in away.tolist())
 
 
 class Share(NamedTuple):
@@ -210,12 +387,6 @@ def _around(value: float, pages: int) -> Share:
     worth = _WORTH * pages
     low, high = beta.interval(_CONFIDENCE, value * worth + 0.5, (1.0 - value) * worth + 0.5)
     return Share(value, float(low) if value > 0.0 else 0.0, float(high) if value < 1.0 else 1.0)
-
-
-_FEW = 3  # good examples
-_LITTLE = 0.4  # recall
-_COMMON = 0.2  # share of other pages that have a phrase
-_OTHERS = 20  # other pages, to tell what is common among them
 
 
 def warnings_of(

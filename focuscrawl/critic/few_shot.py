@@ -1,4 +1,22 @@
-"""A critic from what people have: a phrase, a few good pages, perhaps bad ones."""
+"""A critic from what people have: a phrase, a few good pages, perhaps bad ones.
+
+Two judges are learned and added up, each measured in standard deviations of *unlabelled* pages,
+that is pages as the crawl will meet them, few of which are on the topic:
+
+- the *query*: how much of its words a page has, weighed by TF-IDF, and how near its meaning is
+  (cosines; the latter with embeddings only);
+- *examples*: logistic regression of the good pages against the unlabelled and the bad ones, all
+  good ones together weighing as much as all others (learning from positive and unlabelled
+  examples [Elkan and Noto 2008]).
+
+Each weighs as much as the square of how far the good pages stand out by it, where they are
+examples when they are held out. The unlabelled pages that stand out most then join the good
+ones, with less weight (pseudo relevance feedback), and the second judge is learned once more.
+What stands out four fifths as far as the good pages do is taken to be on the topic as likely as
+not: where many of the unlabelled pages are on it, no page stands out far from them. But two
+standard deviations are always enough: good pages that a crawl has found are more alike than
+those of the topic, and stand out further by that.
+"""
 
 from __future__ import annotations
 
@@ -31,68 +49,6 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Ints
 
 
-# The kinds that pages off the topic are of, found among them: other topics compete with it.
-#
-# One class of all that is off the topic has every other topic's words, and few of each: to its
-# word counts a word that only those topics use is hardly more of theirs than of the topic's.
-# Where they stand apart, each has its words, and what reads links by them tells what a link leads
-# to instead.
-
-_EACH = 15  # pages of a kind, on average
-_MOST = 40  # kinds
-_DIMENSIONS = 40  # latent ones (LSA), in which kinds are told apart
-_DRAWS = 3  # of first centres, the best of which counts
-
-
-def kinds_of(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
-    """Group pages by k-means in the space of their latent semantic analysis.
-
-    Parameters
-    ----------
-    pages : (n, n_words + dimensions), vectors of pages
-    random_state : seed
-
-    Returns
-    -------
-    Kind of each page, int64 (n,): 0 to at most 39, one for 15 pages; all 0 of few pages
-    """
-    n_pages, n_columns = pages.shape
-    n_kinds = min(_MOST, n_pages // _EACH)
-    if n_kinds < 2:
-        return np.zeros(n_pages, np.int64)
-    from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import, needed in training only
-    from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415
-
-    latent = TruncatedSVD(min(_DIMENSIONS, n_pages - 1, n_columns - 1), random_state=random_state)
-    places = latent.fit_transform(pages)
-    places /= np.maximum(np.linalg.norm(places, axis=1, keepdims=True), 1e-12)
-    means = KMeans(n_kinds, n_init=_DRAWS, random_state=random_state)
-    kinds: Ints = means.fit_predict(places).astype(np.int64)
-    return kinds
-
-
-# A critic from what people have: a phrase, a few good pages, perhaps bad ones.
-#
-# Two judges are learned and added up, each measured in standard deviations of *unlabelled* pages,
-# that is pages as the crawl will meet them, few of which are on the topic:
-#
-# - the *query*: how much of its words a page has, weighed by TF-IDF, and how near its meaning is
-#   (cosines; the latter with embeddings only);
-# - *examples*: logistic regression of the good pages against the unlabelled and the bad ones, all
-#   good ones together weighing as much as all others (learning from positive and unlabelled
-#   examples [Elkan and Noto 2008]).
-#
-# Each weighs as much as the square of how far the good pages stand out by it, where they are
-# examples when they are held out. The unlabelled pages that stand out most then join the good
-# ones, with less weight (pseudo relevance feedback), and the second judge is learned once more.
-# What stands out four fifths as far as the good pages do is taken to be on the topic as likely as
-# not: where many of the unlabelled pages are on it, no page stands out far from them. But two
-# standard deviations are always enough: good pages that a crawl has found are more alike than
-# those of the topic, and stand out further by that.
-#
-# Words of links are read by naive Bayes of the topic and of the kinds of other pages
-# (`focuscrawl.critic.few_shot`).
-
 #: mean and standard deviation, over pages, of the cosine of a query by words and by meaning, where
 #: no page has been seen: as the recorded webs have them with English as the background
 _USUAL = ((0.015, 0.03), (0.11, 0.11))
@@ -111,7 +67,7 @@ _FOLDS = 5
 #: standard deviation of a judge that says the same of all unlabelled pages, of words that none
 #: has: pages that have them would stand out without limit
 _LEAST_SPREAD = 0.01
-_TOLD = 0.5  # standard deviation, 1 for a judge that has measured its own
+_DIFFERENCE = 0.5  # standard deviation, 1 for a judge that has measured its own
 #: what each that joins weighs, beside a good one
 _JOINED_WEIGHT = 0.2
 #: of a bad page, beside an unlabelled one
@@ -120,6 +76,11 @@ _NONE = np.zeros(0, np.intp)
 _WRITTEN = 300  # pages
 #: for those who read links, phrases are a page that has each word so often
 _OFTEN = 10
+
+_EACH = 15  # pages of a kind off the topic, on average
+_MOST = 40  # kinds
+_DIMENSIONS = 40  # latent ones (LSA), in which kinds are told apart
+_DRAWS = 3  # of first centres, the best of which counts
 
 
 class Judge(NamedTuple):
@@ -224,7 +185,7 @@ def learn_judge(
     learning = _Learning(vectors, pages)
     query = [learning.query(phrases)] if phrases else []
     if not pages.good.shape[0]:
-        if not learning.is_told_by(query[0]):
+        if not learning.differs_by(query[0]):
             return query[0]
         joining = learning.standing_out(query[0], _JOINING_ALONE)
         return learning.sum([*query, learning.examples(joining)], (1.0, 1.0))
@@ -344,14 +305,45 @@ class _Learning:
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
 
-    def is_told_by(self, judge: Judge) -> bool:
-        """Tell whether a judge finds any difference between unlabelled pages."""
-        return bool((self._pages[: self._n] @ judge.weights).std() > _TOLD)
+    def differs_by(self, judge: Judge) -> bool:
+        """Return whether a judge finds any difference between unlabelled pages."""
+        return bool((self._pages[: self._n] @ judge.weights).std() > _DIFFERENCE)
 
     def _standardised(self, weights: NDArray[np.float64], least: float = _LEAST_SPREAD) -> Judge:
         odds = self._pages[: self._n] @ weights
         spread = max(float(odds.std()), least)
         return Judge(weights / spread, -float(odds.mean()) / spread)
+
+
+def kinds_of(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
+    """Group pages by k-means in the space of their latent semantic analysis.
+
+    These kinds of pages off the topic compete with it in what reads the words of links. One class
+    of all of them has every other topic's words, and few of each: a word that only those topics
+    use is hardly more of theirs than of the topic's.
+
+    Parameters
+    ----------
+    pages : (n, n_words + dimensions), vectors of pages
+    random_state : seed
+
+    Returns
+    -------
+    Kind of each page, int64 (n,): 0 to at most 39, one for 15 pages; all 0 of few pages
+    """
+    n_pages, n_columns = pages.shape
+    n_kinds = min(_MOST, n_pages // _EACH)
+    if n_kinds < 2:
+        return np.zeros(n_pages, np.int64)
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import, needed in training only
+    from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415
+
+    latent = TruncatedSVD(min(_DIMENSIONS, n_pages - 1, n_columns - 1), random_state=random_state)
+    places = latent.fit_transform(pages)
+    places /= np.maximum(np.linalg.norm(places, axis=1, keepdims=True), 1e-12)
+    means = KMeans(n_kinds, n_init=_DRAWS, random_state=random_state)
+    kinds: Ints = means.fit_predict(places).astype(np.int64)
+    return kinds
 
 
 def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:

@@ -24,57 +24,8 @@ if TYPE_CHECKING:
     from focuscrawl.page.view import PageView
 
 
-MOST = 50
+_MOST = 50  # words of the examples
 _LONGEST = 40  # characters: what is longer is no word
-
-
-def words_of_phrases(model: TopicModel, phrases: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Return the words by which the user has named the topic, all of weight 1."""
-    if isinstance(model, WordsModel):
-        phrases = model.phrases
-    return {word: 1.0 for phrase in phrases for word in phrase}
-
-
-def words_of_examples(model: TopicModel, marked: NDArray[np.bool_]) -> dict[str, float]:
-    """Return the words that tell the examples of the topic from all others.
-
-    The weight is p log(p/q), as of the keywords that crawls learn (`focuscrawl.knowledge`), with
-    p and q the shares of a word among those of the marked classes and of the others. The others
-    are pages of the same web, so no language is taken for granted.
-
-    Parameters
-    ----------
-    marked : bool (n_classes,), the classes on the topic
-
-    Returns
-    -------
-    `MOST` words at most, the greatest weight 1; none of a model that has no examples
-    """
-    reader = model
-    if isinstance(model, LogisticModel):
-        reader, marked = model.reader, model.marked_of_reader(marked)
-    if not isinstance(reader, NaiveBayes) or marked.all() or not marked.any():
-        return {}
-    counts, words = reader.counts.counts, reader.counts.words
-    inside = counts[:, marked].sum(axis=1)
-    outside = counts.sum(axis=1) - inside
-    p = inside / max(inside.sum(), 1)
-    q = (1.0 + outside) / (len(words) + outside.sum())
-    with np.errstate(divide="ignore"):
-        weight = np.where(inside > 1, p * np.log(np.where(inside > 0, p, 1.0) / q), 0.0)
-    found: dict[str, float] = {}
-    for i in np.argsort(-weight, kind="stable").tolist():
-        if weight[i] <= 0.0 or len(found) == MOST:
-            break
-        if _may_be_one(words[i]) and frequency(words[i], reader.languages) < COMMON:
-            found[words[i]] = float(weight[i])
-    top = max(found.values(), default=1.0)
-    return {word: each / top for word, each in found.items()}
-
-
-def _may_be_one(word: str) -> bool:
-    return 1 < len(word) <= _LONGEST and not word.isdecimal() and not is_part(word)
-
 
 _SENTENCE = 5.0  # words: a shorter text is a label
 _LITTLE = 10.0  # words: less is no main text
@@ -161,15 +112,46 @@ class FocusedCritic:
         bags: list[Bag] = [{word: 1} if word else {} for word in words]
         if not isinstance(self.model, LogisticModel):
             return self.judge_bags(bags)
-        return _judgement(self.model.log_posteriors_of_words(bags), self.marked_of_words)
+        return _judgement(self.model.reader.log_posteriors(bags), self.marked_of_words)
 
     def phrase_words(self) -> dict[str, float]:
-        """Return the words by which the user has named the topic, if that is how."""
-        return words_of_phrases(self.model, self.phrases)
+        """Return the words by which the user has named the topic, all of weight 1."""
+        phrases = self.model.phrases if isinstance(self.model, WordsModel) else self.phrases
+        return {word: 1.0 for phrase in phrases for word in phrase}
 
     def example_words(self) -> dict[str, float]:
-        """Return the words that tell the examples of the topic from others, if there are any."""
-        return words_of_examples(self.model, self.marked)
+        """Return the words that tell the examples of the topic from all others.
+
+        The weight is p log(p/q), as of the keywords that crawls learn (`focuscrawl.knowledge`),
+        with p and q the shares of a word among those of the marked classes and of the others. The
+        others are pages of the same web, so no language is taken for granted.
+
+        Returns
+        -------
+        50 words at most, the greatest weight 1; none of a model that has no examples
+        """
+        reader, marked = self.model, self.marked_of_words
+        if isinstance(reader, LogisticModel):
+            reader = reader.reader
+        if not isinstance(reader, NaiveBayes) or marked.all() or not marked.any():
+            return {}
+        counts, words = reader.counts.counts, reader.counts.words
+        inside = counts[:, marked].sum(axis=1)
+        outside = counts.sum(axis=1) - inside
+        p = inside / max(inside.sum(), 1)
+        q = (1.0 + outside) / (len(words) + outside.sum())
+        with np.errstate(divide="ignore"):
+            weight = np.where(inside > 1, p * np.log(np.where(inside > 0, p, 1.0) / q), 0.0)
+        found: dict[str, float] = {}
+        for i in np.argsort(-weight, kind="stable").tolist():
+            word = words[i]
+            if weight[i] <= 0.0 or len(found) == _MOST:
+                break
+            is_word = 1 < len(word) <= _LONGEST and not word.isdecimal() and not is_part(word)
+            if is_word and frequency(word, reader.languages) < COMMON:
+                found[word] = float(weight[i])
+        top = max(found.values(), default=1.0)
+        return {word: each / top for word, each in found.items()}
 
     def judge_bags(self, bags: Sequence[Bag]) -> Judgement:
         """Judge pages of which only the words are known."""
@@ -260,7 +242,7 @@ class TrainedCritic:
 
 
 def is_from_little(trained: TrainedCritic) -> bool:
-    """Tell whether a critic has one topic, learned from words, good or bad pages."""
+    """Return whether a critic has one topic, learned from words, good or bad pages."""
     model = trained.model
     kinds = (LogisticModel, WordsModel)
     return isinstance(model, kinds) and OFF_TOPIC in model.classes and not trained.training_set

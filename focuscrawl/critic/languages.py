@@ -1,4 +1,14 @@
-"""Languages: how they are written, pieces of words, and which one a page is in."""
+"""Languages: how they are written, pieces of words, and which one a page is in.
+
+In many languages a word alone says too little. Chinese and Japanese leave no space between words:
+what comes from a page as one word is half a sentence. German puts words together to longer ones,
+Arabic puts articles, conjunctions and prepositions before them, and nearly every language but
+English inflects them. So a word is read as its pieces: pairs of neighbouring characters in
+Chinese, Japanese and Korean (as Lucene's ``CJKAnalyzer`` makes them), else the word itself and
+each four letters of it that follow each other (P. McNamee and J. Mayfield, Character n-gram
+tokenization for European language text retrieval, Information Retrieval 7, 2004). This needs no
+dictionary and no grammar, and does as well as those (docs/critics.md).
+"""
 
 from __future__ import annotations
 
@@ -13,25 +23,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
 
+    #: code and share of each language that pages are in; the shares add up to 1
+    Shares = tuple[tuple[str, float], ...]
 
-# Parts of words, for languages where a word alone says too little.
-#
-# Chinese and Japanese leave no space between words: what comes from a page as one word is half a
-# sentence. German puts words together to longer ones, Arabic puts articles, conjunctions and
-# prepositions before them, and nearly every language but English inflects them. So a word is read
-# as its pieces: pairs of neighbouring characters in Chinese, Japanese and Korean, else the word
-# itself and each four letters of it that follow each other. This needs no dictionary and no
-# grammar,
-# and does as well as those (docs/critics.md).
-#
-# Notes
-# -----
-# P. McNamee and J. Mayfield, Character n-gram tokenization for European language text retrieval,
-# Information Retrieval 7, 2004; pairs are what Lucene's ``CJKAnalyzer`` makes.
+#: pages in English alone, whose words are counted as they are; all others by their pieces
+ENGLISH: Shares = (("en", 1.0),)
+#: a word that is more frequent in its language says nothing of a topic
+COMMON = 1e-3
+
+_LENGTH = 500  # words of a page
+_EVERYDAY = 1e-6
+_EVERYDAY_PIECE = 1e-5  # every word has several
 
 _LETTERS = 4
 _CHARACTERS = 1.6  # of a word in a script that leaves no spaces
@@ -43,6 +51,54 @@ _SPACELESS = re.compile(
 #: Arabic teh marbuta and heh, alef maksura and yeh; tatweel
 _ALIKE = str.maketrans({"\u0629": "\u0647", "\u0649": "\u064a", "\u0640": None})
 _COMBINING_ACCENTS = 0x0900  # beyond are scripts whose vowels are combining marks
+
+_SPACELESS_SCRIPTS = ("zh", "ja", "ko")
+_EVERYDAY_WORDS = 200  # words of a language
+_SURE = 0.3  # share of everyday words on a page that is not held against other languages
+_LEAST = 0.2  # below, it may be a list of names
+_BETTER = 1.5  # than English another language has to be: names and numbers are in all
+_FEW = 10  # words; fewer show no language
+_SAMPLE = 300  # pages that are looked at
+_RARE = 0.1  # share of pages; rarer languages are left out
+#: words without pages around them are English unless they are so much likelier in another language
+_ENGLISH_FIRST = 300.0
+_IN_PIECES = 10_000  # words of a language whose pieces are looked at
+_UNKNOWN = 1e-7  # frequency of other words and pieces
+
+
+def read_as(bags: Sequence[Bag], shares: Shares) -> Sequence[Bag]:
+    """Return what the words of pages are counted as: themselves in English, else their pieces."""
+    if shares == ENGLISH:
+        return bags
+    read: list[Bag] = []
+    for bag in bags:
+        counts: Counter[str] = Counter()
+        for word, count in bag.items():
+            for piece in pieces(word):
+                counts[piece] += count
+        read.append(counts)
+    return read
+
+
+def languages_of(
+    unlabelled: Sequence[Bag],
+    examples: Sequence[Bag] = (),
+    phrases: Iterable[Sequence[str]] = (),
+) -> Shares:
+    """Find out in which languages there is something to learn from.
+
+    Pages that stand for all others count as much as the examples. Phrases count where no page
+    tells, or where they are in letters that English does not have.
+    """
+    found = [shares for bags in (unlabelled, examples) if (shares := _of_pages(bags))]
+    words = list(chain.from_iterable(phrases))
+    if words and not (found and all(word.isascii() for word in words)):
+        found.append(_of_words(tuple(words)))
+    total: Counter[str] = Counter()
+    for shares in found:
+        total.update({code: share / len(found) for code, share in shares.items()})
+    rounded = tuple((code, round(share, 3)) for code, share in total.most_common())
+    return rounded or ENGLISH
 
 
 def normal(word: str) -> str:
@@ -68,7 +124,7 @@ def runs(word: str) -> list[str]:
 
 
 def is_spaceless(word: str) -> bool:
-    """Tell whether a word is in a script that leaves no spaces."""
+    """Return whether a word is in a script that leaves no spaces."""
     return _SPACELESS.match(word) is not None
 
 
@@ -94,40 +150,8 @@ def pieces(word: str) -> tuple[str, ...]:
 
 
 def is_part(piece: str) -> bool:
-    """Tell whether a piece is letters of a word, which say nothing to people."""
+    """Return whether a piece is letters of a word, which say nothing to people."""
     return piece.startswith(_PART)
-
-
-def in_pieces(bags: Sequence[Bag]) -> list[Bag]:
-    """Return the pieces of the words of pages, each as often as those that have it."""
-    read: list[Bag] = []
-    for bag in bags:
-        counts: Counter[str] = Counter()
-        for word, count in bag.items():
-            for piece in pieces(word):
-                counts[piece] += count
-        read.append(counts)
-    return read
-
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from focuscrawl.critic.bag_of_words import Bag
-
-    #: code and share of each language that pages are in; the shares add up to 1
-    Shares = tuple[tuple[str, float], ...]
-
-#: pages in English alone, whose words are counted as they are; all others by their pieces
-ENGLISH: Shares = (("en", 1.0),)
-#: a word that is more frequent in its language says nothing of a topic
-COMMON = 1e-3
-
-_LENGTH = 500  # words of a page
-_EVERYDAY = 1e-6
-_EVERYDAY_PIECE = 1e-5  # every word has several
 
 
 def share_of_pages(words: Sequence[str], shares: Shares) -> NDArray[np.float64]:
@@ -174,31 +198,6 @@ def frequency_of_part(part: str, shares: Shares) -> float:
     return sum(each for word, each in _words(shares).items() if part in word)
 
 
-def known_languages() -> frozenset[str]:
-    """Return the codes of the languages that there are lists of."""
-    from wordfreq import available_languages  # noqa: PLC0415 - as below
-
-    return frozenset(available_languages("small"))
-
-
-@lru_cache(maxsize=64)
-def most_frequent(code: str, n: int) -> frozenset[str]:
-    """Return the `n` most frequent words of a language."""
-    return frozenset(islice(_listed(code), n))
-
-
-def frequencies(code: str, words: Collection[str]) -> dict[str, float]:
-    """Return how frequent those of `words` are that the list of a language has."""
-    wanted = set(words)
-    return {word: each for each, same in _by_frequency(code) for word in wanted.intersection(same)}
-
-
-def frequencies_of_pieces(code: str, n: int, wanted: Collection[str]) -> dict[str, float]:
-    """Return how often the `n` most frequent words of a language have the pieces wanted."""
-    found = _in_pieces(dict(islice(_listed(code).items(), n)))
-    return {piece: each for piece, each in found.items() if piece in wanted}
-
-
 def _listed(code: str) -> dict[str, float]:
     """Return the words of a language that come once in a million or more, frequent ones first."""
     return {word: each for each, same in _by_frequency(code) for word in same}
@@ -240,48 +239,8 @@ def _in_pieces(frequency: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-_SPACELESS_SCRIPTS = ("zh", "ja", "ko")
-_EVERYDAY_WORDS = 200  # words of a language
-_SURE = 0.3  # share of everyday words on a page that is not held against other languages
-_LEAST = 0.2  # below, it may be a list of names
-_BETTER = 1.5  # than English another language has to be: names and numbers are in all
-_FEW = 10  # words, which tell nothing
-_SAMPLE = 300  # pages that are looked at
-_RARE = 0.1  # share of pages; rarer languages are left out
-#: words that nobody explains are English unless they are so much likelier in another language
-_ENGLISH_FIRST = 300.0
-_IN_PIECES = 10_000  # words of a language whose pieces are looked at
-_UNKNOWN = 1e-7  # frequency of other words and pieces
-
-
-def read_as(bags: Sequence[Bag], shares: Shares) -> Sequence[Bag]:
-    """Return what the words of pages are counted as: themselves in English, else their pieces."""
-    return bags if shares == ENGLISH else in_pieces(bags)
-
-
-def languages_of(
-    unlabelled: Sequence[Bag],
-    examples: Sequence[Bag] = (),
-    phrases: Iterable[Sequence[str]] = (),
-) -> Shares:
-    """Find out in which languages there is something to learn from.
-
-    Pages that stand for all others count as much as the examples. Phrases count where no page
-    tells, or where they are in letters that English does not have.
-    """
-    found = [shares for bags in (unlabelled, examples) if (shares := _of_pages(bags))]
-    words = list(chain.from_iterable(phrases))
-    if words and not (found and all(word.isascii() for word in words)):
-        found.append(_of_words(tuple(words)))
-    total: Counter[str] = Counter()
-    for shares in found:
-        total.update({code: share / len(found) for code, share in shares.items()})
-    rounded = tuple((code, round(share, 3)) for code, share in total.most_common())
-    return rounded or ENGLISH
-
-
 def language_of_titles(words: Bag) -> str:
-    """Return the language of the words of many titles, headings and links; English if none tells.
+    """Return the language of the words of many titles, headings and links; English if unclear.
 
     These have fewer everyday words than running text.
     """
@@ -289,7 +248,7 @@ def language_of_titles(words: Bag) -> str:
 
 
 def language_of_page(bag: Bag, *, sure: float = _SURE, least: float = _LEAST) -> str | None:
-    """Return the language of a page; None where it has too few words that tell.
+    """Return the language of a page; None where too few of its words show one.
 
     Parameters
     ----------
@@ -314,12 +273,19 @@ def language_of_page(bag: Bag, *, sure: float = _SURE, least: float = _LEAST) ->
 
 
 def _share(words: Mapping[str, int], code: str) -> int:
-    everyday = most_frequent(code, _EVERYDAY_WORDS)
+    everyday = _everyday(code)
     return sum(n for word, n in words.items() if word in everyday)
 
 
+@lru_cache(maxsize=64)
+def _everyday(code: str) -> frozenset[str]:
+    return frozenset(islice(_listed(code), _EVERYDAY_WORDS))
+
+
 def _others() -> list[str]:
-    return sorted(known_languages().difference(_SPACELESS_SCRIPTS, {"en"}))
+    from wordfreq import available_languages  # noqa: PLC0415 - slow to import, rarely needed
+
+    return sorted(available_languages("small").keys() - {*_SPACELESS_SCRIPTS, "en"})
 
 
 def _by_script(words: Mapping[str, int]) -> Counter[str]:
@@ -348,10 +314,10 @@ def _of_characters(spaceless: Counter[str]) -> str:
 
 
 def _of_pages(bags: Sequence[Bag]) -> dict[str, float]:
-    """Return the shares of languages among those pages that tell."""
+    """Return the shares of languages among those pages that show one."""
     step = max(1, len(bags) // _SAMPLE)
-    told = Counter(filter(None, map(language_of_page, bags[::step])))
-    kept = {code: n for code, n in told.items() if n >= _RARE * told.total()}
+    found = Counter(filter(None, map(language_of_page, bags[::step])))
+    kept = {code: n for code, n in found.items() if n >= _RARE * found.total()}
     return {code: n / sum(kept.values()) for code, n in kept.items()}
 
 
@@ -362,11 +328,15 @@ def _of_words(words: tuple[str, ...]) -> dict[str, float]:
     if spaceless["ko"] or spaceless["ja"]:
         return {_of_characters(spaceless): 1.0}
     codes = ["zh", "ja"] if spaceless else [*_others(), "en"]
-    listed = {code: frequencies(code, words) for code in codes}
+    wanted = set(words)
+    listed = {
+        code: {
+            word: each for each, same in _by_frequency(code) for word in wanted.intersection(same)
+        }
+        for code in codes
+    }
     whole = {
-        code: _likelihood(words, known)
-        for code, known in listed.items()
-        if known.keys() >= set(words)
+        code: _likelihood(words, known) for code, known in listed.items() if known.keys() >= wanted
     }
     ascii_only = all(word.isascii() for word in words)
     if ascii_only and all(frequency(word, ENGLISH) > 0.0 for word in words):
@@ -376,7 +346,7 @@ def _of_words(words: tuple[str, ...]) -> dict[str, float]:
     if not whole:
         parts = sorted(set(chain.from_iterable(map(pieces, words))))
         whole = {
-            code: _likelihood(parts, frequencies_of_pieces(code, _IN_PIECES, parts))
+            code: _likelihood(parts, _in_pieces(dict(islice(_listed(code).items(), _IN_PIECES))))
             for code in codes
         }
     best = max(whole.values())

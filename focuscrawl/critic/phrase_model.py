@@ -152,7 +152,7 @@ class WordsModel:
 def _sought(word: str, languages: Shares) -> tuple[str, ...]:
     """Return the forms that count as a word, or the part of words that does.
 
-    Where words are put together and inflected in ways that nobody is told of here, a long word is
+    Where words are put together and inflected in ways that are not known here, a long word is
     found wherever all of it but its last letter is.
     """
     if languages == ENGLISH:

@@ -74,7 +74,7 @@ _SPEC = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*
 
 
 def is_callable_spec(spec: str) -> bool:
-    """Tell whether `spec` is written ``module:callable``."""
+    """Return whether `spec` is written ``module:callable``."""
     return _SPEC.fullmatch(spec) is not None
 
 

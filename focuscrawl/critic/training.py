@@ -43,12 +43,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-    from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.languages import Shares
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
+
+    Example = tuple[tuple[str, str], Bag]  # (URL, leaf topic), words
 
 
 FOLDS = 5
@@ -56,6 +57,14 @@ FOLDS = 5
 TRAINABLE = (LogisticModel.kind, *KINDS)
 #: the better one in cross-validation on every recorded web, and in crawls (docs/critics.md)
 DEFAULT_KIND = LogisticModel.kind
+OTHERS = 300  # pages drawn from the web that stand for all others
+
+_LEAST = 60  # of them; fewer are joined by pages of everyday words
+#: of the pages drawn, as many for one that is probably on the topic
+_OTHERS_EACH = 9
+#: log-posterior of a class whose only pages are held out: nothing speaks for it
+_NOTHING_FOR = -np.log(1e6)
+_NO_PAGE = "none of the good pages can be read: name others, or where they are recorded, or words"
 
 
 def train_critic(
@@ -83,7 +92,7 @@ def train_critic(
     uniform_prior : the same Pr(c) for every class
     calibrate : make calibrated judgements the default of the critic
     random_state : seed of the samples of examples and of the folds
-    progress : told how many pages will be read, and of every few that were
+    progress : reports how many pages will be read, and every few that were
 
     Raises
     ------
@@ -137,7 +146,7 @@ def train_critic(
 
 
 def learn_critic(
-    usable: Sequence[tuple[tuple[str, str], Bag]],
+    usable: Sequence[Example],
     *,
     kind: str = DEFAULT_KIND,
     uniform_prior: bool = False,
@@ -148,7 +157,7 @@ def learn_critic(
 
     Parameters
     ----------
-    usable : ((URL, leaf topic), words) of each example; no leaf lies under another
+    usable : examples; no leaf lies under another
     kind, uniform_prior, calibrate, random_state : as in `train_critic`
 
     Raises
@@ -162,73 +171,26 @@ def learn_critic(
             f"the examples that can be read are of {len(set(topics))} topics; a critic needs "
             "at least two to tell apart"
         )
-    if kind == LogisticModel.kind:
-        return _learn_discriminative(
-            usable, uniform_prior=uniform_prior, calibrate=calibrate, random_state=random_state
+    learner = _learner(usable, kind, uniform_prior)
+    if learner.alike:
+        raise UserError(
+            f"the {len(usable)} examples that can be read have no words to tell their topics "
+            "apart by; name more or longer pages"
         )
-    bags = [bag for _, bag in usable]
-    languages = languages_of(bags)
-    rows = TrainingRows.from_bags(read_as(bags, languages), topics)
-    counts = rows.count()
-    if not counts.words:
-        raise _alike(len(rows))
-    model = KINDS[kind](counts, uniform_prior=uniform_prior, languages=languages)
-    folds = _folds(rows.truth, random_state)
-    held_out, lengths = _cross_validate(model, rows, folds)
+    folds = _folds(learner.truth, random_state)
+    held_out, lengths = learner.cross_validate(folds)
     return TrainedCritic(
-        model=model,
+        model=learner.model(),
         examples=tuple(pair for pair, _ in usable),
         training_set=_digest(usable),
-        calibration=fit_calibration(held_out, lengths, rows.truth),
+        calibration=fit_calibration(held_out, lengths, learner.truth),
         calibrated=calibrate,
-        cross_validation=_summary(held_out, rows.truth, folds),
-    )
-
-
-def _alike(pages: int) -> UserError:
-    return UserError(
-        f"the {pages} examples that can be read have no words to tell their topics apart by; "
-        "name more or longer pages"
-    )
-
-
-def _learn_discriminative(
-    usable: Sequence[tuple[tuple[str, str], Bag]],
-    *,
-    uniform_prior: bool,
-    calibrate: bool,
-    random_state: int,
-) -> TrainedCritic:
-    """Train a logistic critic; its log-odds are scaled to be right on held-out pages."""
-    bags = [bag for _, bag in usable]
-    if all(bag.keys() == bags[0].keys() for bag in bags):
-        raise _alike(len(bags))
-    languages = languages_of(bags)
-    vectors = PageVectors.learn(bags, embeddings=word_vectors_installed(), languages=languages)
-    pages = as_matrix(vectors.read(bags), len(vectors.words))
-    topics = np.array([leaf for (_, leaf), _ in usable])
-    weight = _weights(topics, uniform_prior=uniform_prior)
-    held_out, truth, folds = _held_out(pages, topics, weight, random_state)
-    scale = fit_scale(held_out, truth)
-    lengths = np.array([float(sum(bag.values())) for bag in bags])
-    counts = TrainingRows.from_bags(read_as(bags, languages), list(topics)).count()
-    reader = NaiveBayes(counts, uniform_prior=uniform_prior, languages=languages)
-    return TrainedCritic(
-        model=LogisticModel(vectors, fit_logistic(pages, topics, weight).scaled(scale), reader),
-        examples=tuple(pair for pair, _ in usable),
-        training_set=_digest(usable),
-        calibration=fit_calibration(log_normalised(held_out * scale), lengths, truth),
-        calibrated=calibrate,
-        cross_validation=_summary(held_out, truth, folds),
+        cross_validation=_summary(held_out, learner.truth, folds),
     )
 
 
 def held_out_posteriors(
-    usable: Sequence[tuple[tuple[str, str], Bag]],
-    *,
-    kind: str,
-    uniform_prior: bool = False,
-    random_state: int = 0,
+    usable: Sequence[Example], *, kind: str, uniform_prior: bool = False, random_state: int = 0
 ) -> NDArray[np.float64]:
     """Judge every example by a critic that has learned from the others.
 
@@ -241,105 +203,134 @@ def held_out_posteriors(
     log Pr(c|u), float64 (n_examples, n_classes), the classes sorted; of a discriminative critic
     scaled as its own are
     """
+    learner = _learner(usable, kind, uniform_prior)
+    return learner.cross_validate(_folds(learner.truth, random_state))[0]
+
+
+def _learner(
+    usable: Sequence[Example], kind: str, uniform_prior: bool
+) -> _BayesLearner | _LogisticLearner:
     bags, topics = [bag for _, bag in usable], [leaf for (_, leaf), _ in usable]
-    languages = languages_of(bags)
-    if kind != LogisticModel.kind:
-        rows = TrainingRows.from_bags(read_as(bags, languages), topics)
-        model = KINDS[kind](rows.count(), uniform_prior=uniform_prior, languages=languages)
-        return _cross_validate(model, rows, _folds(rows.truth, random_state))[0]
-    vectors = PageVectors.learn(bags, embeddings=word_vectors_installed(), languages=languages)
-    pages = as_matrix(vectors.read(bags), len(vectors.words))
-    named = np.array(topics)
-    weight = _weights(named, uniform_prior=uniform_prior)
-    held_out, truth, _ = _held_out(pages, named, weight, random_state)
-    return log_normalised(held_out * fit_scale(held_out, truth))
+    if kind == LogisticModel.kind:
+        return _LogisticLearner(bags, topics, uniform_prior)
+    return _BayesLearner(bags, topics, KINDS[kind], uniform_prior)
 
 
-def _weights(topics: NDArray[np.str_], *, uniform_prior: bool) -> NDArray[np.float64]:
-    """Return what each example counts: with a uniform prior, each class as much."""
-    if not uniform_prior:
-        return np.ones(len(topics))
-    classes, truth, pages_of = np.unique(topics, return_inverse=True, return_counts=True)
-    weight: NDArray[np.float64] = len(topics) / (len(classes) * pages_of[truth])
-    return weight
+class _BayesLearner:
+    """Learns naive Bayes of examples.
 
-
-def _held_out(
-    pages: sparse.csr_matrix,
-    topics: NDArray[np.str_],
-    weight: NDArray[np.float64],
-    random_state: int,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Judge every page by a linear function fitted to the other folds.
-
-    Returns
-    -------
-    log-posteriors (n, n_classes), and of each page the number of its class, and its fold
+    Attributes
+    ----------
+    truth : int64 (n,), number of the class of each example
+    alike : nothing tells the classes apart
     """
-    classes, truth = np.unique(topics, return_inverse=True)
-    folds = _folds(truth, random_state)
-    held_out = np.full((len(topics), len(classes)), -np.log(1e6))
-    for number in np.unique(folds):
-        test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
-        if len(set(truth[rest])) > 1:
-            learned = fit_logistic(pages[rest], topics[rest], weight[rest])
-            columns = np.searchsorted(classes, learned.classes)
-            held_out[np.ix_(test, columns)] = learned.log_posteriors(pages[test])
-    return held_out, truth, folds
+
+    def __init__(
+        self, bags: Sequence[Bag], topics: list[str], kind: type[NaiveBayes], uniform_prior: bool
+    ) -> None:
+        self._languages = languages_of(bags)
+        self._rows = TrainingRows.from_bags(read_as(bags, self._languages), topics)
+        self._counts = self._rows.count()
+        self._kind, self._uniform_prior = kind, uniform_prior
+        self.truth = self._rows.truth
+        self.alike = not self._counts.words
+
+    def model(self) -> NaiveBayes:
+        """Return naive Bayes of all examples."""
+        return self._kind(
+            self._counts, uniform_prior=self._uniform_prior, languages=self._languages
+        )
+
+    def cross_validate(
+        self, folds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Judge every example by a model that has not seen its fold.
+
+        Returns
+        -------
+        log-posteriors (n, n_classes) and lengths (n,) in words the model knew
+        """
+        rows = self._rows
+        held_out = np.full((len(rows), len(rows.classes)), _NOTHING_FOR)
+        lengths = np.zeros(len(rows))
+        for number in np.unique(folds):
+            test = np.flatnonzero(folds == number)
+            counts = rows.count(np.flatnonzero(folds != number))
+            learned = self._kind(counts, uniform_prior=self._uniform_prior)
+            part = rows.rows(test, counts.words)
+            columns = np.searchsorted(rows.classes, counts.classes)
+            held_out[np.ix_(test, columns)] = learned.log_posteriors_of_rows(part)
+            lengths[test] = part.lengths()
+        return held_out, lengths
 
 
-def read_urls(path: str | Path) -> list[str]:
-    """Return the URLs in a text file, one a line; blank lines and comments are passed over.
+class _LogisticLearner:
+    """Learns logistic regression of examples, with the attributes of `_BayesLearner`.
 
-    Raises
-    ------
-    UserError
-        It cannot be read or has no URL.
+    With a uniform prior each class counts as much as any other.
     """
-    urls = [*lines_of(read_text(path)).values()]
-    if not urls:
-        raise UserError(f"{path}: no URLs in it; write one a line")
-    return urls
+
+    def __init__(self, bags: Sequence[Bag], topics: list[str], uniform_prior: bool) -> None:
+        self._bags, self._topics = bags, np.array(topics)
+        self._uniform_prior = uniform_prior
+        self.alike = all(bag.keys() == bags[0].keys() for bag in bags)
+        self._languages = languages_of(bags)
+        self._vectors = PageVectors.learn(
+            bags, embeddings=word_vectors_installed(), languages=self._languages
+        )
+        self._pages = as_matrix(self._vectors.read(bags), len(self._vectors.words))
+        self._classes, self.truth, pages_of = np.unique(
+            self._topics, return_inverse=True, return_counts=True
+        )
+        self._weight = np.ones(len(topics))
+        if uniform_prior:
+            self._weight = len(topics) / (len(pages_of) * pages_of[self.truth])
+        self._scale = 1.0
+
+    def model(self) -> LogisticModel:
+        """Return the model of all examples, with log-odds scaled by the last cross-validation."""
+        words = read_as(self._bags, self._languages)
+        counts = TrainingRows.from_bags(words, self._topics.tolist()).count()
+        reader = NaiveBayes(counts, uniform_prior=self._uniform_prior, languages=self._languages)
+        linear = fit_logistic(self._pages, self._topics, self._weight)
+        return LogisticModel(self._vectors, linear.scaled(self._scale), reader)
+
+    def cross_validate(
+        self, folds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Judge every example by a model of the other folds; log-odds are scaled to be right.
+
+        Returns
+        -------
+        log-posteriors (n, n_classes) and lengths (n,) in words
+        """
+        held_out = np.full((len(self.truth), len(self._classes)), _NOTHING_FOR)
+        for number in np.unique(folds):
+            test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
+            if len(set(self.truth[rest])) > 1:
+                learned = fit_logistic(self._pages[rest], self._topics[rest], self._weight[rest])
+                columns = np.searchsorted(self._classes, learned.classes)
+                held_out[np.ix_(test, columns)] = learned.log_posteriors(self._pages[test])
+        self._scale = fit_scale(held_out, self.truth)
+        lengths = np.array([float(sum(bag.values())) for bag in self._bags])
+        return log_normalised(held_out * self._scale), lengths
 
 
 def _folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
-    """Deal the pages of each class out to `FOLDS` folds, as evenly as they go."""
+    """Deal the pages of each class out to `FOLDS` folds, as evenly as they go.
+
+    scikit-learn's `StratifiedKFold` refuses classes of fewer pages than folds.
+    """
     generator = np.random.default_rng(random_state)
     fold = np.zeros(len(truth), dtype=np.int64)
     dealt = 0
     for label in range(int(truth.max()) + 1):
         members = np.flatnonzero(truth == label)
         generator.shuffle(members)
-        # going on where the class before ended keeps the folds of one size
+        # starting where the class before ended keeps the folds of one size
         fold[members] = (dealt + np.arange(len(members))) % FOLDS
         dealt += len(members)
     return fold
-
-
-def _cross_validate(
-    model: NaiveBayes,
-    rows: TrainingRows,
-    folds: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Judge every training page by a model that has not seen its fold.
-
-    Returns
-    -------
-    log-posteriors (n, n_classes) and lengths (n,) in words the model knew. A class whose only
-    pages are in the fold gets the log-posterior of a class that nothing speaks for.
-    """
-    n_classes = len(rows.classes)
-    held_out = np.full((len(rows), n_classes), -np.log(1e6))
-    lengths = np.zeros(len(rows))
-    for number in np.unique(folds):
-        test = np.flatnonzero(folds == number)
-        counts = rows.count(np.flatnonzero(folds != number))
-        learned = type(model)(counts, uniform_prior=model.uniform_prior)
-        part = rows.rows(test, counts.words)
-        columns = np.searchsorted(rows.classes, counts.classes)
-        held_out[np.ix_(test, columns)] = learned.log_posteriors_of_rows(part)
-        lengths[test] = part.lengths()
-    return held_out, lengths
 
 
 def _summary(
@@ -354,19 +345,12 @@ def _summary(
     }
 
 
-def _digest(usable: Sequence[tuple[tuple[str, str], Bag]]) -> str:
+def _digest(usable: Sequence[Example]) -> str:
     digest = hashlib.sha256()
     for (url, topic), bag in sorted(usable, key=lambda item: item[0]):
         words = " ".join(f"{word}:{bag[word]}" for word in sorted(bag))
         digest.update(f"{url}\n{topic}\n{words}\n".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
-
-
-_NOTHING = "none of the good pages can be read: name others, or where they are recorded, or words"
-OTHERS = 300  # pages drawn from the web
-_LEAST = 60
-#: of the pages drawn, as many for one that is probably on the topic
-_OTHERS_EACH = 9
 
 
 def topic_name(name: str | None) -> str:
@@ -385,6 +369,20 @@ def topic_name(name: str | None) -> str:
     if path == ROOT or lies_under(path, [OFF_TOPIC]):
         raise UserError(f"name {name}: that is what is off the topic; take another, like /Birds")
     return path
+
+
+def read_urls(path: str | Path) -> list[str]:
+    """Return the URLs in a text file, one a line; blank lines and comments are passed over.
+
+    Raises
+    ------
+    UserError
+        It cannot be read or has no URL.
+    """
+    urls = [*lines_of(read_text(path)).values()]
+    if not urls:
+        raise UserError(f"{path}: no URLs in it; write one a line")
+    return urls
 
 
 def train_from_little(
@@ -413,7 +411,7 @@ def train_from_little(
     before : a critic of the topic that was learned from little; its pages are at hand where no web
         has them, and the others that it was learned from stand for all others again
     random_state : seed of the sample of other pages
-    progress : told how many pages will be read, and of every few that were
+    progress : reports how many pages will be read, and every few that were
 
     Raises
     ------
@@ -437,14 +435,14 @@ def train_from_little(
         )
     there = [*kept, *(url for web in webs for url in resolve(web, good))]
     if not phrases and not any(there):
-        raise UserError(_NOTHING)
+        raise UserError(_NO_PAGE)
     labelled = [*good, *bad]
     left = 0 if others else OTHERS
     progress.start(min(len(labelled) + left, sum(1 for web in webs for _ in web.urls())))
     pages = read_known(webs, labelled, progress=progress)
     bags = kept | {url: page.bag for url, page in pages.items()}
     if not phrases and not any(url in bags for url in good):
-        raise UserError(_NOTHING)
+        raise UserError(_NO_PAGE)
     if not others:
         known = {page.url for page in pages.values()}
         drawn = draw_other_pages(
@@ -499,7 +497,7 @@ def draw_other_pages(
     known : URLs that are examples
     relevant : URLs of pages that are probably on the topic, of which few are drawn
     random_state : seed
-    progress : told of every few pages read
+    progress : reports every few pages read
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a person tells a crawl about its topic, and how the crawl takes it up [F99 section 2].
+"""Judgements of pages by a person or a model, applied to a crawl [F99 section 2].
 
 Here: which pages to ask about, answers in a table, a model that answers in the place of the
 person, applying a definition to a crawl. Not here: the definition and its critic

@@ -1,4 +1,4 @@
-"""Applying a definition to a crawl: its critic is trained, the crawl judged anew."""
+"""Applying a definition to a crawl: its critic is trained, and the crawl judged again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import time
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,9 +45,11 @@ if TYPE_CHECKING:
 
 DEFINITION = "topic.toml"  #: of a crawl, in its folder
 
+_ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
+
 
 def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) -> TopicDefinition:
-    """Return what a crawl follows: ``topic.toml`` in its folder, or what it was begun with.
+    """Return what a crawl follows: ``topic.toml`` in its folder, or what it was started with.
 
     Parameters
     ----------
@@ -71,9 +74,6 @@ def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) ->
     return TopicDefinition(
         critic=critic, web=web if live else named, topics=read_topics(identity["topic"])
     )
-
-
-_ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
 
 
 class Applied(NamedTuple):
@@ -148,14 +148,14 @@ def apply_definition(
     """Train the critic of a definition and have a crawl follow it, at rest or running.
 
     The critic becomes ``critic-N`` in the crawl's folder, with N from 1. A crawl at rest is
-    judged anew here; a running one finds word of it, and does so before its next fetch.
+    judged again here; a running one finds the request, and does so before its next fetch.
 
     Parameters
     ----------
     crawl_dir : folder of the crawl
     web : where pages and examples are that the crawl does not have
-    examples : told how many examples will be read, and of every few that were
-    pages : told how many pages will be judged anew, and of each that was
+    examples : reports how many examples will be read, and every few that were
+    pages : reports how many pages will be judged again, and each that was
 
     Raises
     ------
@@ -174,7 +174,8 @@ def apply_definition(
     )
     trained = replace(trained, calibrated=_calibrated(identity, trained))
     with changing(folder.path / "critic"):  # others may apply definitions, too
-        name = _next_name(folder.path)
+        taken = {path.name for path in folder.path.glob("critic-*")}
+        name = next(name for i in count(1) if (name := f"critic-{i}") not in taken)
         save_critic(trained, folder.path / name)
     topic = ",".join(topics)
     try:
@@ -211,7 +212,7 @@ def _claim(folder: CrawlFolder) -> bool:
     Raises
     ------
     UserError
-        Somebody else judges it anew.
+        Another program judges it again.
     """
     until = time.monotonic() + _ENDS
     while True:
@@ -226,12 +227,12 @@ def _claim(folder: CrawlFolder) -> bool:
                 ) from None
             if doing in (Doing.STARTING, Doing.CRAWLING) or time.monotonic() >= until:
                 return False
-            continue  # it ends: nobody would look for word
+            continue  # it stops, and would not see a request any more
         return True
 
 
 def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
-    """Tell whether the crawl's relevance was calibrated, so that it stays what it was."""
+    """Return whether the crawl's relevance was calibrated, so that it stays what it was."""
     name = identity.get("critic_name", "")
     if trained.calibration is None or is_callable_spec(name):
         return False
@@ -243,11 +244,3 @@ def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
         if critic.fingerprint == identity.get("critic"):
             return calibrated
     return trained.calibrated
-
-
-def _next_name(folder: Path) -> str:
-    taken = {path.name for path in folder.glob("critic-*")}
-    number = 1
-    while f"critic-{number}" in taken:
-        number += 1
-    return f"critic-{number}"

@@ -34,49 +34,25 @@ if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.offline.link_graph import CrawlGraph
+    from focuscrawl.page import PageView
     from focuscrawl.store import CrawlStore
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.web_protocol import Web
 
 
+#: the kind of questions that is asked where none is named
+DEFAULT_KIND = "uncertain"
+
 #: of doubt, added to every page's: a critic that is always sure is asked about unlike pages
 _SURE = 0.1
-
-
-def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> Iterator[int]:
-    """Yield the places of pages, each time that with the largest doubt times distance.
-
-    Doubt is the standard deviation of a verdict that is yes with probability R; distance is one
-    less the cosine (the mean of two, by words and by meaning) with the nearest page that was
-    judged or yielded: so many pages like one doubtful page are one question.
-
-    Parameters
-    ----------
-    relevance : (n,), R of the pages
-    pages : n bags of words
-    judged : those of pages whose verdict is known
-    """
-    if not len(pages):
-        return
-    vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
-    rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
-    asked = rows[: len(pages)]
-    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
-    parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
-    alike = np.asarray((asked @ rows.T).todense()) / parts
-    nearest = alike[:, len(pages) :].max(axis=1, initial=0.0)
-    left = np.ones(len(pages), np.bool_)
-    while left.any():
-        best = int(np.argmax(np.where(left, doubt * (1.0 - nearest), -1.0)))
-        left[best] = False
-        yield best
-        nearest = np.maximum(nearest, alike[:, best])
-
-
-DEFAULT_KIND = "uncertain"  # what is asked about unless told otherwise
 _BELIEF = 2.0  # neighbours that the crawl's own mean counts for
 _LEAST = 2  # neighbours that can contradict a judgement
 _READ = 10  # pages for a question, of which it is chosen
+_READ_NEIGHBOURS = 1000  # at most, those of the most examples first
+_NEIGHBOUR = "neighbour"  # kind
+_GOOD = frozenset({"good", "yes", "y", "1", "+", "on", "true"})
+_BAD = frozenset({"bad", "no", "n", "0", "-", "off", "false"})
+_OPEN = frozenset({"", "?", "skip"})
 
 
 class Suggestion(NamedTuple):
@@ -170,7 +146,7 @@ class _Seen:
         self._titles = {(host(url), title) for url, title in titled if title and url in known}
 
     def adds(self, url: str, title: str) -> bool:
-        """Add a page; tell whether it is new."""
+        """Add a page; return whether it is new."""
         if url in self._urls or (host(url), title) in self._titles:
             return False
         self._urls.add(url)
@@ -200,6 +176,36 @@ def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
     for place in by_doubt(pages.relevance[near], bags, judged):
         i = near[place]
         yield _of(pages, i, DEFAULT_KIND, f"R {pages.relevance[i]:.2f}")
+
+
+def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> Iterator[int]:
+    """Yield the places of pages, each time that with the largest doubt times distance.
+
+    Doubt is the standard deviation of a verdict that is yes with probability R; distance is one
+    less the cosine (the mean of two, by words and by meaning) with the nearest page that was
+    judged or yielded: so many pages like one doubtful page are one question.
+
+    Parameters
+    ----------
+    relevance : (n,), R of the pages
+    pages : n bags of words
+    judged : those of pages whose verdict is known
+    """
+    if not len(pages):
+        return
+    vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
+    rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
+    asked = rows[: len(pages)]
+    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
+    parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
+    alike = np.asarray((asked @ rows.T).todense()) / parts
+    nearest = alike[:, len(pages) :].max(axis=1, initial=0.0)
+    left = np.ones(len(pages), np.bool_)
+    while left.any():
+        best = int(np.argmax(np.where(left, doubt * (1.0 - nearest), -1.0)))
+        left[best] = False
+        yield best
+        nearest = np.maximum(nearest, alike[:, best])
 
 
 def _false_positives(crawl: _Crawl) -> Iterator[Suggestion]:
@@ -276,11 +282,6 @@ def _read(store: CrawlStore) -> _Pages:
     )
 
 
-_GOOD = frozenset({"good", "yes", "y", "1", "+", "on", "true"})
-_BAD = frozenset({"bad", "no", "n", "0", "-", "off", "false"})
-_OPEN = frozenset({"", "?", "skip"})
-
-
 def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None:
     """Write pages to judge, one a row; their column ``verdict`` is empty, to be filled in.
 
@@ -327,7 +328,11 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
     judged = {True: list[str](), False: list[str]()}
     for number, row in read_rows(path, ["url", "verdict"]):
         where = f"{path}, row {number}"
-        verdict = _verdict(where, row["verdict"])
+        try:
+            verdict = read_verdict(row["verdict"])
+        except ValueError:
+            text = row["verdict"]
+            raise UserError(f"{where}: verdict {text!r} is neither good nor bad") from None
         url = normalize(row["url"])
         if url is None:
             raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
@@ -339,15 +344,9 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
     return judged[True], judged[False]
 
 
-def _verdict(where: str, text: str) -> bool | None:
-    try:
-        return read_verdict(text)
-    except ValueError:
-        raise UserError(f"{where}: verdict {text!r} is neither good nor bad") from None
-
-
-KIND = "neighbour"
-_READ_NEIGHBOURS = 1000  # neighbours that are read at most, those of the most examples first
+def find_page(webs: Sequence[Web], url: str) -> PageView | None:
+    """Read a page where it is found first; None if no web has it."""
+    return next(filter(None, (read_page(web, url) for web in webs)), None)
 
 
 def examples_of(definition: TopicDefinition) -> list[str]:
@@ -403,14 +402,14 @@ def neighbours(
     order = sorted(read, key=lambda url: (-round(relevance[url], 6), -around[url], url))
     found = []
     for url in order[:n]:
-        page = next(filter(None, (read_page(web, read[url].url) for web in webs)), None)
+        page = find_page(webs, read[url].url)
         said = [
             *([f"{counted(cited[url], 'example')} link to it"] if cited[url] else []),
             *([f"it links to {counted(citing[url], 'example')}"] if citing[url] else []),
         ]
         reason = f"R {relevance[url]:.2f}, {', '.join(said)}"
         title = "" if page is None else page.title
-        found.append(Suggestion(url, title, relevance[url], KIND, reason))
+        found.append(Suggestion(url, title, relevance[url], _NEIGHBOUR, reason))
     return found
 
 
@@ -420,7 +419,7 @@ def _around(
     """Return how many examples link to each page, and to how many it links."""
     cited, citing = Counter[str](), Counter[str]()
     for url, page in read_known(webs, examples).items():
-        view = next(filter(None, (read_page(web, page.url) for web in webs)), None)
+        view = find_page(webs, page.url)
         links = [] if view is None else view.links.urls
         around = {to for to in links if may_be_page(to)}
         cited.update(around - {url, page.url})

@@ -1,22 +1,27 @@
-"""A model behind an OpenAI-compatible endpoint that judges pages: questions and answers."""
+"""A model behind an OpenAI-compatible endpoint that judges pages: questions and answers.
+
+Strangers write the titles, URLs and words of pages, and may write to the model. So these are sent
+apart from the instructions, between marks that nobody can know before, and as the critic reads
+them: words in lower case, without any sign that could end the data or begin a message. An answer
+is one of three words in a form that leaves no room for others, or it counts for nothing.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import json
 import math
+import select
 import socket
+import ssl
 import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from threading import Timer
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
-
-import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, SSLError
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
@@ -26,18 +31,12 @@ from focuscrawl.page.words import tokenize
 from focuscrawl.report.plain_text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from focuscrawl.page import PageView
 
+    Messages = Sequence[Mapping[str, str]]
 
-# What a model is asked about a page, and what counts as an answer.
-#
-# Titles, URLs and words of pages are written by strangers, who may write to the model. So they
-# are sent apart from the instructions, between marks that nobody can know before, and as the
-# critic reads them: words in lower case, without any sign that could end the data or begin a
-# message. What comes back is one of three words in a form that leaves no room for others, or
-# nothing.
 
 #: the message of the system; documented in docs/topics.md
 INSTRUCTIONS = """\
@@ -71,6 +70,21 @@ _TEXT = 4000  # characters of a page's words
 _URL = 300
 _NAME = 200  # characters of a class or phrase
 _VERDICTS: dict[str, bool | None] = {"good": True, "bad": False, "unsure": None}
+
+#: the environment variable with the key
+KEY = "FOCUSCRAWL_TEACHER_KEY"
+
+_CONNECT, _READ = 10.0, 120.0  # seconds until a connection, and between bytes: models think
+_LONGEST = 180.0  # seconds for a request, whatever its server sends meanwhile
+_LARGEST = 1_000_000  # bytes of an answer
+_FIRST_WAIT = 1.0  # seconds; doubled with every failure in a row
+_LONGEST_WAIT = 120.0
+_FAILURES = 4  # in a row, after which nothing more is asked
+_SHOWN = 200  # characters of what went wrong
+_PASSING = frozenset({408, 409, 425, 429})  # and 5xx: may be another answer later
+_OF_THE_QUESTION = frozenset({400, 413, 422})  # too long, say, or kept from the model by a filter
+#: what makes answers exact where a server knows it; some models refuse one or the other
+_EXACT = {"temperature": 0, "response_format": {"type": "json_object"}}
 
 
 class NoVerdictError(ValueError):
@@ -113,11 +127,11 @@ class Prompt:
 
         Parameters
         ----------
-        mark : what nobody can know who writes a page
+        mark : secret to those who write pages
         """
-        asked = QUESTION.format(mark=mark, examples=self._examples, **_seen(page))
-        told = INSTRUCTIONS.format(mark=mark, topic=self._topic)
-        return [{"role": "system", "content": told}, {"role": "user", "content": asked}]
+        system = INSTRUCTIONS.format(mark=mark, topic=self._topic)
+        user = QUESTION.format(mark=mark, examples=self._examples, **_seen(page))
+        return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 def page_digest(page: PageView) -> str:
@@ -149,18 +163,11 @@ def parse_verdict(text: str | None) -> bool | None:
 
 
 def _seen(page: PageView) -> dict[str, str]:
-    """Return what a model is shown of a page."""
-    return {
-        "url": _plain(page.url, _URL),
-        "title": title_words(page.title),
-        "words": _first(page.tokens),
-    }
-
-
-def _first(words: Sequence[str]) -> str:
-    """Return as many words as there is room for."""
-    text = " ".join(words[:_TEXT])
-    return text if len(text) <= _TEXT else text[:_TEXT].rpartition(" ")[0]
+    """Return what a model is shown of a page: of its words as many as there is room for."""
+    words = " ".join(page.tokens[:_TEXT])
+    if len(words) > _TEXT:
+        words = words[:_TEXT].rpartition(" ")[0]
+    return {"url": _plain(page.url, _URL), "title": title_words(page.title), "words": words}
 
 
 def _named(name: str) -> str:
@@ -174,27 +181,6 @@ def _plain(text: str, width: int) -> str:
 
 def _listed(heading: str, titles: Sequence[str]) -> str:
     return "".join([f"{heading}:\n", *(f"- {title}\n" for title in titles)]) if titles else ""
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    Messages = Sequence[Mapping[str, str]]
-
-#: the environment variable with the key
-KEY = "FOCUSCRAWL_TEACHER_KEY"
-
-_TIMEOUT = urllib3.Timeout(connect=10.0, read=120.0)  # seconds; a model may think
-_LONGEST = 180.0  # seconds for a request, whatever its server sends meanwhile
-_LARGEST = 1_000_000  # bytes of an answer
-_FIRST_WAIT = 1.0  # seconds; doubled with every failure in a row
-_LONGEST_WAIT = 120.0
-_FAILURES = 4  # in a row, after which nothing more is asked
-_SHOWN = 200  # characters of what went wrong
-_PASSING = frozenset({408, 409, 425, 429})  # and 5xx: may be another answer later
-_OF_THE_QUESTION = frozenset({400, 413, 422})  # too long, say, or kept from the model by a filter
-#: what makes answers exact where a server knows it; some models refuse one or the other
-_EXACT = {"temperature": 0, "response_format": {"type": "json_object"}}
 
 
 class Reply(NamedTuple):
@@ -249,9 +235,14 @@ class Teacher:
                 f"--teacher: {self.endpoint} would be sent the key in clear text: name it with "
                 f"https, or unset {KEY}"
             )
-        self._pool = urllib3.PoolManager(retries=False, timeout=_TIMEOUT)
-        self._sockets: list[socket.socket] = []  # the last one that was opened
-        self._pool.pool_classes_by_scheme = _noting(self._sockets)
+        at = urlsplit(self.endpoint)
+        self._connection: HTTPConnection
+        if at.scheme == "https":
+            tls = ssl.create_default_context()
+            self._connection = HTTPSConnection(at.hostname or "", at.port, context=tls)
+        else:
+            self._connection = HTTPConnection(at.hostname or "", at.port)
+        self._path = f"{at.path}/chat/completions"
         self._longest = longest
         self._apart = 60.0 / per_minute
         self._due = 0.0  # of the monotonic clock
@@ -260,8 +251,8 @@ class Teacher:
         self._answered = False
 
     def close(self) -> None:
-        """Close its connections."""
-        self._pool.clear()
+        """Close the connection."""
+        self._connection.close()
 
     def ask(self, messages: Messages) -> Reply:
         """Ask a question.
@@ -293,71 +284,91 @@ class Teacher:
             self._wait_turn()
             wished = None
             try:
+                self._connect()
                 status, body, wished = self._post(question)
                 if status < 500 and status not in _PASSING:
                     self._backoff.answered(0)
                     return status, body
                 why = f"answers {status}"
-            except HTTPError as error:
+            except (OSError, HTTPException) as error:
                 why = self._in_words(error)
-                no_server = isinstance(error, (NewConnectionError, NameResolutionError, SSLError))
-                if no_server and not self._answered:
-                    raise UserError(f"{self.endpoint} cannot be reached: {why}") from None
             wait = self._backoff.failed(0, wished)
             if math.isinf(wait):
                 asks = f", and asks to wait {wished:,.0f} s" if wished else ""
                 raise UserError(f"{self.endpoint} {why}{asks}: start again later")
             time.sleep(wait)
 
+    def _connect(self) -> None:
+        """Connect, unless the connection of the question before is still open.
+
+        Raises
+        ------
+        UserError
+            There is no such server, and none has answered yet.
+        """
+        connection = self._connection
+        if connection.sock is not None:
+            if not select.select([connection.sock], [], [], 0.0)[0]:
+                return
+            connection.close()  # the server has hung up
+        connection.timeout = _CONNECT
+        try:
+            connection.connect()
+        except (OSError, UnicodeError) as error:
+            connection.close()
+            if self._answered or isinstance(error, TimeoutError):
+                raise OSError(error) from None
+            why = self._in_words(error)
+            raise UserError(f"{self.endpoint} cannot be reached: {why}") from None
+        connection.sock.settimeout(_READ)
+
     def _post(self, question: Mapping[str, object]) -> tuple[int, bytes, float | None]:
         headers = {
             "User-Agent": f"focuscrawl/{__version__}",
             "Content-Type": "application/json",
             "Accept": "application/json",
-            "Accept-Encoding": "identity",
         }
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        with self._time_limit():
-            answer = self._pool.request(
-                "POST",
-                f"{self.endpoint}/chat/completions",
-                body=json.dumps(question).encode(),
-                headers=headers,
-                redirect=False,
-                preload_content=False,
-            )
-            try:
-                body = answer.read(_LARGEST, decode_content=False)
-            finally:
-                answer.close()  # there may be more of it
-        wished = read_retry_after(answer.headers.get("Retry-After", ""), datetime.now(UTC))
-        return answer.status, body, wished
+        connection = self._connection
+        whole = False
+        try:
+            with self._time_limit(connection.sock):
+                connection.request("POST", self._path, json.dumps(question).encode(), headers)
+                answer = connection.getresponse()
+                body = answer.read(_LARGEST)
+            whole = answer.isclosed()
+            if not whole and answer.length and len(body) < _LARGEST:
+                raise IncompleteRead(body, answer.length)
+            wished = read_retry_after(answer.headers.get("Retry-After", ""), datetime.now(UTC))
+            return answer.status, body, wished
+        finally:
+            if not whole:
+                connection.close()
 
     @contextmanager
-    def _time_limit(self) -> Iterator[None]:
-        """Hang up when a request takes too long; timeouts of sockets begin anew with each byte."""
+    def _time_limit(self, opened: socket.socket) -> Iterator[None]:
+        """Hang up when a request takes too long: each byte resets the timeout of a socket."""
         late = False
 
         def hang_up() -> None:
             nonlocal late
             late = True
-            for each in self._sockets:
-                with suppress(OSError):  # it may be closed by now
-                    socket.socket.shutdown(each, socket.SHUT_RDWR)  # of TLS, too, what is below it
+            with suppress(OSError):  # it may be closed by now
+                socket.socket.shutdown(opened, socket.SHUT_RDWR)  # of TLS, too, what is below it
 
         timer = Timer(self._longest, hang_up)
         timer.daemon = True
         timer.start()
         try:
             yield
-        except HTTPError:
+        except (OSError, HTTPException):
             if not late:
                 raise
         finally:
             timer.cancel()
         if late:
-            raise HTTPError(f"took longer than {self._longest:g} s")
+            raise TimeoutError(f"took longer than {self._longest:g} s")
 
     def _wait_turn(self) -> None:
         now = time.monotonic()
@@ -384,28 +395,6 @@ class Teacher:
         if self._key:
             said = said.replace(self._key, "...")
         return one_line(said, _SHOWN)
-
-
-def _noting(opened: list[socket.socket]) -> dict[str, Any]:
-    """Return urllib3's classes for connections, which keep the socket that was opened last."""
-
-    class Plain(HTTPConnection):
-        def connect(self) -> None:
-            super().connect()
-            opened[:] = [self.sock]
-
-    class Secure(HTTPSConnection):
-        def connect(self) -> None:
-            super().connect()
-            opened[:] = [self.sock]
-
-    class PlainPool(urllib3.HTTPConnectionPool):
-        ConnectionCls = Plain
-
-    class SecurePool(urllib3.HTTPSConnectionPool):
-        ConnectionCls = Secure
-
-    return {"http": PlainPool, "https": SecurePool}
 
 
 def _read_endpoint(text: str) -> str:

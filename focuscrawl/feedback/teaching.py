@@ -10,9 +10,9 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel
 from focuscrawl.errors import UserError
+from focuscrawl.feedback.suggestions import find_page
 from focuscrawl.feedback.teacher import (
     NoVerdictError,
     Prompt,
@@ -23,7 +23,7 @@ from focuscrawl.feedback.teacher import (
 from focuscrawl.foundation.files import open_plain
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.taxonomy import lies_under
-from focuscrawl.webs import read_page
+from focuscrawl.topics.definition import critic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,182 +32,17 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.feedback.suggestions import Suggestion
     from focuscrawl.feedback.teacher import Teacher
-    from focuscrawl.page import PageView
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.web_protocol import Web
-
-
-_EXAMPLES = 5  # titles a side
-_LOOKED_AT = 10  # judged pages a side, and as many of the critic, that may have one
-
-
-def prompt_of(
-    definition: TopicDefinition, webs: Sequence[Web], taught: Mapping[str, bool]
-) -> Prompt:
-    """Say what a topic is.
-
-    Parameters
-    ----------
-    webs : where judged pages and examples of the definition's critic may be
-    taught : verdicts of a teacher, by URL. These are no examples to one: it would learn its own
-        mistakes, and each answer would make another question of the next
-
-    Raises
-    ------
-    UserError
-        Nothing says what the topic is.
-    """
-    phrases = list(definition.words)
-    good = [url for url in definition.good if taught.get(url) is not True]
-    bad = [url for url in definition.bad if taught.get(url) is not False]
-    judged = {*good, *bad}
-    good, bad = _spread(good), _spread(bad)
-    if definition.critic is not None:
-        base, _ = read_critic(find_model(definition.critic))
-        if isinstance(base.model, WordsModel):
-            phrases += [" ".join(phrase) for phrase in base.model.phrases]
-        on, off = _examples(definition, base)
-        good += _spread([url for url in on if url not in judged])
-        bad += _spread([url for url in off if url not in judged])
-    classes = [path for path in definition.topics if path not in (ON_TOPIC, OFF_TOPIC)]
-    titles = _titles(webs, good)
-    if not (classes or phrases or titles):
-        raise UserError(
-            "nothing says what the topic is: say it in a definition (focuscrawl topic new, with "
-            "--words), and give that with --topic"
-        )
-    return Prompt(classes, phrases, titles, _titles(webs, bad))
-
-
-def find_page(webs: Sequence[Web], url: str) -> PageView | None:
-    """Read a page where it is found first; None if no web has it."""
-    pages = (read_page(web, url) for web in webs)
-    return next((page for page in pages if page is not None), None)
-
-
-def _examples(definition: TopicDefinition, base: TrainedCritic) -> tuple[list[str], list[str]]:
-    """Return the URLs of a critic's examples, as the definition moves them: on and off topic."""
-    moved = {url: path for path, urls in definition.classes.items() for url in urls}
-    on, off = list[str](), list[str]()
-    for url, path in {**dict(base.examples), **moved}.items():
-        (on if lies_under(path, definition.topics) else off).append(url)
-    return on, off
-
-
-def _spread(urls: Sequence[str]) -> list[str]:
-    """Return a few of some URLs, from all over them."""
-    step = max(len(urls) / _LOOKED_AT, 1.0)
-    return [urls[int(i * step)] for i in range(min(len(urls), _LOOKED_AT))]
-
-
-def _titles(webs: Sequence[Web], urls: Sequence[str]) -> list[str]:
-    """Return the first few titles of pages."""
-    read = (find_page(webs, url) for url in urls)
-    titles = (title_words(page.title) for page in read if page is not None)
-    return [*islice(filter(None, titles), _EXAMPLES)]
 
 
 #: in the folder of a crawl, JSON lines
 RECORD = "teacher.jsonl"
 
-_SAID = {True: "good", False: "bad", None: "unsure"}
-
-
-class TeacherRecord:
-    """The answers in a file, each kept before the next question is asked.
-
-    Parameters
-    ----------
-    path : of the file; it need not be there
-
-    Attributes
-    ----------
-    answers : by digests of who was asked and of the page, True for good, False for bad, None for
-        unsure
-    verdicts : by URL, True for good and False for bad; the latest, whoever was asked
-
-    Raises
-    ------
-    UserError
-        It cannot be read, or is a link.
-
-    Notes
-    -----
-    A line that is none, as where a disk was full, is an answer that is not there.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._whole = True  # the last line has its end
-        self._unsure: dict[str, set[str]] = {}
-        self.answers: dict[tuple[str, str], bool | None] = {}
-        self.verdicts: dict[str, bool] = {}
-        try:
-            with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
-                for line in file:
-                    self._take(line)
-                    self._whole = line.endswith("\n")
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror}") from None
-
-    def unsure_of(self, asked: str) -> set[str]:
-        """Return the URLs of the pages that whoever was asked was unsure of."""
-        return self._unsure.get(asked, set())
-
-    def keep(self, asked: str, page: str, url: str, verdict: bool | None, **more: Any) -> None:
-        """Write an answer down.
-
-        Parameters
-        ----------
-        asked, page : digests of who was asked, see `digest_of`, and of the page
-        more : for people who read the file
-
-        Raises
-        ------
-        UserError
-            It cannot be written.
-        """
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        row = {"url": url, "verdict": _SAID[verdict], **more, "at": at}
-        line = json.dumps({**row, "asked": asked, "page": page}) + "\n"
-        try:
-            with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
-                file.write(line if self._whole else f"\n{line}")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UserError(f"{self._path} cannot be written: {error.strerror}") from None
-        self._whole = True
-        self._take(line)
-
-    def _take(self, line: str) -> None:
-        try:
-            row = json.loads(line)
-            asked, page, url = str(row["asked"]), str(row["page"]), str(row["url"])
-            verdict = {said: each for each, said in _SAID.items()}[row["verdict"]]
-        except (ValueError, RecursionError, TypeError, KeyError):
-            return
-        self.answers[asked, page] = verdict
-        if verdict is None:
-            self._unsure.setdefault(asked, set()).add(url)
-        else:
-            self.verdicts[url] = verdict
-
-
-def digest_of(endpoint: str, model: str, prompt: str) -> str:
-    """Return a digest of who is asked and how.
-
-    Parameters
-    ----------
-    endpoint : without credentials
-    prompt : digest of the question
-    """
-    return sha256(json.dumps([endpoint, model, prompt]).encode()).hexdigest()
-
-
+_VERDICTS = {True: "good", False: "bad", None: "unsure"}
 _IN_VAIN = 3  # first answers without a verdict, after which nothing more is asked
+_EXAMPLES = 5  # titles a side
+_LOOKED_AT = 10  # judged pages a side, and as many of the critic, that may have one
 
 
 class Lesson(NamedTuple):
@@ -218,7 +53,7 @@ class Lesson(NamedTuple):
     page : that was suggested
     verdict : True for good, False for bad, None for neither
     how : "asked", "kept" (asked before), "no verdict" (the answer was none), "unread" (no web has
-        the page, so nobody was asked)
+        the page, so it was not asked about)
     tokens : that it cost
     """
 
@@ -306,3 +141,156 @@ class Teaching:
         model, tokens = self.model, reply.tokens
         self._record.keep(self._asked, digest, page.url, verdict, model=model, tokens=tokens)
         return Lesson(page, verdict, "asked", tokens)
+
+
+def prompt_of(
+    definition: TopicDefinition, webs: Sequence[Web], taught: Mapping[str, bool]
+) -> Prompt:
+    """Say what a topic is.
+
+    Parameters
+    ----------
+    webs : where judged pages and examples of the definition's critic may be
+    taught : verdicts of a teacher, by URL. These are no examples to one: it would learn its own
+        mistakes, and each answer would make another question of the next
+
+    Raises
+    ------
+    UserError
+        Nothing says what the topic is.
+    """
+    phrases = list(definition.words)
+    good = [url for url in definition.good if taught.get(url) is not True]
+    bad = [url for url in definition.bad if taught.get(url) is not False]
+    judged = {*good, *bad}
+    good, bad = _spread(good), _spread(bad)
+    if (base := critic_of(definition)) is not None:
+        if isinstance(base.model, WordsModel):
+            phrases += [" ".join(phrase) for phrase in base.model.phrases]
+        on, off = _examples(definition, base)
+        good += _spread([url for url in on if url not in judged])
+        bad += _spread([url for url in off if url not in judged])
+    classes = [path for path in definition.topics if path not in (ON_TOPIC, OFF_TOPIC)]
+    titles = _titles(webs, good)
+    if not (classes or phrases or titles):
+        raise UserError(
+            "nothing says what the topic is: say it in a definition (focuscrawl topic new, with "
+            "--words), and give that with --topic"
+        )
+    return Prompt(classes, phrases, titles, _titles(webs, bad))
+
+
+def _examples(definition: TopicDefinition, base: TrainedCritic) -> tuple[list[str], list[str]]:
+    """Return the URLs of a critic's examples, as the definition moves them: on and off topic."""
+    moved = {url: path for path, urls in definition.classes.items() for url in urls}
+    on, off = list[str](), list[str]()
+    for url, path in {**dict(base.examples), **moved}.items():
+        (on if lies_under(path, definition.topics) else off).append(url)
+    return on, off
+
+
+def _spread(urls: Sequence[str]) -> list[str]:
+    """Return a few of some URLs, from all over them."""
+    step = max(len(urls) / _LOOKED_AT, 1.0)
+    return [urls[int(i * step)] for i in range(min(len(urls), _LOOKED_AT))]
+
+
+def _titles(webs: Sequence[Web], urls: Sequence[str]) -> list[str]:
+    """Return the first few titles of pages."""
+    read = (find_page(webs, url) for url in urls)
+    titles = (title_words(page.title) for page in read if page is not None)
+    return [*islice(filter(None, titles), _EXAMPLES)]
+
+
+class TeacherRecord:
+    """The answers in a file, each kept before the next question is asked.
+
+    Parameters
+    ----------
+    path : of the file; it need not be there
+
+    Attributes
+    ----------
+    answers : by digests of who was asked and of the page, True for good, False for bad, None for
+        unsure
+    verdicts : by URL, True for good and False for bad; the latest, whoever was asked
+
+    Raises
+    ------
+    UserError
+        It cannot be read, or is a link.
+
+    Notes
+    -----
+    A line that is none, as where a disk was full, is an answer that is not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._whole = True  # the last line has its end
+        self._unsure: dict[str, set[str]] = {}
+        self.answers: dict[tuple[str, str], bool | None] = {}
+        self.verdicts: dict[str, bool] = {}
+        try:
+            with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+                for line in file:
+                    self._take(line)
+                    self._whole = line.endswith("\n")
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise UserError(f"{path} cannot be read: {error.strerror}") from None
+
+    def unsure_of(self, asked: str) -> set[str]:
+        """Return the URLs of the pages that whoever was asked was unsure of."""
+        return self._unsure.get(asked, set())
+
+    def keep(self, asked: str, page: str, url: str, verdict: bool | None, **more: Any) -> None:
+        """Write an answer down.
+
+        Parameters
+        ----------
+        asked, page : digests of who was asked, see `digest_of`, and of the page
+        more : for people who read the file
+
+        Raises
+        ------
+        UserError
+            It cannot be written.
+        """
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        row = {"url": url, "verdict": _VERDICTS[verdict], **more, "at": at}
+        line = json.dumps({**row, "asked": asked, "page": page}) + "\n"
+        try:
+            with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
+                file.write(line if self._whole else f"\n{line}")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UserError(f"{self._path} cannot be written: {error.strerror}") from None
+        self._whole = True
+        self._take(line)
+
+    def _take(self, line: str) -> None:
+        try:
+            row = json.loads(line)
+            asked, page, url = str(row["asked"]), str(row["page"]), str(row["url"])
+            verdict = {word: each for each, word in _VERDICTS.items()}[row["verdict"]]
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return
+        self.answers[asked, page] = verdict
+        if verdict is None:
+            self._unsure.setdefault(asked, set()).add(url)
+        else:
+            self.verdicts[url] = verdict
+
+
+def digest_of(endpoint: str, model: str, prompt: str) -> str:
+    """Return a digest of who is asked and how.
+
+    Parameters
+    ----------
+    endpoint : without credentials
+    prompt : digest of the question
+    """
+    return sha256(json.dumps([endpoint, model, prompt]).encode()).hexdigest()

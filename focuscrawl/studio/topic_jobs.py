@@ -137,7 +137,7 @@ def under_way(desk: Desk, room: TopicRoom, kind: str) -> Job | None:
 
 
 def quality_of(critic: Path) -> dict[str, Any] | None:
-    """Return what was measured of a critic, see `focuscrawl.critic.quality`; None: nothing."""
+    """Return what was measured of a critic, see `focuscrawl.critic.assessment`; None: nothing."""
     try:
         with open(_file(critic), "rb", opener=open_plain) as file:
             found = json.loads(file.read(_LONGEST))

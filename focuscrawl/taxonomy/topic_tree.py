@@ -23,6 +23,9 @@ DEEPEST = 100
 """The most levels; all topics above one are topics too, so each costs the length of its path."""
 
 
+_ALIKE = 0.6  # difflib's own threshold for a close match
+
+
 def normalise(topic: str) -> str:
     """Write a topic the one way the taxonomy knows it.
 
@@ -46,7 +49,7 @@ def read_topics(text: str) -> tuple[str, ...]:
 
 
 def too_deep(path: str) -> bool:
-    """Tell whether a normalised `path` has more levels than a taxonomy may have."""
+    """Return whether a normalised `path` has more levels than a taxonomy may have."""
     return path.count("/") > DEEPEST
 
 
@@ -74,19 +77,16 @@ def ancestors(path: str) -> list[str]:
 
 
 def lies_under(path: str, topics: Iterable[str]) -> bool:
-    """Tell whether `path` is one of `topics` or below one; all are normalised."""
+    """Return whether `path` is one of `topics` or below one; all are normalised."""
     return any(f"{path}/".startswith(f"{topic.rstrip('/')}/") for topic in topics)
 
 
-# Uniform samples that can be merged: of a set of URLs, keep those with the smallest hashes.
-#
-# The k smallest hashes of a union are among the k smallest of its parts. So a topic may be cut
-# down while it is read, merged into its parent and cut again, and the result is the sample that
-# cutting once at the end would give: uniform, whatever the order of reading and merging.
-
-
 class Sampling(NamedTuple):
-    """How large topics are cut down.
+    """How large topics are cut down: of their URLs, those with the smallest hashes are kept.
+
+    The k smallest hashes of a union are among the k smallest of its parts. So a topic may be cut
+    down while it is read, merged into its parent and cut again: the sample is that of cutting once
+    at the end, uniform whatever the order of reading and merging.
 
     Attributes
     ----------
@@ -159,46 +159,6 @@ def iterate_labels(path: str | Path) -> Iterator[Label]:
                     f"{path}: row {number} has no {column}; fill it in or leave the row out"
                 )
         yield Label(row["url"], normalise(row["topic"]), row["split"] or "train")
-
-
-_ALIKE = 0.6  # difflib's own threshold for a close match
-
-
-def nearest(topic: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """Return up to `n` of `known` that are most like `topic`, best first.
-
-    Two paths are as alike as their whole paths or their last components are, whichever is
-    more: both a slip of the hand in a long path and a bare name find their topic. Upper and
-    lower case, blanks and underscores are not told apart.
-
-    Parameters
-    ----------
-    topic, known : normalised paths
-    n : how many to return, at most; fewer when fewer are alike
-    """
-    whole = SequenceMatcher(b=_fold(topic), autojunk=False)
-    last = SequenceMatcher(b=_fold(topic.rpartition("/")[2]), autojunk=False)
-    scored = []
-    for path in known:
-        if path != ROOT:
-            folded = _fold(path)
-            ratios = (_ratio(whole, folded), _ratio(last, folded.rpartition("/")[2]))
-            if max(ratios) >= _ALIKE:
-                # among equals the other ratio decides, then the shorter path
-                scored.append((-max(ratios), -min(ratios), len(path), path))
-    return [path for *_, path in sorted(scored)[:n]]
-
-
-def _fold(path: str) -> str:
-    return path.casefold().replace(" ", "_")
-
-
-def _ratio(matcher: SequenceMatcher[str], text: str) -> float:
-    """Return the likeness of `text`, or 0 when a cheap upper bound already rules it out."""
-    matcher.set_seq1(text)
-    if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
-        return 0.0
-    return matcher.ratio()
 
 
 class Taxonomy:
@@ -343,4 +303,41 @@ class Taxonomy:
 
     def nearest(self, topic: str, n: int = 3) -> list[str]:
         """Return up to `n` known topics with a name like `topic`, best first ('did you mean')."""
-        return nearest(normalise(topic), self.topics, n)
+        return _nearest(normalise(topic), self.topics, n)
+
+
+def _nearest(topic: str, known: Iterable[str], n: int) -> list[str]:
+    """Return up to `n` of `known` that are most like `topic`, best first.
+
+    Two paths are as alike as their whole paths or their last components are, whichever is
+    more: both a slip of the hand in a long path and a bare name find their topic. Upper and
+    lower case, blanks and underscores are not told apart.
+
+    Parameters
+    ----------
+    topic, known : normalised paths
+    n : how many to return, at most; fewer when fewer are alike
+    """
+    whole = SequenceMatcher(b=_fold(topic), autojunk=False)
+    last = SequenceMatcher(b=_fold(topic.rpartition("/")[2]), autojunk=False)
+    scored = []
+    for path in known:
+        if path != ROOT:
+            folded = _fold(path)
+            ratios = (_ratio(whole, folded), _ratio(last, folded.rpartition("/")[2]))
+            if max(ratios) >= _ALIKE:
+                # among equals the other ratio decides, then the shorter path
+                scored.append((-max(ratios), -min(ratios), len(path), path))
+    return [path for *_, path in sorted(scored)[:n]]
+
+
+def _fold(path: str) -> str:
+    return path.casefold().replace(" ", "_")
+
+
+def _ratio(matcher: SequenceMatcher[str], text: str) -> float:
+    """Return the likeness of `text`, or 0 when a cheap upper bound already rules it out."""
+    matcher.set_seq1(text)
+    if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+        return 0.0
+    return matcher.ratio()

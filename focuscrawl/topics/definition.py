@@ -278,6 +278,19 @@ def _url(where: str, text: str) -> str:
     return url
 
 
+def critic_of(definition: TopicDefinition) -> TrainedCritic | None:
+    """Read the critic that a definition names; None if it names none.
+
+    Raises
+    ------
+    UserError
+        There is no such critic, or it is damaged.
+    """
+    if definition.critic is None:
+        return None
+    return read_critic(find_model(definition.critic))[0]
+
+
 def class_tree(trained: TrainedCritic) -> Taxonomy:
     """Return the classes of a critic, with the pages that each was learned from."""
     known: dict[str, list[str]] = {path: [] for path in trained.model.classes}
@@ -345,9 +358,9 @@ def refined(
         The definition names no critic, or a path lies below none of its classes, or `mark` names
         no sub-class.
     """
-    if definition.critic is None:
+    trained = critic_of(definition)
+    if trained is None:
         raise UserError("the definition names no critic: there are no classes to split")
-    trained, _ = read_critic(find_model(definition.critic))
     classes = (*trained.model.classes, *definition.classes)
     for path in moved:
         if not any(_below(path, broad) for broad in classes):

@@ -11,7 +11,6 @@ import numpy as np
 from focuscrawl.critic.bag_of_words import FEW_PAGES
 from focuscrawl.critic.classifiers import LogisticModel
 from focuscrawl.critic.corpus import read_known, resolve
-from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.critic.languages import (
     ENGLISH,
     frequency,
@@ -28,11 +27,135 @@ from focuscrawl.foundation.user_input import SILENT
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy import OTHER, ROOT, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_tree import child
+from focuscrawl.topics.definition import critic_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.focused_critic import TrainedCritic
+    from focuscrawl.foundation.user_input import Progress
+    from focuscrawl.topics.definition import TopicDefinition
+    from focuscrawl.webs.web_protocol import Web
+
+    Example = tuple[tuple[str, str], Bag]  # (URL, class), words
+
+_OFTEN = 10  # words count as a page on the topic that has each so often
+_MOST = 0.5  # of the critic's examples must be readable
+
+
+def train_definition(
+    definition: TopicDefinition,
+    webs: Sequence[Web],
+    *,
+    relevant: Collection[str] = (),
+    progress: Progress = SILENT,
+) -> tuple[TrainedCritic, tuple[str, ...]]:
+    """Train the critic of a definition.
+
+    The examples of its critic, those moved into sub-classes there, are joined by the pages that
+    a person has judged: a good page becomes an example of the marked class that the critic
+    holds most probable for it, a bad one of the most probable class that is not marked. Words
+    count as one more good page. Where fewer than 100 examples are off the topic, everyday words
+    join them, and all classes are held for equally likely.
+
+    Without a critic, or with one that knows one topic only, a critic of one topic is learned from
+    all that there is of it (`focuscrawl.critic.training`): phrases, a description, good
+    and bad pages, those of the critic included; pages of the webs stand for all others.
+
+    Parameters
+    ----------
+    webs : where pages are looked for, in this order
+    relevant : URLs of them that a crawl has judged to be on the topic so far
+    progress : reports how many pages will be read, and every few that were
+
+    Returns
+    -------
+    The critic, and the classes of it that are marked
+
+    Raises
+    ------
+    UserError
+        If the critic or a class is unknown, or too many of the pages cannot be read.
+    """
+    base = critic_of(definition)
+    if base is None or _is_of_one_topic(base, definition):
+        return _from_little(definition, base, webs, relevant, progress)
+    _check_marked(definition, base)
+    marked, inner = definition.topics, _inner(definition, base)
+    moved = {url: path for path, urls in definition.classes.items() for url in urls}
+    wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged])
+    progress.start(len(wanted))
+    pages = read_known(webs, list(wanted), progress=progress)
+    bags = {url: page.bag for url, page in pages.items()}
+    _check_enough(sum(url in bags for url, _ in base.examples), definition, base)
+    judged = {url for url in definition.judged if url in bags}
+    placed = {**dict(base.examples), **moved}
+    kept = [(url, path) for url, path in placed.items() if url in bags and url not in judged]
+    kept += _placed(definition, base, bags, moved)
+    leaves = [(url, child(path, OTHER) if path in inner else path) for url, path in kept]
+    usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
+    words = [*definition.words, *filter(None, [definition.description])]
+    if words:
+        usable.append((("", _largest(marked, leaves)), dict.fromkeys(tokenize(words)[0], _OFTEN)))
+    few = _with_background(usable, marked)
+    trained = learn_critic(
+        usable,
+        kind=base.model.kind,
+        uniform_prior=few or getattr(base.model, "uniform_prior", False),
+        calibrate=base.calibrated,
+    )
+    # what stands for words, or for a language, is no page
+    examples = tuple(pair for pair in trained.examples if pair[0])
+    return replace(trained, examples=examples), _existing(marked, trained)
+
+
+def check_marked(definition: TopicDefinition) -> None:
+    """Check that the critic of a definition has the classes that are marked.
+
+    Raises
+    ------
+    UserError
+        There is no such critic, or no such class; the nearest are named.
+    """
+    if (base := critic_of(definition)) is not None:
+        _check_marked(definition, base)
+
+
+def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
+    """Check, without reading a page, that the critic of a definition can be trained.
+
+    Parameters
+    ----------
+    webs : where pages are looked for
+
+    Raises
+    ------
+    UserError
+        If the critic or a class is unknown, or too few of the critic's examples are there.
+    """
+    base = critic_of(definition)
+    if base is None:
+        return
+    _check_marked(definition, base)
+    if base.pages.n_pages:
+        return
+    urls = [url for url, _ in base.examples]
+    there = {a for web in webs for a, b in zip(urls, resolve(web, urls), strict=True) if b}
+    _check_enough(len(there), definition, base)
+
+
+def pages_learned_from(definition: TopicDefinition) -> tuple[str, ...]:
+    """Return the URLs of all pages that a critic of one topic is learned from.
+
+    None where the critic of the definition has a taxonomy: what its examples were is recorded.
+    """
+    base = critic_of(definition)
+    if base is not None and not _is_of_one_topic(base, definition):
+        return ()
+    return tuple(_labelled(definition, base))
 
 
 class Fit(NamedTuple):
@@ -84,122 +207,6 @@ def fit_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> l
     return sorted(kept, key=lambda fit: (-fit.pages, -fit.share, -fit.topic.count("/"), fit.topic))
 
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.critic.focused_critic import TrainedCritic
-    from focuscrawl.foundation.user_input import Progress
-    from focuscrawl.topics.definition import TopicDefinition
-    from focuscrawl.webs.web_protocol import Web
-
-    Example = tuple[tuple[str, str], Bag]  # (URL, class), words
-
-_OFTEN = 10  # words count as a page on the topic that has each so often
-_MOST = 0.5  # of the critic's examples must be readable
-
-
-def train_definition(
-    definition: TopicDefinition,
-    webs: Sequence[Web],
-    *,
-    relevant: Collection[str] = (),
-    progress: Progress = SILENT,
-) -> tuple[TrainedCritic, tuple[str, ...]]:
-    """Train the critic of a definition.
-
-    The examples of its critic, those moved into sub-classes there, are joined by the pages that
-    a person has judged: a good page becomes an example of the marked class that the critic
-    holds most probable for it, a bad one of the most probable class that is not marked. Words
-    count as one more good page. Where fewer than 100 examples are off the topic, everyday words
-    join them, and all classes are held for equally likely.
-
-    Without a critic, or with one that knows one topic only, a critic of one topic is learned from
-    all that there is of it (`focuscrawl.critic.training`): phrases, a description, good
-    and bad pages, those of the critic included; pages of the webs stand for all others.
-
-    Parameters
-    ----------
-    webs : where pages are looked for, in this order
-    relevant : URLs of them that a crawl has judged to be on the topic so far
-    progress : told how many pages will be read, and of every few that were
-
-    Returns
-    -------
-    The critic, and the classes of it that are marked
-
-    Raises
-    ------
-    UserError
-        If the critic or a class is unknown, or too many of the pages cannot be read.
-    """
-    base = None
-    if definition.critic is not None:
-        base, _ = read_critic(find_model(definition.critic))
-    if base is None or _is_of_one_topic(base, definition):
-        return _from_little(definition, base, webs, relevant, progress)
-    _check_marked(definition, base)
-    marked, inner = definition.topics, _inner(definition, base)
-    moved = {url: path for path, urls in definition.classes.items() for url in urls}
-    wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged])
-    progress.start(len(wanted))
-    pages = read_known(webs, list(wanted), progress=progress)
-    bags = {url: page.bag for url, page in pages.items()}
-    _check_enough(sum(url in bags for url, _ in base.examples), definition, base)
-    judged = {url for url in definition.judged if url in bags}
-    placed = {**dict(base.examples), **moved}
-    kept = [(url, path) for url, path in placed.items() if url in bags and url not in judged]
-    kept += _placed(definition, base, bags, moved)
-    leaves = [(url, child(path, OTHER) if path in inner else path) for url, path in kept]
-    usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
-    words = [*definition.words, *filter(None, [definition.description])]
-    if words:
-        usable.append((("", _largest(marked, leaves)), _bag_of(words)))
-    few = _with_background(usable, marked)
-    trained = learn_critic(
-        usable,
-        kind=base.model.kind,
-        uniform_prior=few or getattr(base.model, "uniform_prior", False),
-        calibrate=base.calibrated,
-    )
-    return _of_pages(trained), _existing(marked, trained)
-
-
-def check_marked(definition: TopicDefinition) -> None:
-    """Find out whether the critic of a definition has the classes that are marked.
-
-    Raises
-    ------
-    UserError
-        There is no such critic, or no such class; the nearest are named.
-    """
-    if definition.critic is not None:
-        _check_marked(definition, read_critic(find_model(definition.critic))[0])
-
-
-def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
-    """Find out, without reading a page, whether the critic of a definition can be trained.
-
-    Parameters
-    ----------
-    webs : where pages are looked for
-
-    Raises
-    ------
-    UserError
-        If the critic or a class is unknown, or too few of the critic's examples are there.
-    """
-    if definition.critic is None:
-        return
-    base, _ = read_critic(find_model(definition.critic))
-    _check_marked(definition, base)
-    if base.pages.n_pages:
-        return
-    urls = [url for url, _ in base.examples]
-    there = {a for web in webs for a, b in zip(urls, resolve(web, urls), strict=True) if b}
-    _check_enough(len(there), definition, base)
-
-
 def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -> None:
     if read < _MOST * len(base.examples):
         raise UserError(
@@ -209,19 +216,6 @@ def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -
         )
 
 
-def pages_learned_from(definition: TopicDefinition) -> tuple[str, ...]:
-    """Return the URLs of all pages that a critic of one topic is learned from.
-
-    None where the critic of the definition has a taxonomy: what its examples were is recorded.
-    """
-    base = None
-    if definition.critic is not None:
-        base, _ = read_critic(find_model(definition.critic))
-        if not _is_of_one_topic(base, definition):
-            return ()
-    return tuple(_labelled(definition, base))
-
-
 def _labelled(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str, bool]:
     """Return whether pages are on the one topic, by URL; the latest judgement of a page counts."""
     before = {} if base is None else {url: path != OFF_TOPIC for url, path in base.examples}
@@ -229,7 +223,7 @@ def _labelled(definition: TopicDefinition, base: TrainedCritic | None) -> dict[s
 
 
 def _is_of_one_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
-    """Tell whether a critic was learned from what there was of one topic, and still is of one."""
+    """Return whether a critic was learned from examples of one topic, and still is of one."""
     if isinstance(base.model, WordsModel):
         return True
     of_two = isinstance(base.model, LogisticModel) and len(base.model.classes) == 2
@@ -297,7 +291,12 @@ def _placed(
 ) -> list[tuple[str, str]]:
     """Return the judged pages, each with the class it fits best; or that it was moved to."""
     classes = base.model.classes
-    on = [i for i, path in enumerate(classes) if _is_marked(path, definition.topics)]
+    topics = definition.topics
+    on = [
+        i
+        for i, path in enumerate(classes)
+        if lies_under(path, topics) or any(lies_under(topic, [path]) for topic in topics)
+    ]
     off = [i for i, path in enumerate(classes) if i not in on]
     placed: list[tuple[str, str]] = []
     for urls, columns in ((definition.good, on), (definition.bad, off)):
@@ -317,18 +316,10 @@ def _placed(
     return placed
 
 
-def _is_marked(path: str, marked: Sequence[str]) -> bool:
-    return lies_under(path, marked) or any(lies_under(topic, [path]) for topic in marked)
-
-
 def _largest(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
     """Return the marked class that has the most examples."""
     sizes = Counter(path for _, path in placed if lies_under(path, marked))
     return sizes.most_common(1)[0][0] if sizes else marked[0]
-
-
-def _bag_of(words: Sequence[str]) -> Bag:
-    return dict.fromkeys(tokenize(list(words))[0], _OFTEN)
 
 
 def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
@@ -371,8 +362,3 @@ def _with_background(usable: list[Example], marked: Sequence[str]) -> bool:
     largest = Counter(path for _, path in off).most_common(1)[0][0]
     usable.append((("", largest), background))
     return True
-
-
-def _of_pages(trained: TrainedCritic) -> TrainedCritic:
-    """Leave out of the examples what stands for words, or for English: there is no such page."""
-    return replace(trained, examples=tuple(pair for pair in trained.examples if pair[0]))

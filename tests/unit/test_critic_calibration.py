@@ -77,11 +77,6 @@ def test_reliability_by_hand() -> None:
     assert found.ece == pytest.approx((2 * 0.01 + 2 * 0.45) / 4)
 
 
-def test_reliability_of_a_perfect_judge() -> None:
-    found = reliability_of_classes(np.eye(3), np.arange(3))
-    assert (found.brier, found.ece) == (0.0, 0.0)
-
-
 @pytest.mark.parametrize("on_topic", [True, False])
 def test_reliability_where_all_pages_are_of_one_side(on_topic: bool) -> None:
     found = reliability_of_relevance(np.array([0.2, 0.4]), np.array([on_topic, on_topic]))

@@ -1,4 +1,4 @@
-"""The discriminative critic: what it says of pages and of words, and its file."""
+"""The discriminative critic: its judgements of pages and words, its file, its embeddings."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.critic import load_critic
+from focuscrawl.cli.critic_examples import warn_of_missing_embeddings
+from focuscrawl.critic import load_critic, page_vectors
 from focuscrawl.critic.classifiers import LogisticModel, fit_scale
 from focuscrawl.critic.critic_files import read_critic, save_critic
-from focuscrawl.critic.page_vectors import PageVectors, Pieces, word_vectors
+from focuscrawl.critic.few_shot import learn_from_query
+from focuscrawl.critic.focused_critic import TrainedCritic
+from focuscrawl.critic.page_vectors import PageVectors, Pieces, WordVectors, word_vectors
+from focuscrawl.critic.phrase_model import read_phrases
 from focuscrawl.critic.training import learn_critic
+from focuscrawl.errors import UserError
 from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from focuscrawl.critic.focused_critic import TrainedCritic
 
 TOPICS = {"birds": "/Science/Birds", "cooking": "/Home/Cooking", "engines": "/Cars"}
 
@@ -55,22 +58,14 @@ def test_words_of_links_are_read_by_naive_bayes_of_the_same_pages(tmp_path: Path
     assert piston < nothing == unheard < nest
 
 
-def test_a_page_without_words_or_with_unknown_ones_is_judged() -> None:
-    posteriors = trained(*TOPICS).model.log_posteriors([{}, {"zyzzyva": 3}])
-    assert np.isfinite(posteriors).all()
-
-
 def test_it_is_the_same_when_read_back(tmp_path: Path) -> None:
     critic = trained(*TOPICS)
-    for name in ("one", "two"):
-        save_critic(critic, tmp_path / name)
-    files = [{p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in ("one", "two")]
-    assert files[0] == files[1]
+    save_critic(critic, tmp_path / "one")
     again, _ = read_critic(str(tmp_path / "one"))
-    pages = pages_of("birds", 3) + pages_of(None, 3)
-    assert again.model.log_posteriors(pages) == pytest.approx(
-        critic.model.log_posteriors(pages), abs=1e-4
-    )
+    pages = [*pages_of("birds", 3), *pages_of(None, 3), {}, {"zyzzyva": 3}]
+    found = again.model.log_posteriors(pages)
+    assert np.isfinite(found).all()
+    assert found == pytest.approx(critic.model.log_posteriors(pages), abs=1e-4)
 
 
 def test_a_file_says_what_words_are_made_of(
@@ -105,3 +100,39 @@ def test_without_embeddings_it_works(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert model.vectors.dimensions == 0  # type: ignore[attr-defined]
     best = model.log_posteriors(pages_of("cooking", 5, random_state=3)).argmax(axis=1)
     assert {model.classes[i] for i in best} == {TOPICS["cooking"]}
+
+
+def cosine(vectors: WordVectors, one: str, other: str) -> float:
+    a, b = vectors.of([one, other]).astype(float)
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_words_of_like_meaning_are_near() -> None:
+    vectors = WordVectors()
+    assert cosine(vectors, "bird", "owl") > cosine(vectors, "bird", "carburetor") + 0.1
+    assert vectors.of([]).shape == (0, vectors.dimensions)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_vectors, "find_spec", lambda _: None)
+    assert not page_vectors.word_vectors_installed()
+    with pytest.raises(UserError, match=r"pip install 'focuscrawl\[embeddings\]'"):
+        WordVectors()
+
+
+def test_training_warns_once_where_they_would_have_been_used(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    english, german = (
+        TrainedCritic(model=learn_from_query([[word]], embeddings=False, languages=((code, 1.0),)))
+        for word, code in (("ornithology", "en"), ("vogelkunde", "de"))
+    )
+    warn_of_missing_embeddings(english)
+    assert capsys.readouterr().err == ""  # they are installed
+    monkeypatch.setattr(page_vectors, "find_spec", lambda _: None)
+    for trained in (english, german, TrainedCritic(model=read_phrases("ornithology"))):
+        warn_of_missing_embeddings(trained)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert "pip install 'focuscrawl[embeddings]'" in said.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from longer import long
 
-from focuscrawl.critic import quality, training
+from focuscrawl.critic import example_checks, training
+from focuscrawl.critic.assessment import check_few_examples, read_examples
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.example_checks import (
     cohesion_of,
@@ -25,47 +25,20 @@ from focuscrawl.critic.few_shot import learn_judge, read_little
 from focuscrawl.critic.focused_critic import TrainedCritic, is_from_little
 from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.quality import check_few_examples, read_examples
 from focuscrawl.critic.training import train_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
-from focuscrawl.webs import Answer
+from focuscrawl.testing.tiny_web import TinyWeb
+
+from .topic_pages import COMMON, SUBJECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from focuscrawl.critic.quality import FewExamplesReport
+    from focuscrawl.critic.example_checks import FewExamplesReport
 
-SUBJECTS = {
-    "birds": "bird wing nest feather egg song flight beak plumage owl eagle sparrow",
-    "law": "court judge appeal verdict statute lawyer plaintiff trial jury crime contract clause",
-    "cooking": "recipe oven flour butter sauce simmer bake onion garlic pepper dough roast",
-    "music": "melody chord guitar concert rhythm orchestra violin singer album tune opera drum",
-    "money": "bank loan interest stock market invoice profit tax budget price dividend credit",
-    "sailing": "sail mast harbour tide anchor deck rudder wind boat keel knot voyage",
-}
-COMMON = "the of and to in is it that was for on are with as at be this have from by"
-
-
-class SmallWeb:
-    """Pages in memory."""
-
-    name = "small"
-
-    def __init__(self, pages: dict[str, str]) -> None:
-        self.pages = pages
-        self.fingerprint = hashlib.sha256(repr(pages).encode()).hexdigest()
-
-    def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        return [url if url in self.pages else None for url in urls]
-
-    def fetch(self, url: str) -> Answer | None:
-        head = [("Content-Type", "text/html")]
-        return Answer(url, 200, head, f"<p>{self.pages[url]}".encode())
-
-    def urls(self) -> Iterator[str]:
-        return iter(self.pages)
+SIX = [subject for subject in SUBJECTS if subject != "cycling"]
 
 
 def text_of(subject: str, generator: np.random.Generator, share: float = 0.4) -> str:
@@ -84,12 +57,21 @@ def url_of(subject: str, number: int) -> str:
 def texts() -> dict[str, str]:
     """30 pages of each of six subjects."""
     generator = np.random.default_rng(3)
-    return {url_of(each, i): text_of(each, generator) for each in SUBJECTS for i in range(30)}
+    return {url_of(each, i): text_of(each, generator) for each in SIX for i in range(30)}
 
 
-@pytest.fixture
-def web(texts: dict[str, str]) -> SmallWeb:
-    return SmallWeb(dict(texts))
+@pytest.fixture(scope="module")
+def bags(texts: dict[str, str]) -> dict[str, Counter[str]]:
+    return {url: Counter(text.split()) for url, text in texts.items()}
+
+
+@pytest.fixture(scope="module")
+def web(texts: dict[str, str]) -> TinyWeb:
+    return web_of(texts)
+
+
+def web_of(texts: dict[str, str]) -> TinyWeb:
+    return TinyWeb({url: f"<p>{text}" for url, text in texts.items()})
 
 
 @pytest.fixture(params=[*long(False), True], ids=["words", "embeddings"], autouse=True)
@@ -100,7 +82,7 @@ def embeddings(
     used = bool(request.param)
     if used and not word_vectors_installed():
         pytest.skip("the extra embeddings is not installed")
-    for module in (quality, training):
+    for module in (example_checks, training):
         monkeypatch.setattr(module, "word_vectors_installed", lambda: used)
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     return used
@@ -110,12 +92,12 @@ def urls_of(subject: str, n: int, start: int = 0) -> list[str]:
     return [url_of(subject, i) for i in range(start, start + n)]
 
 
-def checked(trained: TrainedCritic, web: SmallWeb) -> FewExamplesReport:
+def checked(trained: TrainedCritic, web: TinyWeb) -> FewExamplesReport:
     return check_few_examples(trained, read_examples(trained, web), web)
 
 
 @pytest.mark.parametrize("embeddings", [False, True], ids=["words", "embeddings"], indirect=True)
-def test_a_clear_topic_is_found(web: SmallWeb) -> None:
+def test_a_clear_topic_is_found(web: TinyWeb) -> None:
     critic = train_from_little([], urls_of("birds", 10), urls_of("law", 4), [web], topic="/Birds")
     report = checked(critic, web)
     assert report.topic == "/Birds"
@@ -132,7 +114,7 @@ def test_a_clear_topic_is_found(web: SmallWeb) -> None:
     assert report.warnings == ()
 
 
-def test_an_example_of_something_else_is_the_most_doubtful_of_its_side(web: SmallWeb) -> None:
+def test_an_example_of_something_else_is_the_most_doubtful_of_its_side(web: TinyWeb) -> None:
     good = [*urls_of("birds", 9), url_of("sailing", 0)]
     bad = [*urls_of("law", 3), url_of("birds", 20)]
     report = checked(train_from_little([], good, bad, [web]), web)
@@ -143,9 +125,10 @@ def test_an_example_of_something_else_is_the_most_doubtful_of_its_side(web: Smal
 
 
 @pytest.mark.parametrize("n", [7, *long(2, 26)])
-def test_every_page_is_held_out(web: SmallWeb, n: int, embeddings: bool) -> None:
-    bags = [Counter(text.split()) for text in web.pages.values()]
-    vectors, pages = read_little([], bags[:n], bags[40:44], bags[60:], embeddings=embeddings)
+def test_every_page_is_held_out(bags: dict[str, Counter[str]], n: int, embeddings: bool) -> None:
+    listed = [*bags.values()]
+    good, bad, others = listed[:n], listed[40:44], listed[60:]
+    vectors, pages = read_little([], good, bad, others, embeddings=embeddings)
     odds = hold_out(vectors, [], pages, 0)
     seen = learn_judge(vectors, [], pages)
     for rows, held_out in zip(pages, odds, strict=True):
@@ -156,7 +139,7 @@ def test_every_page_is_held_out(web: SmallWeb, n: int, embeddings: bool) -> None
     assert all((a == b).all() for a, b in zip(odds, again, strict=True))
 
 
-def test_two_topics_are_told(web: SmallWeb) -> None:
+def test_two_topics_are_told(web: TinyWeb) -> None:
     report = checked(
         train_from_little([], urls_of("birds", 6) + urls_of("law", 6), [], [web]), web
     )
@@ -167,32 +150,34 @@ def test_two_topics_are_told(web: SmallWeb) -> None:
     assert sum(word in SUBJECTS["law"] for word in two.strip().split(", ")) >= 4
 
 
-def test_examples_of_everything_are_too_broad(web: SmallWeb, embeddings: bool) -> None:
-    bags = {url: Counter(text.split()) for url, text in web.pages.items()}
+def test_examples_of_everything_are_too_broad(
+    bags: dict[str, Counter[str]], embeddings: bool
+) -> None:
     others = [bag for url, bag in bags.items() if not url.endswith(("/0", "/1"))]
-    for subjects, broad in (("birds", False), (" ".join(SUBJECTS), True)):
-        good = [bags[url_of(each, i)] for each in subjects.split() for i in (0, 1)]
+    for subjects, broad in ((["birds"], False), (SIX, True)):
+        good = [bags[url_of(each, i)] for each in subjects for i in (0, 1)]
         vectors, pages = read_little([], good, [], others, embeddings=embeddings)
         found = cohesion_of(vectors, pages)
         assert found.broad is broad
         assert found.groups == ()
 
 
-def test_words_alone(web: SmallWeb, embeddings: bool) -> None:
+def test_words_or_one_example_alone_tell_nothing_of_recall(web: TinyWeb) -> None:
     learned = train_from_little([["feather"], ["plumage"]], [], [], [web])
     query = train_from_little([["feather"], ["plumage"]], [], [], ())
+    one = train_from_little([], urls_of("birds", 1), [], [web])
     words = TrainedCritic(model=read_phrases("feather, plumage"))
-    for critic in (learned, query, words):
+    for critic in (learned, query, one, words):
         report = checked(critic, web)
         assert report.recall is None
         assert report.examples == ()
         best = max(report.others, key=lambda page: page.relevance)
         assert "/birds/" in best.url
-    assert report.words_for == []  # of the last
+    assert report.words_for == ()  # of the last
     assert "feather" in checked(learned, web).words_for
 
 
-def test_phrases_count_in_the_check_as_in_training(web: SmallWeb, tmp_path: Path) -> None:
+def test_phrases_count_in_the_check_as_in_training(web: TinyWeb, tmp_path: Path) -> None:
     trained = train_from_little([["feather"]], urls_of("birds", 1), [], [web], random_state=7)
     save_critic(trained, tmp_path / "critic")
     critic, _ = read_critic(str(tmp_path / "critic"))
@@ -206,29 +191,22 @@ def test_phrases_count_in_the_check_as_in_training(web: SmallWeb, tmp_path: Path
     assert any("very few" in warning for warning in report.warnings)
 
 
-def test_one_example_tells_nothing_of_recall(web: SmallWeb) -> None:
-    report = checked(train_from_little([], urls_of("birds", 1), [], [web]), web)
-    assert report.recall is None
-    assert report.examples == ()
-    assert report.called()
+def test_pages_that_are_gone(texts: dict[str, str], web: TinyWeb) -> None:
+    birds = urls_of("birds", 5)
+    critic = train_from_little([], birds, urls_of("law", 2), [web])
 
+    def without(urls: Sequence[str]) -> TinyWeb:
+        return web_of({url: text for url, text in texts.items() if url not in urls})
 
-def test_pages_that_are_gone(web: SmallWeb) -> None:
-    critic = train_from_little([], urls_of("birds", 5), urls_of("law", 2), [web])
-    for url in urls_of("birds", 2):
-        del web.pages[url]
-    assert len(checked(critic, web).examples) == 5
-    for url in urls_of("birds", 5)[2:]:
-        del web.pages[url]
+    assert len(checked(critic, without(birds[:2])).examples) == 5
     with pytest.raises(UserError, match="none of the critic's good examples"):
-        checked(critic, web)
-    only = SmallWeb(dict.fromkeys(urls_of("birds", 3), "a bird"))
-    critic = train_from_little([], urls_of("birds", 3), [], [only])
+        checked(critic, without(birds))
+    only = web_of(dict.fromkeys(birds[:3], "a bird"))
     with pytest.raises(UserError, match="no other pages"):
-        checked(critic, only)
+        checked(train_from_little([], birds[:3], [], [only]), only)
 
 
-def test_what_is_from_little(web: SmallWeb) -> None:
+def test_what_is_from_little(web: TinyWeb) -> None:
     assert is_from_little(train_from_little([], urls_of("birds", 2), [], [web]))
     assert is_from_little(TrainedCritic(model=read_phrases("bird")))
     labels = [Label(url, "/good", "train") for url in urls_of("birds", 6)]
@@ -237,8 +215,8 @@ def test_what_is_from_little(web: SmallWeb) -> None:
         assert not is_from_little(train_critic(labels, web, kind=kind))
 
 
-def test_warnings_of_words_and_hosts(web: SmallWeb) -> None:
-    others = [(url, Counter(text.split())) for url, text in web.pages.items()]
+def test_warnings_of_words_and_hosts(bags: dict[str, Counter[str]]) -> None:
+    others = [*bags.items()]
     (found,) = warnings_of([["the", "of"], ["feather"]], [], others, None, None)
     assert found.startswith("'the of' is too common: ")
     assert "have all its words" in found

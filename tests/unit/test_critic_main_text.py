@@ -16,19 +16,13 @@ from focuscrawl.critic.training import train_from_little
 from focuscrawl.page import parse_page
 from focuscrawl.testing.tiny_web import TinyWeb
 
+from .topic_pages import COMMON, SUBJECTS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.page.view import PageView
 
-SUBJECTS = {
-    "cycling": "cycling bicycle wheel saddle pedal gear rider climb race peloton tyre helmet",
-    "law": "court judge appeal verdict statute lawyer plaintiff trial jury crime contract clause",
-    "cooking": "recipe oven flour butter sauce simmer bake onion garlic pepper dough roast",
-    "music": "melody chord guitar concert rhythm orchestra violin singer album tune opera drum",
-    "money": "bank loan interest stock market invoice profit tax budget price dividend credit",
-}
-COMMON = "the of and to in is it that was for on are with as at be this have from by"
 MONTHS = ["January", "February", "March", "April", "May", "June"]
 
 
@@ -59,7 +53,7 @@ def calendar(month: str, days: int) -> str:
 WEB = TinyWeb(
     {
         f"http://{subject}-{i % 7}.example/{i}": article(subject, i)
-        for subject in SUBJECTS
+        for subject in ("cycling", "law", "cooking", "music", "money")
         for i in range(5 if subject == "cycling" else 25)
     }
 )

@@ -80,15 +80,6 @@ def test_chain_rule(
     np.testing.assert_allclose(np.exp(found).sum(axis=1), 1.0, atol=1e-9)
 
 
-def test_hierarchy_of_one_level_is_flat() -> None:
-    counts = all_words([{"a": 3, "b": 1}, {"b": 4}, {"c": 2}], ["/X", "/Y", "/Z"])
-    pages = [{"a": 2, "c": 1}, {}]
-    np.testing.assert_allclose(
-        HierarchicalNaiveBayes(counts).log_posteriors(pages),
-        NaiveBayes(counts).log_posteriors(pages),
-    )
-
-
 def test_smoothing_by_hand() -> None:
     theta = np.exp(log_theta(np.array([[2, 0], [1, 0], [0, 5]])))
     np.testing.assert_allclose(theta, [[3 / 6, 1 / 8], [2 / 6, 1 / 8], [1 / 6, 6 / 8]])

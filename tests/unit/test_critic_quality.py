@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from focuscrawl.critic.assessment import Quality
 from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
 from focuscrawl.critic.focused_critic import word_reasons
-from focuscrawl.critic.quality import Before, Quality, assess, read_examples
 from focuscrawl.critic.training import train_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
@@ -96,28 +96,14 @@ def test_a_few_examples_are_too_few_to_measure_or_to_be_called_mislabelled(shelf
     assert (few.on, bool(few.why_not), few.doubtful) == (8, True, ())
 
 
-def test_the_check_and_the_quality_of_a_critic_are_one(shelf: Shelf) -> None:
-    """They differ in the other pages that they ask about, here in none."""
-    critic = little(shelf, 12, 6)
-    found = Quality.of(critic, ["/good"])
-    examples = read_examples(critic, shelf)
-    good, bad = (
-        [(e.url, Counter(e.tokens)) for e in examples if e.good is side] for side in (True, False)
-    )
-    others = [("", bag) for bag in critic.pages.bags()[len(critic.examples) :]]
-    checked = assess(critic, good, bad, others)
-    assert found.recall == checked.recall
-    assert list(found.words_for) == checked.words_for
-
-
 def test_two_critics_are_compared_on_what_the_first_has_not_learned(shelf: Shelf) -> None:
-    before = Before(little(shelf, 3, 0), ["/good"])
+    before = little(shelf, 3, 0)
     change = Quality.of(little(shelf, 5, 6), ["/good"], before=before).change
     assert change is not None
     assert change.pages == 2 + 6
     assert change.right == 8
     assert change.precision == 1.0
-    again = Quality.of(before.trained, ["/good"], before=before)
+    again = Quality.of(before, ["/good"], before=before)
     assert again.change is None  # nothing is new
 
 
@@ -145,6 +131,8 @@ def test_the_words_of_a_page_add_up_to_its_odds(shelf: Shelf, kind: str) -> None
     assert "tax" in {each.word for each in found.off}
     assert all(each.weight > 0 for each in found.on)
     assert all(each.weight < 0 for each in found.off)
+    none = word_reasons(model, np.ones(2, np.bool_), bag)  # where all classes are marked
+    assert (none.on, none.off) == ([], [])
     log = model.log_posteriors([bag, {}])[0]
     odds = float(log[0] - log[1])  # of /Knots, the first
     weights = sum(each.weight for each in (*found.on, *found.off)) + found.meaning
@@ -154,9 +142,3 @@ def test_the_words_of_a_page_add_up_to_its_odds(shelf: Shelf, kind: str) -> None
         assert isinstance(model, NaiveBayes)
         without = model.log_posteriors([{}])[0]
         assert weights == pytest.approx(odds - float(without[0] - without[1]), abs=1e-6)
-
-
-def test_where_all_classes_are_marked_no_word_speaks(shelf: Shelf) -> None:
-    model = trained(shelf, "flat").model
-    found = word_reasons(model, np.ones(2, np.bool_), {"rope": 1})
-    assert (found.on, found.off) == ([], [])

@@ -168,14 +168,14 @@ def test_a_page_whose_tag_is_lost_leaves_the_one_before_in_its_topic(folder: Pat
     assert contents(tree) == {"/A": ["http://a/"]}
 
 
-def test_a_long_stretch_without_a_tag_is_passed_over(folder: Path) -> None:
-    body = record("/A", ["http://a/"]) + "<" + "x" * (3 << 20) + record("/B", ["http://b/"])
+@pytest.mark.parametrize(
+    "damage", ["<" + "x" * (3 << 20), record("/x" * 8000, ["http://x/"])], ids=["long", "deep"]
+)
+def test_a_long_stretch_without_a_tag_or_a_topic_below_all_depths_is_skipped(
+    folder: Path, damage: str
+) -> None:
+    body = record("/A", ["http://a/"]) + damage + record("/B", ["http://b/"])
     assert contents(read(folder, body)) == {"/A": ["http://a/"], "/B": ["http://b/"]}
-
-
-def test_a_topic_below_all_depths_is_damage(folder: Path) -> None:
-    body = record("/A", ["http://a/"]) + record("/x" * 8000, ["http://x/"])
-    assert contents(read(folder, body)) == {"/A": ["http://a/"]}
 
 
 @given(most=st.integers(1, 9), seed=st.integers(0, 3), turns=st.permutations(range(40)))

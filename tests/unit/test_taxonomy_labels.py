@@ -20,27 +20,20 @@ def table(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def test_rows(tmp_path: Path) -> None:
-    path = table(
-        tmp_path,
-        'url,topic,split\n"http://a.org/?q=1,2",/A/B/,test\nhttp://b.org/, Top/C ,\n\n',
-    )
-    assert read_labels(path) == [
-        Label("http://a.org/?q=1,2", "/A/B", "test"),
-        Label("http://b.org/", "/C", "train"),
-    ]
-
-
-def test_columns_in_any_order_with_a_byte_order_mark_and_others_beside(tmp_path: Path) -> None:
-    path = table(tmp_path, "\ufeffTopic,note,URL\r\n/A,x,http://a/\r\n")
-    assert read_labels(path) == [Label("http://a/", "/A", "train")]
-
-
-@pytest.mark.parametrize("name", ["labels.csv.gz", "labels.csv"])
-def test_gzip_is_known_by_its_content(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(b"url,topic\nhttp://a/,/A\n"))
-    assert read_labels(path) == [Label("http://a/", "/A", "train")]
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            'url,topic,split\n"http://a.org/?q=1,2",/A/B/,test\nhttp://b.org/, Top/C ,\n\n',
+            [Label("http://a.org/?q=1,2", "/A/B", "test"), Label("http://b.org/", "/C", "train")],
+        ),
+        ("\ufeffTopic,note,URL\r\n/A,x,http://a/\r\n", [Label("http://a/", "/A", "train")]),
+        (gzip.compress(b"url,topic\nhttp://a/,/A\n"), [Label("http://a/", "/A", "train")]),
+    ],
+    ids=["split", "columns in any order, others beside", "gzip"],
+)
+def test_rows(tmp_path: Path, content: str | bytes, expected: list[Label]) -> None:
+    assert read_labels(table(tmp_path, content)) == expected
 
 
 def test_rows_come_one_by_one(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import Taxonomy
 from focuscrawl.topics import TopicDefinition, read_definition, write_definition
+from focuscrawl.topics.definition import marking, pages_below, unmarking
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,11 +23,7 @@ NAMES = st.text("abcdefgh-", min_size=1, max_size=6)
 
 
 URLS = st.builds("https://{}.example/{}".format, st.sampled_from("abc"), NAMES)
-
-
 LISTS = st.lists(URLS, unique=True, max_size=5).map(tuple)
-
-
 PHRASES = st.text(st.characters(blacklist_categories=["C", "Z"]), min_size=1, max_size=12)
 
 
@@ -116,36 +114,39 @@ def test_the_latest_judgement_of_a_page_counts() -> None:
         ('word = ["x"]', "unknown key word; there are bad, classes"),
         ('words = "x"', "words must be a list of texts"),
         ("critic = 3", "critic must be a text"),
+        ("critic = [1]", "must be a text"),
         ('critic = "models/x"', "no class of models/x is marked"),
         ('bad = ["http://a.example/"]', "says too little"),
-        (
-            'critic = "models/x"\ntopics = ["/A"]\nname = "/B"',
-            "the classes of models/x have names",
-        ),
+        ('critic = "m"\ntopics = ["/A"]\nname = "/B"', "the classes of m have names"),
         ('words = ["x"]\nseeds = ["ftp://a.example/"]', "'ftp://a.example/' is no http"),
+        ('good = ["http://a.b/", "http://c.d/"]\nbad = ["http://a.b"]', "is both good and bad"),
         (
-            'good = ["http://a.example/", "http://b.example/"]\nbad = ["http://a.example"]',
-            "http://a.example/ is both good and bad",
-        ),
-        (
-            'words = ["x"]\n[classes]\n"/A/B" = ["http://a.example/"]\n"/A/C" = '
-            '["http://a.example/"]',
+            'words = ["x"]\n[classes]\n"/A/B" = ["http://a.b/"]\n"/A/C" = ["http://a.b/"]',
             "is in two classes",
         ),
         ('critic = "x"\ntopics = ["/"]', "is every topic"),
         ('words = ["x"]\ntopics = ["/A"]', "topics are those of a critic"),
-        ('words = ["x"]\n[classes]\n"/A/B" = ["http://a.example/"]', "those of a critic"),
+        ('words = ["x"]\n[classes]\n"/A/B" = ["http://a.b/"]', "those of a critic"),
+        ("topics = " + "[" * 100_000, "nested too deep"),
+        ("topics = " + "{a = " * 100_000, "nested too deep"),
+        ("a" + ".a" * 100_000 + " = 1", "more than 64 parts"),
+        ("[" + "a . " * 50_000 + "a]", "more than 64 parts"),
+        ("critic = " + "9" * 100_000, "is no TOML file"),
+        ("words = ['a']\nseeds = ['" + "x" * 100_000 + "']", "no http(s) URL"),
+        ("x" * 100_000 + " = 1", "unknown key"),
     ],
+    ids=lambda text: text[:20],
 )
-def test_a_definition_that_makes_no_sense_is_one_line(
-    tmp_path: Path, content: str, said: str
-) -> None:
+def test_what_no_definition_says_is_a_short_line(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "topic.toml"
     path.write_text(content)
     with pytest.raises(UserError) as error:
         read_definition(path)
-    assert said in str(error.value)
-    assert str(path) in str(error.value)
+    message = str(error.value)
+    assert said in message
+    assert message.startswith(str(path))
+    assert len(message) < 500 + len(str(path))
+    assert "\n" not in message
 
 
 def test_a_definition_in_another_encoding_is_one_line_and_a_mark_of_it_none(
@@ -162,31 +163,45 @@ def test_a_definition_in_another_encoding_is_one_line_and_a_mark_of_it_none(
     assert read_definition(path) == known
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("topics = " + "[" * 100_000, "nested too deep"),
-        ("topics = " + "{a = " * 100_000, "nested too deep"),
-        ("a" + ".a" * 100_000 + " = 1", "more than 64 parts"),
-        ("[" + "a . " * 50_000 + "a]", "more than 64 parts"),
-        ("critic = " + "9" * 100_000, "is no TOML file"),
-        ("critic = " + "[1]", "must be a text"),
-        ("words = ['a']\nseeds = ['" + "x" * 100_000 + "']", r"no http\(s\) URL"),
-        ("x" * 100_000 + " = 1", "unknown key"),
-    ],
-    ids=["arrays", "tables", "key", "heading", "number", "list", "long", "name"],
-)
-def test_what_no_definition_says_is_a_short_line(tmp_path: Path, text: str, what: str) -> None:
-    (tmp_path / "topic.toml").write_text(text)
-    with pytest.raises(UserError, match=what) as refused:
-        read_definition(tmp_path / "topic.toml")
-    assert len(str(refused.value)) < 500 + len(str(tmp_path))
-    assert "\n" not in str(refused.value)
-
-
 def test_a_definition_may_be_long(tmp_path: Path) -> None:
     urls = [f"http://a.b.c.d.example/{i}/x.y.z" for i in range(20_000)]
     moved = ", ".join(f'"{url}"' for url in urls)
     said = f'critic = "x"\ntopics = ["/A"]\n[classes]\n"/A/B" = [{moved}]\n'
     (tmp_path / "topic.toml").write_text(said)
     assert read_definition(tmp_path / "topic.toml").classes["/A/B"] == tuple(urls)
+
+
+TREE = Taxonomy(
+    {
+        "/A/B/C": ["http://a.example/"],
+        "/A/B/D": ["http://b.example/", "http://c.example/"],
+        "/A/E": [],
+        "/F": ["http://d.example/"],
+    }
+)
+
+
+def test_a_class_is_marked_with_all_below_it() -> None:
+    known = TopicDefinition(critic="x", topics=("/A/B/C", "/F"))
+    assert marking(known, "/A/B").topics == ("/F", "/A/B")
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "after"),
+    [
+        (("/A/B/C", "/A/B/D", "/F"), "/A", ("/F",)),  # those below are unmarked, too
+        (("/A", "/F"), "/A/B/C", ("/A/E", "/A/B/D", "/F")),  # the others below it stay marked
+    ],
+)
+def test_a_mark_is_taken_back(before: tuple[str, ...], path: str, after: tuple[str, ...]) -> None:
+    assert unmarking(TopicDefinition(critic="x", topics=before), path, TREE).topics == after
+
+
+def test_something_stays_marked() -> None:
+    with pytest.raises(UserError, match="mark another"):
+        unmarking(TopicDefinition(critic="x", topics=("/A",)), "/A", TREE)
+
+
+def test_examples_count_for_the_classes_above() -> None:
+    counts = pages_below(TREE)
+    assert [counts[path] for path in ("/", "/A", "/A/B", "/A/E", "/F")] == [4, 3, 3, 0, 1]

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, pointers, ranges
 from focuscrawl.apprentice.learners import row_sums
+from focuscrawl.critic.classifiers import log_theta
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.base import Expansion, check_count, check_number
 from focuscrawl.strategies.rescoring import LinkHistory, PathFacts, RescoringStrategy
@@ -200,9 +201,8 @@ class WordClasses:
         counts = np.bincount(cell, np.repeat(each, rows.lengths), n_classes * space)
         counts = counts.reshape(n_classes, space)
         seen = np.flatnonzero(counts.any(axis=0))
-        total = counts.sum(axis=1, keepdims=True) + len(seen)
         self._log = np.zeros((n_classes, space), np.float32)
-        self._log[:, seen] = np.log1p(counts[:, seen]) - np.log(total)
+        self._log[:, seen] = log_theta(counts[:, seen].T).T
         self._seen = np.zeros(space, np.float32)
         self._seen[seen] = 1.0
         texts = np.bincount(labels, each, n_classes)

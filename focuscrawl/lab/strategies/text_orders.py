@@ -11,6 +11,8 @@ import numpy as np
 
 from focuscrawl.apprentice.hashing import bucket
 from focuscrawl.apprentice.link_table import RowStore
+from focuscrawl.critic.bag_of_words import BagRows
+from focuscrawl.critic.page_vectors import tf_idf
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.base import Expansion
@@ -45,9 +47,8 @@ class Topic(NamedTuple):
 
     def cosine(self, terms: NDArray[np.int32], counts: NDArray[np.uint8]) -> float:
         """Compare one page with the centroid."""
-        weights = _tf(counts) * self.idf[terms]
-        norm = float(np.sqrt(weights @ weights))
-        return float(weights @ self.centroid[terms]) / norm if norm else 0.0
+        page = BagRows(terms, counts.astype(np.float64), np.array([0, len(terms)]))
+        return float(tf_idf(page, self.idf).counts @ self.centroid[terms])
 
 
 class TfidfCentroid(RescoringStrategy[Topic]):
@@ -94,10 +95,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         terms, counts = of_pages.indices, self._count.data[: len(of_pages.indices)]
         page = np.repeat(np.arange(pages), of_pages.lengths)
         idf = np.log(max(pages, 1) / np.maximum(np.bincount(terms, minlength=1 << _BITS), 1))
-        weights = _tf(counts) * idf[terms]
-        norms = np.sqrt(sums(page, weights**2, pages))
-        norms[norms == 0.0] = 1.0  # a page of nothing but words that all pages have
-        units = weights / norms[page]
+        units = tf_idf(BagRows(terms, counts.astype(np.float64), of_pages.indptr), idf).counts
         relevant = (self._relevance.data[:pages] > _RELEVANT)[page]
         total = sums(terms[relevant], units[relevant], 1 << _BITS)
         length = float(np.linalg.norm(total))
@@ -140,10 +138,6 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         """Return the terms of a page and how often it has them."""
         terms, counts = np.unique(bucket(view.words.hashes, 0, _BITS), return_counts=True)
         return terms, np.minimum(counts, 255).astype(np.uint8)
-
-
-def _tf(counts: NDArray[np.uint8]) -> Floats:
-    return 1.0 + np.log(counts.astype(np.float64))
 
 
 _DEPTH, _OPTIMAL_DEPTH = 0.7, 3  # weight, and the number of folders that is best

@@ -1,0 +1,546 @@
+"""How good a critic is: on labelled pages, or on its own examples held out.
+
+A critic from few examples has no labelled pages to be checked with. So its examples are held out
+in turn, each time with a part of the other pages, and judged by what the rest teaches. This shows
+how many relevant pages it finds. It does not show how many of the pages that it calls relevant
+are not: that depends on how many relevant ones there are, and a person has to look at some.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from focuscrawl.critic.calibration import (
+    Reliability,
+    reliability_of_classes,
+    reliability_of_relevance,
+)
+from focuscrawl.critic.corpus import read_bags, read_known, resolve
+from focuscrawl.critic.example_checks import (
+    assess,
+    share_of,
+    too_few,
+)
+from focuscrawl.critic.focused_critic import FocusedCritic, is_from_little
+from focuscrawl.critic.phrase_model import OFF_TOPIC
+from focuscrawl.critic.training import (
+    OTHERS,
+    draw_other_pages,
+    held_out_posteriors,
+)
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.taxonomy import Label, Taxonomy, lies_under
+from focuscrawl.webs.web_protocol import read_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.example_checks import FewExamplesReport, Share, UrlBag
+    from focuscrawl.critic.focused_critic import TrainedCritic
+    from focuscrawl.critic.protocol import CustomCritic
+    from focuscrawl.foundation.user_input import Progress
+    from focuscrawl.webs.web_protocol import Web
+
+_CHUNK = 256  # pages judged at once
+_NAMED = 5  # topics in a message
+_DOUBTFUL = 20  # examples listed
+_CONFUSIONS = 10  # listed
+_FEWEST = 2  # pages on the topic, so that one can be held out
+
+
+class ClassResult(NamedTuple):
+    """How one class fared; precision is NaN if nothing was judged to be it, recall likewise."""
+
+    topic: str
+    pages: int
+    precision: float
+    recall: float
+
+
+class Prediction(NamedTuple):
+    """One page checked: its label, the verdict and the probability given to it."""
+
+    url: str
+    topic: str
+    predicted: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found.
+
+    Attributes
+    ----------
+    accuracy : share of pages judged right, in [0, 1]
+    classes : by class; for a check of relevance, on and off the topic
+    confusions : (label, verdict, pages), the most frequent first
+    reliability : of the probabilities as the critic gives them, by ``raw`` or ``calibrated``
+    predictions : one a page, in the order of the labels
+    skipped : rows left out, by reason
+    """
+
+    accuracy: float
+    classes: tuple[ClassResult, ...]
+    confusions: tuple[tuple[str, str, int], ...]
+    reliability: dict[str, Reliability]
+    predictions: tuple[Prediction, ...]
+    skipped: dict[str, int]
+
+
+def check_classes(
+    trained: TrainedCritic,
+    labels: Sequence[Label],
+    web: Web,
+    *,
+    progress: Progress = SILENT,
+) -> CheckReport:
+    """Check the classes of a trained critic on the rows of `labels` it has not learned from.
+
+    Parameters
+    ----------
+    trained : the critic; the predictions reported are calibrated if it is so by default
+    labels : the ``test`` rows are used; if there are none, all that are no examples of it
+    web : where the pages are
+    progress : reports how many pages will be read, and every few that were
+
+    Raises
+    ------
+    UserError
+        If no row is left to check with.
+    """
+    model = trained.model
+    rows, skipped = _select(labels, web, {url for url, _ in trained.examples})
+    tree = Taxonomy({path: [] for path in model.classes})
+    leaf_of = {label.topic: tree.leaf_of(label.topic) for _, label in rows}
+    known = [(url, label) for url, label in rows if leaf_of[label.topic] is not None]
+    skipped["of a topic the critic does not know"] = len(rows) - len(known)
+    progress.start(len(known))
+    found = read_bags(web, [url for url, _ in known], progress=progress)
+    bags = [bag for bag in found if bag is not None]
+    kept = _readable(known, [bag is not None for bag in found], skipped, web)
+    truth = np.array([model.classes.index(leaf_of[label.topic] or "") for label in kept])
+
+    def probabilities(calibration: Calibration | None) -> NDArray[np.float64]:
+        return np.exp(model.log_posteriors(bags, calibration))
+
+    given = {"raw": probabilities(None)}
+    if trained.calibration is not None:
+        given["calibrated"] = probabilities(trained.calibration)
+    shown = given["calibrated" if trained.calibrated and trained.calibration else "raw"]
+    return _report(
+        classes=model.classes,
+        urls=[label.url for label in kept],
+        truth=truth,
+        verdict=shown.argmax(axis=1),
+        probability=shown.max(axis=1),
+        reliability={name: reliability_of_classes(each, truth) for name, each in given.items()},
+        skipped=skipped,
+    )
+
+
+def check_relevance(
+    critic: FocusedCritic | CustomCritic,
+    topics: Sequence[str],
+    labels: Sequence[Label],
+    web: Web,
+    *,
+    progress: Progress = SILENT,
+) -> CheckReport:
+    """Check R(u) of any critic: it should be above ½ on pages of `topics` and only there.
+
+    Parameters and errors are those of `check_classes`.
+    """
+    rows, skipped = _select(labels, web, set(critic.examples))
+    progress.start(len(rows))
+    urls = [url for url, _ in rows]
+    if isinstance(critic, FocusedCritic):
+        bags = read_bags(web, urls, progress=progress)
+        there = [bag is not None for bag in bags]
+        relevance = critic.judge_bags([bag for bag in bags if bag is not None]).relevance
+    else:
+        there, relevance = _judge_pages(critic, web, urls, progress)
+    kept = _readable(rows, there, skipped, web)
+    truth = np.array([lies_under(label.topic, topics) for label in kept])
+    if not truth.any():
+        others = sorted({label.topic for label in kept})
+        more = "" if len(others) <= _NAMED else ", ..."
+        raise UserError(
+            f"none of the {len(kept)} labelled pages is on {', '.join(topics)}; they are on "
+            f"{', '.join(others[:_NAMED])}{more}"
+        )
+    verdict = relevance > 0.5
+    return _report(
+        classes=("off topic", "on topic"),
+        urls=[label.url for label in kept],
+        truth=truth.astype(np.int64),
+        verdict=verdict.astype(np.int64),
+        probability=np.where(verdict, relevance, 1.0 - relevance),
+        reliability={"relevance": reliability_of_relevance(relevance, truth)},
+        skipped=skipped,
+    )
+
+
+def _select(
+    labels: Sequence[Label], web: Web, learned: set[str]
+) -> tuple[list[tuple[str, Label]], Counter[str]]:
+    """Return the rows to check with and the URLs the web has them under."""
+    rows = [label for label in labels if label.split == "test"] or list(labels)
+    found = resolve(web, [label.url for label in rows])
+    skipped = Counter({"not in the web": found.count(None)})
+    there = [(url, label) for url, label in zip(found, rows, strict=True) if url is not None]
+    fresh = [(url, label) for url, label in there if url not in learned]
+    skipped["learned from"] = len(there) - len(fresh)
+    return fresh, skipped
+
+
+def _readable(
+    rows: Sequence[tuple[str, Label]], there: Sequence[bool], skipped: Counter[str], web: Web
+) -> list[Label]:
+    """Return the labels of the rows whose pages are `there`; `UserError` if there are none."""
+    kept = [label for (_, label), is_page in zip(rows, there, strict=True) if is_page]
+    skipped["not HTML"] = len(rows) - len(kept)
+    if not kept:
+        raise UserError(
+            f"no labelled page of {web.name} is left to check with; the labels need rows of "
+            "topics the critic knows that it did not learn from"
+        )
+    return kept
+
+
+def _judge_pages(
+    critic: CustomCritic,
+    web: Web,
+    urls: Sequence[str],
+    progress: Progress,
+) -> tuple[list[bool], NDArray[np.float64]]:
+    """Judge whole pages: a user's callable may look at more than their words."""
+    there: list[bool] = []
+    found = [np.zeros(0)]
+    for start in range(0, len(urls), _CHUNK):
+        views = [read_page(web, url) for url in urls[start : start + _CHUNK]]
+        there.extend(view is not None for view in views)
+        found.append(critic.judge([view for view in views if view is not None]).relevance)
+        progress.advance(len(views))
+    return there, np.concatenate(found)
+
+
+def _report(
+    *,
+    classes: Sequence[str],
+    urls: Sequence[str],
+    truth: NDArray[np.int64],
+    verdict: NDArray[np.int64],
+    probability: NDArray[np.float64],
+    reliability: dict[str, Reliability],
+    skipped: Counter[str],
+) -> CheckReport:
+    from sklearn.metrics import precision_recall_fscore_support  # noqa: PLC0415
+
+    precision, recall, _, pages = precision_recall_fscore_support(
+        truth, verdict, labels=np.arange(len(classes)), zero_division=np.nan
+    )
+    labelled = [classes[i] for i in truth.tolist()]
+    judged = [classes[i] for i in verdict.tolist()]
+    return CheckReport(
+        float((truth == verdict).mean()),
+        tuple(map(ClassResult, classes, pages.tolist(), precision.tolist(), recall.tolist())),
+        _confusions(labelled, judged),
+        reliability,
+        tuple(map(Prediction, urls, labelled, judged, probability.tolist())),
+        dict(+skipped),
+    )
+
+
+def _confusions(
+    labelled: Iterable[str], judged: Iterable[str], most: int | None = None
+) -> tuple[tuple[str, str, int], ...]:
+    """Return label, verdict and number of pages where they differ, the most frequent first."""
+    pairs = Counter((a, b) for a, b in zip(labelled, judged, strict=True) if a != b)
+    return tuple((*pair, n) for pair, n in sorted(pairs.items(), key=lambda i: (-i[1], i[0])))[
+        :most
+    ]
+
+
+class Example(NamedTuple):
+    """A page that a critic was learned from."""
+
+    url: str
+    good: bool
+    title: str
+    tokens: list[str]
+
+
+def read_examples(trained: TrainedCritic, web: Web) -> list[Example]:
+    """Read the examples of a critic again; those that `web` does not have are left out."""
+    found = resolve(web, [url for url, _ in trained.examples])
+    pages = [None if url is None else read_page(web, url) for url in found]
+    return [
+        Example(url, topic != OFF_TOPIC, page.title, page.tokens)
+        for (url, topic), page in zip(trained.examples, pages, strict=True)
+        if page is not None and page.tokens
+    ]
+
+
+def check_few_examples(
+    trained: TrainedCritic,
+    examples: Sequence[Example],
+    web: Web,
+    *,
+    progress: Progress = SILENT,
+) -> FewExamplesReport:
+    """Check a critic by what it was learned from.
+
+    Parameters
+    ----------
+    trained : the critic
+    examples : its examples, each once
+    web : where they and other pages are
+    progress : reports how many others will be read, and every few that were
+
+    Raises
+    ------
+    UserError
+        The web has none of the examples, or of the good ones where there is no phrase either; or
+        it has nothing else.
+    """
+    good = [example for example in examples if example.good]
+    if trained.examples and not (good or (examples and trained.phrases)):
+        raise UserError(f"{web.name} has none of the critic's good examples: name another --web")
+    known = {url for url, _ in trained.examples}
+    progress.start(OTHERS)
+    others = draw_other_pages([web], known, random_state=trained.random_state, progress=progress)
+    if not others:
+        raise UserError(f"{web.name} has no other pages than the examples: name another --web")
+    sides: tuple[list[UrlBag], list[UrlBag]] = ([], [])
+    for each in examples:
+        sides[not each.good].append((each.url, Counter(each.tokens)))
+    return assess(trained, *sides, others)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Two critics on the examples that only the later has learned from, each held out there.
+
+    Attributes
+    ----------
+    pages : how many
+    right_before, right : on how many R > 1/2 was true, by the critic before and by this one
+    precision_before, precision : share of those with R > 1/2 that are on the topic; None: none has
+    """
+
+    pages: int
+    right_before: int
+    right: int
+    precision_before: float | None
+    precision: float | None
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What cross-validation says of a critic; all shares are of R > 1/2.
+
+    Attributes
+    ----------
+    on, off : examples on the topic, and off it
+    others : pages beside them that stand for all others; they have no labels
+    why_not : why nothing is measured, above all because of too few examples; empty: it is
+    precision, recall : share of the examples with its 90 % interval; None: not measured. There is
+        no precision without examples off the topic, or where none is called relevant
+    called : of `others`, how many are called relevant
+    change : of the critic before, if it was given
+    bins : the reliability table: ``low``, ``high``, ``pages``, ``confidence``, ``frequency``
+    brier, ece : see `focuscrawl.critic.calibration`; None where there is no table
+    confusions : label, verdict, number of pages, the most frequent first
+    words_for, words_against : words that weigh most; none where the critic has no weights
+    doubtful : examples judged least as they are labelled, the worst first: ``url``, ``label``,
+        ``relevance``
+    warnings : what may be wrong with the examples, in sentences; only of a critic from little
+    """
+
+    on: int
+    off: int
+    others: int = 0
+    why_not: str = ""
+    precision: Share | None = None
+    recall: Share | None = None
+    called: int = 0
+    change: Change | None = None
+    bins: tuple[dict[str, float], ...] = ()
+    brier: float | None = None
+    ece: float | None = None
+    confusions: tuple[tuple[str, str, int], ...] = ()
+    words_for: tuple[str, ...] = ()
+    words_against: tuple[str, ...] = ()
+    doubtful: tuple[dict[str, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        trained: TrainedCritic,
+        topics: Sequence[str],
+        webs: Sequence[Web] = (),
+        *,
+        before: TrainedCritic | None = None,
+        progress: Progress = SILENT,
+    ) -> Self:
+        """Measure a critic.
+
+        A critic from little has kept the words of its pages; those of another's examples are
+        read again.
+
+        Parameters
+        ----------
+        topics : marked classes, normalised
+        webs : where examples are, in the order to look for one
+        before : a critic to compare with, of which the same classes are marked
+        progress : reports how many pages will be read, and every few that were
+
+        Raises
+        ------
+        UserError
+            The examples cannot be read.
+        """
+        if is_from_little(trained):
+            return cls._of_little(trained, topics, before)
+        urls = [url for url, _ in trained.examples]
+        progress.start(len(urls))
+        pages = read_known(webs, urls, progress=progress)
+        usable = [((url, path), pages[url].bag) for url, path in trained.examples if url in pages]
+        if len({path for (_, path), _ in usable}) < _FEWEST:
+            raise UserError(
+                f"{len(usable)} of {len(urls)} examples of the critic can be read: name the "
+                "recording that it was learned from with --web"
+            )
+        log = held_out_posteriors(
+            usable,
+            kind=trained.model.kind,
+            uniform_prior=getattr(trained.model, "uniform_prior", False),
+        )
+        classes = sorted({path for (_, path), _ in usable})
+        marked = np.array([lies_under(path, topics) for path in classes])
+        relevance = np.minimum(np.exp(log)[:, marked].sum(axis=1), 1.0)
+        labels = [path for (_, path), _ in usable]
+        verdicts = [classes[i] for i in log.argmax(axis=1).tolist()]
+        truth = np.array([lies_under(path, topics) for path in labels])
+        judged = [(url, bag) for (url, _), bag in usable]
+        return cls._measured(
+            [url for url, _ in judged],
+            relevance,
+            truth,
+            labels=labels,
+            change=_change(before, topics, judged, relevance > 0.5, truth),
+            confusions=_confusions(labels, verdicts, _CONFUSIONS),
+        )
+
+    @classmethod
+    def _of_little(
+        cls, trained: TrainedCritic, topics: Sequence[str], before: TrainedCritic | None
+    ) -> Self:
+        bags = trained.pages.bags()
+        n = min(len(trained.examples), len(bags))
+        # what is one page twice would be learned from itself
+        seen: set[tuple[tuple[str, int], ...]] = set()
+        sides: dict[bool, list[tuple[str, Bag]]] = {True: [], False: []}
+        for (url, path), bag in zip(trained.examples[:n], bags[:n], strict=True):
+            words = tuple(sorted(bag.items()))
+            if words not in seen:
+                sides[path != OFF_TOPIC].append((url, bag))
+            seen.add(words)
+        good, bad, others = sides[True], sides[False], bags[n:]
+        if len(good) < _FEWEST or not others:
+            why_not = too_few(len(good)) or "there are no other pages to tell them from"
+            return cls(len(good), len(bad), len(others), why_not=why_not)
+        found = assess(trained, good, bad, [("", bag) for bag in others])  # URLs are not kept
+        relevance = np.array([page.relevance for page in found.examples])
+        truth = np.arange(len(relevance)) < len(good)
+        return cls._measured(
+            [page.url for page in found.examples],
+            relevance,
+            truth,
+            labels=[page.label for page in found.examples],
+            change=_change(before, topics, [*good, *bad], relevance > 0.5, truth),
+            recall=found.recall,
+            others=len(others),
+            called=len(found.called()),
+            warnings=found.warnings,
+            words_for=found.words_for,
+            words_against=found.words_against,
+        )
+
+    @classmethod
+    def _measured(
+        cls,
+        urls: Sequence[str],
+        relevance: NDArray[np.float64],
+        truth: NDArray[np.bool_],
+        *,
+        labels: Sequence[str],
+        change: Change | None,
+        recall: Share | None = None,
+        **more: Any,
+    ) -> Self:
+        called, hits = int((relevance > 0.5).sum()), int((relevance[truth] > 0.5).sum())
+        on = int(truth.sum())
+        why_not = too_few(on)
+        both = not (why_not or truth.all())
+        table = reliability_of_relevance(relevance, truth) if both else None
+        wrong = np.where(truth, relevance, 1.0 - relevance)
+        worst = [i for i in np.argsort(wrong, kind="stable").tolist() if wrong[i] < 0.5]
+        return cls(
+            on=on,
+            off=len(truth) - on,
+            why_not=why_not,
+            precision=share_of(hits, called) if called and both else None,
+            recall=recall if why_not or recall is not None else share_of(hits, on),
+            change=change,
+            bins=() if table is None else tuple(each._asdict() for each in table.bins),
+            brier=None if table is None else table.brier,
+            ece=None if table is None else table.ece,
+            doubtful=tuple(
+                {"url": urls[i], "label": labels[i], "relevance": float(relevance[i])}
+                for i in ([] if why_not else worst[:_DOUBTFUL])
+            ),
+            **more,
+        )
+
+    def json(self) -> str:
+        """Return it as JSON, of the names of the attributes."""
+        return json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n"
+
+
+def _change(
+    before: TrainedCritic | None,
+    topics: Sequence[str],
+    pages: Sequence[UrlBag],
+    now: NDArray[np.bool_],
+    truth: NDArray[np.bool_],
+) -> Change | None:
+    """Compare with the critic before on the pages that it has not learned from; None: none."""
+    known = {url for url, _ in before.examples} if before else set()
+    new = [i for i, (url, _) in enumerate(pages) if url not in known]
+    if before is None or not new:
+        return None
+    log = before.model.log_posteriors(
+        [pages[i][1] for i in new], before.calibration if before.calibrated else None
+    )
+    marked = np.array([lies_under(path, topics) for path in before.model.classes])
+    then, now, truth = np.exp(log)[:, marked].sum(axis=1) > 0.5, now[new], truth[new]
+    return Change(
+        pages=len(new),
+        right_before=int((then == truth).sum()),
+        right=int((now == truth).sum()),
+        precision_before=float(truth[then].mean()) if then.any() else None,
+        precision=float(truth[now].mean()) if now.any() else None,
+    )
