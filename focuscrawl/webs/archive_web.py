@@ -1,4 +1,4 @@
-"""`ArchiveWeb`: answers URLs from WARC files anywhere, which an index says the records of."""
+"""`ArchiveWeb`: answers URLs from WARC files anywhere, by an index of their records."""
 
 from __future__ import annotations
 
@@ -133,13 +133,7 @@ class ArchiveWeb:
         return [known[url] for url in urls]
 
     def _record(self, capture: Capture) -> Record:
-        """Read a record, and no more of it than may count.
-
-        Raises
-        ------
-        UnreadableError
-            It is not there.
-        """
+        """Read a record, and no more of it than may count; raise UnreadableError."""
         size = min(capture.length, SEEN)
         try:
             data = self._opened(capture.filename).read_at(size, capture.offset)
@@ -154,16 +148,9 @@ class ArchiveWeb:
         return record
 
     def _original(self, revisit: Record) -> Record:
-        """Return the record that has the body of a revisit.
-
-        Raises
-        ------
-        UnreadableError
-            The archive has it not, or it has none itself.
-        """
+        """Return the record that has the body of a revisit; raise UnreadableError."""
         headers = revisit.headers
-        target = headers.get("warc-refers-to-target-uri", revisit.target)
-        url = normalize(target.removeprefix("<").removesuffix(">")) or ""
+        url = normalize(revisit.refers_to) or ""
         at = "".join(filter(str.isdigit, headers.get("warc-refers-to-date", "")))[:14]
         digest = headers.get("warc-payload-digest", "").rpartition(":")[2]
         for capture in self._index.find([surt(url)] if url else []):
@@ -176,13 +163,7 @@ class ArchiveWeb:
         raise UnreadableError(f"the record of {url} that it refers to")
 
     def _opened(self, name: str) -> fs.NativeFile:
-        """Open a WARC file below the folder of the archive, and nothing else.
-
-        Raises
-        ------
-        UnreadableError
-            It cannot be read, or its name leads elsewhere.
-        """
+        """Open a WARC file below the folder of the archive, and nothing else."""
         if _ELSEWHERE.search(name):
             raise UnreadableError(f"{name!r} leads out of {self._base}")
         path = f"{self._folder}/{name}"
