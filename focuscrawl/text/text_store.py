@@ -133,11 +133,7 @@ class TextStore:
 
 
 def _unpacked(packed: bytes) -> PageText:
-    said = json.loads(zlib.decompressobj().decompress(packed, _LARGEST))
-    published = said["date"]
-    text = PageText(
-        **{**said, "date": None if published is None else date.fromisoformat(published)}
-    )
+    text = PageText.of(json.loads(zlib.decompressobj().decompress(packed, _LARGEST)))
     for field in fields(text):
         kind = {"date": date | None, "confidence": float | int}.get(field.name, str)
         if not isinstance(getattr(text, field.name), kind):
