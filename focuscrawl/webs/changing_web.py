@@ -34,6 +34,89 @@ _MOVES = 0.01
 #: Web hardly ever change, some all the time (Cho and Garcia-Molina, VLDB 2000)
 EDITED = ((0.0, 0.5), (0.1, 0.25), (0.4, 0.15), (0.9, 0.1))
 
+_FIRST = datetime(2025, 1, 6, tzinfo=UTC)
+_STEP = timedelta(days=7)  # from version to version
+_NEW_WORDS = 30  # of an edit
+
+_MOVED = "moved-here"  # first part of the path of a page that has moved
+_GONE = b"<!doctype html><title>Not found</title><p>This page is not here any more."
+_HTML = ("Content-Type", "text/html; charset=utf-8")
+
+
+class ChangingWeb:
+    """One version of a web whose pages come, change, move and go (a `Web`).
+
+    Pages are those of `web`; some of them come only with a later version, and links to them with
+    the next edit of the pages that hold them. A page may be edited; move to another URL of its
+    host, which the old one redirects to; or be removed, which its URL answers 404 from then on,
+    while the links to it stay. HTML is served with ETag and Last-Modified.
+    `focuscrawl.webs.changing_web` has the rates.
+
+    Parameters
+    ----------
+    web : what it is made of
+    version : from 1, where nothing was edited, moved or removed yet
+    random_state : two of one web, version and state are the same to the byte
+    """
+
+    def __init__(self, web: Web, version: int, random_state: int = 0) -> None:
+        self._web = web
+        self._lives = Lives(random_state)
+        self.version = version
+        self.name = f"{web.name}@{version}"
+        content = f"changing web 1 {web.fingerprint} {version} {random_state}"
+        self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        """Map URLs to those of this version; what was removed is known, what is to come is not."""
+        found: list[str | None] = []
+        for url, own in zip(urls, self._web.resolve(urls), strict=True):
+            if own is not None:
+                found.append(own if self._lives.of(own).born <= self.version else None)
+                continue
+            old = self._before_moving(url)
+            found.append(None if old is None else _moved(old))
+        return found
+
+    def fetch(self, url: str) -> Answer | None:
+        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        answer = self._web.fetch(url)
+        old = url
+        if answer is None:
+            before = self._before_moving(url)
+            answer = None if before is None else self._web.fetch(before)
+            if before is None or answer is None:
+                return None
+            old = before
+        life = self._lives.of(old)
+        if life.born > self.version:
+            return None
+        if life.removed <= self.version:
+            return Answer(url, 404, [_HTML], _GONE)
+        if old == url and life.moved <= self.version:
+            return Answer(url, 301, [("Location", _moved(url))], b"")
+        return _revised(answer, url, life, self.version, self._births)
+
+    def urls(self) -> Iterator[str]:
+        """Iterate over the URL of every page there is."""
+        for url in self._web.urls():
+            life = self._lives.of(url)
+            if life.born <= self.version < life.removed:
+                yield _moved(url) if life.moved <= self.version else url
+
+    def _births(self, targets: Sequence[str | None]) -> list[int]:
+        """Return the versions that the pages behind links come with; 1 where nothing is known."""
+        known = self._web.resolve([target or "" for target in targets])
+        return [1 if url is None else self._lives.of(url).born for url in known]
+
+    def _before_moving(self, url: str) -> str | None:
+        """Return where the page was that is at `url` since it moved; None if none is."""
+        front, moved, path = url.partition(f"/{_MOVED}/")
+        if not moved or front.count("/") > 2:
+            return None
+        old = self._web.resolve([f"{front}/{path}"])[0]
+        return old if old is not None and self._lives.of(old).moved <= self.version else None
+
 
 class Life(NamedTuple):
     """The versions of a changing web that a page comes, changes, moves and goes with.
@@ -102,12 +185,7 @@ def _waits(drawn: float, chance: float) -> int:
     return int(math.log1p(-drawn) / math.log1p(-chance))
 
 
-_FIRST = datetime(2025, 1, 6, tzinfo=UTC)
-_STEP = timedelta(days=7)  # from version to version
-_NEW_WORDS = 30  # of an edit
-
-
-def revised(
+def _revised(
     answer: Answer,
     url: str,
     life: Life,
@@ -118,14 +196,8 @@ def revised(
 
     An edit adds a paragraph of the page's own words in another order, so that the page stays on
     its topic, and links to the pages that have come: links to pages that had not come with the
-    last edit are left out. What is no page is left as it is.
-
-    Parameters
-    ----------
-    answer : as recorded
-    url : where it is in this version
-    life : of the page
-    births : gives the versions that the targets of links come with
+    last edit are left out. What is no page is left as it is. `births` gives the versions that the
+    targets of links come with.
     """
     page = HtmlAnswer.of(answer)
     utf8 = b"" if page is None else to_utf8(page.body, page.encoding)[0]
@@ -148,7 +220,7 @@ def revised(
         if name.lower() not in {"content-type", "content-length", "etag", "last-modified"}
     ]
     own = [
-        ("Content-Type", "text/html; charset=utf-8"),
+        _HTML,
         ("ETag", f'"{blake2b(body, digest_size=8).hexdigest()}"'),
         ("Last-Modified", _date(edits[-1])),
     ]
@@ -160,7 +232,7 @@ def _date(version: int) -> str:
 
 
 def _drop(element: etree._Element) -> None:
-    """Take an element out and leave the text behind it."""
+    """Remove an element, but not the text behind it."""
     parent = element.getparent()
     if parent is None:
         return
@@ -185,86 +257,6 @@ def _add_paragraph(root: etree._Element, life: Life, revision: int) -> None:
         for i in range(min(_NEW_WORDS, len(words)))
     ]
     paragraph.text = f"Revised {revision}: {' '.join(drawn)}"
-
-
-_MOVED = "moved-here"  # first part of the path of a page that has moved
-_GONE = b"<!doctype html><title>Not found</title><p>This page is not here any more."
-_HTML = ("Content-Type", "text/html; charset=utf-8")
-
-
-class ChangingWeb:
-    """One version of a web whose pages come, change, move and go (`protocol.Web`).
-
-    Pages are those of `web`; some of them come only with a later version, and links to them with
-    the next edit of the pages that hold them. A page may be edited; move to another URL of its
-    host, which the old one redirects to; or be removed, which its URL answers 404 from then on,
-    while the links to it stay. HTML is served with ETag and Last-Modified.
-    `focuscrawl.webs.changing_web` has the rates.
-
-    Parameters
-    ----------
-    web : what it is made of
-    version : from 1, where nothing was edited, moved or removed yet
-    random_state : two of one web, version and state are the same to the byte
-    """
-
-    def __init__(self, web: Web, version: int, random_state: int = 0) -> None:
-        self._web = web
-        self._lives = Lives(random_state)
-        self.version = version
-        self.name = f"{web.name}@{version}"
-        content = f"changing web 1 {web.fingerprint} {version} {random_state}"
-        self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
-
-    def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map URLs to those of this version; what was removed is known, what is to come is not."""
-        found: list[str | None] = []
-        for url, own in zip(urls, self._web.resolve(urls), strict=True):
-            if own is not None:
-                found.append(own if self._lives.of(own).born <= self.version else None)
-                continue
-            old = self._before_moving(url)
-            found.append(None if old is None else _moved(old))
-        return found
-
-    def fetch(self, url: str) -> Answer | None:
-        """Return the answer for a URL that `resolve` returned; None if there is none."""
-        answer = self._web.fetch(url)
-        old = url
-        if answer is None:
-            before = self._before_moving(url)
-            answer = None if before is None else self._web.fetch(before)
-            if before is None or answer is None:
-                return None
-            old = before
-        life = self._lives.of(old)
-        if life.born > self.version:
-            return None
-        if life.removed <= self.version:
-            return Answer(url, 404, [_HTML], _GONE)
-        if old == url and life.moved <= self.version:
-            return Answer(url, 301, [("Location", _moved(url))], b"")
-        return revised(answer, url, life, self.version, self._births)
-
-    def urls(self) -> Iterator[str]:
-        """Iterate over the URL of every page there is."""
-        for url in self._web.urls():
-            life = self._lives.of(url)
-            if life.born <= self.version < life.removed:
-                yield _moved(url) if life.moved <= self.version else url
-
-    def _births(self, targets: Sequence[str | None]) -> list[int]:
-        """Return the versions that the pages behind links come with; 1 where nothing is known."""
-        known = self._web.resolve([target or "" for target in targets])
-        return [1 if url is None else self._lives.of(url).born for url in known]
-
-    def _before_moving(self, url: str) -> str | None:
-        """Return where the page was that is at `url` since it moved; None if none is."""
-        front, moved, path = url.partition(f"/{_MOVED}/")
-        if not moved or front.count("/") > 2:
-            return None
-        old = self._web.resolve([f"{front}/{path}"])[0]
-        return old if old is not None and self._lives.of(old).moved <= self.version else None
 
 
 def _moved(url: str) -> str:

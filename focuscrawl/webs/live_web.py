@@ -77,16 +77,13 @@ class LiveWeb:
         if len(body) > _LARGEST:
             raise UserError(f"{url} is larger than {_LARGEST_TEXT}: take another link")
         self._recorder.record(
-            request_method="GET",
             url=url,
+            at=at,
             request_headers=list(headers.items()),
-            request_body=b"",
             status=answer.status,
             reason=answer.reason,
             response_headers=answer.getheaders(),
             body_raw=body,
-            ip=None,
-            at=at,
         )
         return Answer(url, answer.status, answer.getheaders(), body)
 

@@ -35,16 +35,11 @@ def record_demo(folder: Path) -> Path:
         for answer in map(web.fetch, web.urls()):
             assert answer is not None
             recorder.record(
-                request_method="GET",
                 url=answer.url,
-                request_headers=[],
-                request_body=b"",
+                at=datetime(2026, 1, 1, tzinfo=UTC),
                 status=answer.status,
-                reason="",
                 response_headers=answer.headers,
                 body_raw=answer.body,
-                ip=None,
-                at=datetime(2026, 1, 1, tzinfo=UTC),
             )
     for name in INDICES:
         write_index([folder / "web.warc.gz"], folder / name, folder)

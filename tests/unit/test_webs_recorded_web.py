@@ -16,17 +16,13 @@ from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, recorded_web, warc_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 Headers = list[tuple[str, str]]
 HTML: Headers = [("Content-Type", "text/html")]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 class Recording:
@@ -185,26 +181,18 @@ def test_a_resource_record_is_a_page(recording: Recording) -> None:
     assert answer.headers == [("Content-Type", "text/plain")]
 
 
-def _by_id(page: str) -> dict[str, str]:
-    return {"WARC-Refers-To": page}
+DIGEST = {"WARC-Payload-Digest": "sha1:MFXNJE4N2VCJ4GV5SHXCGO7GTWZHLIDA"}
+DATED = {
+    "WARC-Refers-To-Target-URI": "http://a.example/first",
+    "WARC-Refers-To-Date": "2020-01-01T00:00:00Z",
+}
 
 
-def _by_date(page: str) -> dict[str, str]:
-    return {
-        "WARC-Refers-To-Target-URI": "http://a.example/first",
-        "WARC-Refers-To-Date": "2020-01-01T00:00:00Z",
-    }
-
-
-def _by_digest(page: str) -> dict[str, str]:
-    return {"WARC-Payload-Digest": "sha1:MFXNJE4N2VCJ4GV5SHXCGO7GTWZHLIDA"}
-
-
-@pytest.mark.parametrize("named", [_by_id, _by_date, _by_digest])
+@pytest.mark.parametrize("named", [None, DATED, DIGEST], ids=["by id", "by date", "by digest"])
 def test_a_revisit_has_its_own_head_and_the_first_body(
-    recording: Recording, named: Callable[[str], dict[str, str]]
+    recording: Recording, named: dict[str, str] | None
 ) -> None:
-    about = {"WARC-Date": "2020-01-01T00:00:00Z"} | _by_digest("")
+    about = {"WARC-Date": "2020-01-01T00:00:00Z"} | DIGEST
     packed = gzip.compress(b"the body")
     page = recording.add(
         "http://a.example/first",
@@ -212,19 +200,10 @@ def test_a_revisit_has_its_own_head_and_the_first_body(
         headers=[("X-Visit", "1"), ("Content-Encoding", "gzip")],
         about=about,
     )
-    recording.add(
-        "http://a.example/again",
-        headers=[("X-Visit", "2")],
-        kind="revisit",
-        about=named(page),
-    )
-    recording.add(
-        "http://a.example/unchanged",
-        status="304 Not Modified",
-        headers=[("X-Visit", "3")],
-        kind="revisit",
-        about=named(page),
-    )
+    named = named or {"WARC-Refers-To": page}
+    for name, visit, status in (("again", "2", "200 OK"), ("unchanged", "3", "304 Not Modified")):
+        url, headers = f"http://a.example/{name}", [("X-Visit", visit)]
+        recording.add(url, status=status, headers=headers, kind="revisit", about=named)
     recording.add(
         "http://a.example/lost", kind="revisit", about={"WARC-Refers-To": "<urn:uuid:no>"}
     )
@@ -268,7 +247,6 @@ def test_keys_that_collide_are_told_apart(
         return keys_of(texts) % 3
 
     keys_of = warc_index.keys_of
-    monkeypatch.setattr(warc_index, "keys_of", few_keys)
     monkeypatch.setattr(warc_index, "keys_of", few_keys)
     urls = [f"http://a.example/{i}" for i in range(20)]
     for url in urls[::2]:

@@ -1,4 +1,8 @@
-"""The vocabulary of the synthetic web: seeded random numbers, topics, words, sentences."""
+"""The vocabulary of the synthetic web: seeded random numbers, topics, words, sentences.
+
+The lists of words run from frequent to rare. They do not depend on the random state, so that a
+critic trained on one synthetic web reads every other.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
-# Random numbers that are a function of a key, the same in every process and on every machine.
-#
-# SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) is counter-based: the n-th number is a hash of
-# key + n. Only integer operations and exact float products are used, no libm.
 
 T = TypeVar("T")
 
@@ -57,7 +56,11 @@ def _units(key: int) -> Iterator[float]:
 
 
 class Draws:
-    """A stream of random numbers that belongs to `key`."""
+    """A stream of random numbers that is a function of `key`, the same on every machine.
+
+    SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) is counter-based: the n-th number is a hash of
+    key + n. Only integer operations and exact float products are used, no libm.
+    """
 
     def __init__(self, key: int) -> None:
         #: draws the next number, uniform in [0, 1)
@@ -102,11 +105,6 @@ def zipf_urn(items: Sequence[T]) -> tuple[T, ...]:
         item for k, item in enumerate(items, 1) for _ in range(max(1, (2 * n + k) // (2 * k)))
     )
 
-
-# The vocabulary: topics, their words and names, and the words all pages share.
-#
-# The lists run from frequent to rare. They do not depend on the random state, so that a critic
-# trained on one synthetic web reads every other.
 
 _TOPICS = """
 /Arts/Music/Jazz | bluenote swing combo
