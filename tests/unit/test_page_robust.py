@@ -112,7 +112,7 @@ def test_long_runs_of_one_tag(markup: str) -> None:
 
 
 @pytest.mark.webs
-@pytest.mark.parametrize(("name", "pages"), [("uci", 500), ("webkb", 500), ("wikipedia", 150)])
+@pytest.mark.parametrize(("name", "pages"), [("uci", 100), ("webkb", 100), ("wikipedia", 30)])
 def test_recorded_pages(name: str, pages: int, request: pytest.FixtureRequest) -> None:
     path: Path = request.getfixturevalue(f"{name}_warc")
     web = RecordedWeb(path)

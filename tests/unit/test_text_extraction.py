@@ -91,7 +91,7 @@ def test_a_page_that_takes_too_long_has_no_text_and_the_next_one_has() -> None:
 
 def test_a_page_that_takes_too_much_memory_has_no_text_and_the_next_one_has() -> None:
     page = RawPage("https://a.example/", PAGE, None)
-    large = RawPage("https://a.example/", b"<p>" + b"some words of it. " * 6_000_000, None)
+    large = RawPage("https://a.example/", PAGE + bytes(110 << 20), None)
     with ExtractorApart() as extractor:
         assert extractor.extract_page(page) is not None
         enough = process_of_it().memory_info().vms + (64 << 20)

@@ -28,15 +28,12 @@ zstd: Any = pytest.importorskip(
     "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 )
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 BOMB = 150 << 20  # bytes that a small packing unpacks to
 MOST = 64 << 20  # bytes of memory that reading any recording here takes at most
 HOST = "http://a.example/"
 BAD = f"{HOST}bad"
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
 
 
 def record(name: str, block: bytes, *, length: object = None, more: str = "") -> bytes:
