@@ -14,7 +14,16 @@ from focuscrawl.webs.captures import Capture
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from focuscrawl.webs import Answer, Web
+
 INDICES = ["web.cdxj", "web.parquet"]
+
+
+def fetched(web: Web, url: str) -> Answer:
+    """Return what a web answers for a URL, which it has."""
+    answer = web.fetch(url)
+    assert answer is not None
+    return answer
 
 
 def tiny_web() -> TinyWeb:

@@ -20,6 +20,8 @@ from focuscrawl.webs import RecordedWeb
 from focuscrawl.webs.warc_reading import Scan
 from focuscrawl.webs.web_protocol import LARGEST_BODY, LARGEST_HEAD, LONGEST_URL, read_page
 
+from .archives import fetched
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -126,8 +128,7 @@ def test_the_largest_body_is_served_whole(
     body = pack(b"a" * (LARGEST_BODY + over))
     fields = ["Content-Encoding: gzip"] if body.startswith(b"\x1f") else []
     web = written(tmp_path / "web.warc.gz", member(record("bad", http(body, *fields))))
-    answer = web.fetch(BAD)
-    assert answer is not None
+    answer = fetched(web, BAD)
     assert (len(answer.body), answer.too_large) == ((0, True) if over else (LARGEST_BODY, False))
 
 
@@ -151,8 +152,7 @@ def test_of_a_large_record_the_beginning_is_read(suffix: str, tmp_path: Path) ->
 def test_of_members_without_end_a_thousand_are_opened(tmp_path: Path) -> None:
     members = gzip.compress(b"a", mtime=0) * 5000
     web = written(tmp_path / "web.warc", record("bad", http(members, "Content-Encoding: gzip")))
-    answer = web.fetch(BAD)
-    assert answer is not None
+    answer = fetched(web, BAD)
     assert answer.body == b"a" * 1000
 
 
@@ -166,8 +166,7 @@ def test_empty_members_between_records_are_stepped_over(tmp_path: Path) -> None:
 def test_a_length_beyond_measure_is_no_length(digits: int, suffix: str, tmp_path: Path) -> None:
     odd = record("bad", http(b"odd"), length="9" * digits)
     web = written(tmp_path / f"web{suffix}", member(odd) if suffix == ".warc.gz" else odd)
-    answer = web.fetch(BAD)
-    assert answer is not None
+    answer = fetched(web, BAD)
     assert answer.body == b"odd"
 
 
@@ -266,8 +265,7 @@ def test_a_search_in_noise_is_given_up(tmp_path: Path) -> None:
 def test_three_codings_are_left_on(tmp_path: Path) -> None:
     body = gzip.compress(gzip.compress(gzip.compress(b"x")))
     field = "Content-Encoding: " + ", ".join(["gzip"] * 3)
-    answer = written(tmp_path / "web.warc", record("bad", http(body, field))).fetch(BAD)
-    assert answer is not None
+    answer = fetched(written(tmp_path / "web.warc", record("bad", http(body, field))), BAD)
     assert (answer.body, answer.header("content-encoding")) == (body, "gzip, gzip, gzip")
 
 

@@ -15,6 +15,8 @@ from warcio.warcwriter import WARCWriter
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, recorded_web, warc_index
 
+from .archives import fetched
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -81,12 +83,10 @@ def test_serves_what_was_recorded_in_its_order(recording: Recording) -> None:
     assert list(web.urls()) == ["http://b.example/", "http://a.example/x?b=1&a=2"]
     assert web.statuses.tolist() == [200, 404]
     assert web.hosts == {"b.example": 1, "a.example": 1}
-    answer = web.fetch("http://b.example/")
-    assert answer is not None
+    answer = fetched(web, "http://b.example/")
     assert (answer.url, answer.status, answer.body) == ("http://b.example/", 200, b"<p>first")
     assert answer.headers == [("Content-Type", "text/html"), ("Set-Cookie", "a=1")]
-    missing = web.fetch("http://a.example/x?b=1&a=2")
-    assert missing is not None
+    missing = fetched(web, "http://a.example/x?b=1&a=2")
     assert (missing.status, missing.body) == (404, b"gone")
 
 
@@ -127,8 +127,7 @@ def test_one_answer_a_url(recording: Recording, statuses: list[str], served: int
     assert len(web) == 1
     url = web.resolve(["http://a.example/"])[0]
     assert url == ("http://a.example/" if served % 2 else "https://a.example/")
-    answer = web.fetch("https://a.example/")
-    assert answer is not None
+    answer = fetched(web, "https://a.example/")
     assert answer.body == b"%d" % served
 
 
@@ -142,8 +141,7 @@ def test_a_redirect_is_served_but_not_one_to_itself(recording: Recording) -> Non
     )
     web = recording.open()
     assert list(web.urls()) == ["http://a.example/old"]
-    answer = web.fetch("http://a.example/old")
-    assert answer is not None
+    answer = fetched(web, "http://a.example/old")
     assert (answer.status, answer.headers) == (301, [("Location", "/new")])
 
 
@@ -175,8 +173,7 @@ def test_a_resource_record_is_a_page(recording: Recording) -> None:
     recording.add(
         "http://a.example/f", b"text", status=None, kind="resource", content_type="text/plain"
     )
-    answer = recording.open().fetch("http://a.example/f")
-    assert answer is not None
+    answer = fetched(recording.open(), "http://a.example/f")
     assert (answer.status, answer.body) == (200, b"text")
     assert answer.headers == [("Content-Type", "text/plain")]
 
@@ -209,11 +206,9 @@ def test_a_revisit_has_its_own_head_and_the_first_body(
     )
     web = recording.open()
     assert len(web) == 3
-    again = web.fetch("http://a.example/again")
-    assert again is not None
+    again = fetched(web, "http://a.example/again")
     assert (again.status, again.headers, again.body) == (200, [("X-Visit", "2")], b"the body")
-    unchanged = web.fetch("http://a.example/unchanged")
-    assert unchanged is not None
+    unchanged = fetched(web, "http://a.example/unchanged")
     assert (unchanged.status, unchanged.body) == (200, b"the body")
     assert unchanged.headers == [("X-Visit", "1")]
 
@@ -254,8 +249,7 @@ def test_keys_that_collide_are_told_apart(
     web = recording.open()
     assert web.resolve(urls) == [u if i % 2 == 0 else None for i, u in enumerate(urls)]
     for url in urls[::2]:
-        answer = web.fetch(url)
-        assert answer is not None
+        answer = fetched(web, url)
         assert answer.body == url.encode()
 
 

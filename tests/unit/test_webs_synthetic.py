@@ -19,6 +19,8 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 from focuscrawl.webs.synthetic.layout import Kind, page_url, read
 from focuscrawl.webs.synthetic.vocabulary import mix
 
+from .archives import fetched
+
 if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
@@ -48,8 +50,7 @@ def graph(web: SyntheticWeb) -> dict[str, list[str]]:
     links = {}
     leads_on = {Kind.PAGE, Kind.COPY, Kind.MOVED, Kind.TRACKED, Kind.OLD}
     for url in web.urls():
-        answer = web.fetch(url)
-        assert answer is not None
+        answer = fetched(web, url)
         assert answer.status == 200
         found = parse_page(answer.body, url).links.urls
         addresses = [read(link, web._places) for link in found]
@@ -125,8 +126,7 @@ def test_every_page_can_be_reached_from_every_topic(
 
 def test_every_link_is_known_or_leads_out_of_the_web(web: SyntheticWeb) -> None:
     for url in islice(web.urls(), 0, None, 29):
-        answer = web.fetch(url)
-        assert answer is not None
+        answer = fetched(web, url)
         found = parse_page(answer.body, url).links.urls
         lost = [link for link, known in zip(found, web.resolve(found), strict=True) if not known]
         assert {host(link) for link in lost} <= {"share.example"}
@@ -178,8 +178,7 @@ def test_three_million_pages_take_no_memory() -> None:
     try:
         for number in places:
             url = page_url(web._places.page(number))
-            answer = web.fetch(url)
-            assert answer is not None
+            fetched(web, url)
             assert web.resolve([url]) == [url]
         assert len(web.seeds("/Science/Geology")) == 5
         _, peak = tracemalloc.get_traced_memory()

@@ -20,6 +20,8 @@ from focuscrawl.webs import RecordedWeb, WarcRecorder
 from focuscrawl.webs.warc_reading import Scan
 from focuscrawl.webs.warc_recorder import WarcSeries
 
+from .archives import fetched
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -52,8 +54,7 @@ def test_an_exchange_comes_back(tmp_path: Path) -> None:
             ip="192.0.2.1",
         )
     web = RecordedWeb(path)
-    answer = web.fetch("https://a.example/caf%C3%A9?x=1")
-    assert answer is not None
+    answer = fetched(web, "https://a.example/caf%C3%A9?x=1")
     assert (answer.status, answer.body) == (302, b"moved")
     assert answer.headers == [("Location", "/caf\xc3\xa9")]
     with path.open("rb") as file:
@@ -94,8 +95,7 @@ def test_other_methods_are_recorded_and_not_replayed(tmp_path: Path) -> None:
             )
     web = RecordedWeb(path)
     assert web.records == 7
-    answer = web.fetch(HOST)
-    assert answer is not None
+    answer = fetched(web, HOST)
     assert answer.body == b"page"
 
 
@@ -223,8 +223,7 @@ def test_the_files_of_a_series_put_together_are_one_recording(tmp_path: Path) ->
     path.write_bytes(b"".join((folder / name).read_bytes() for name in names))
     web = RecordedWeb(path)
     for i in range(40):
-        answer = web.fetch(f"{HOST}{i}")
-        assert answer is not None
+        answer = fetched(web, f"{HOST}{i}")
         assert answer.body == noise(i)
 
 
