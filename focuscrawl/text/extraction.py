@@ -60,15 +60,15 @@ class PageText:
     text: str
     markdown: str
     title: str
+    description: str
     author: str
     date: date | None
     language: str
     confidence: float
+    canonical: str
+    license: str
     kind: str
     extractor: str
-    description: str = ""
-    canonical: str = ""
-    license: str = ""
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
@@ -226,10 +226,13 @@ def extract_pdf(body: bytes, url: str) -> PageText:
         text=text,
         markdown=text,
         title=found.title,
+        description="",
         author=found.author,
         date=found.date,
         language=language,
         confidence=round(confidence, 4),
+        canonical="",
+        license="",
         kind=PDF,
         extractor=PYPDF,
     )

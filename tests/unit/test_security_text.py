@@ -7,7 +7,7 @@ import io
 import logging
 import re
 import unicodedata
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -22,9 +22,7 @@ from focuscrawl.foundation.urls import normalize, without_credentials
 from focuscrawl.report.plain_text import cell, one_line, printable, without_controls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from scrapy.exporters import BaseItemExporter
+    from collections.abc import Iterator
 
 ESCAPE = "\x1b]0;owned\x07"
 HIDDEN = "\u202e\u2066\u200b\ufeff\x9b\x00"
@@ -66,7 +64,9 @@ def test_no_cell_is_a_formula(text: str) -> None:
         assert unicodedata.normalize("NFKC", begins[:1]) not in {*"=+-@"}
 
 
-def exported(exporter_of: Callable[[IO[bytes]], BaseItemExporter], item: dict[str, Any]) -> str:
+def exported(
+    exporter_of: type[PlainCsvItemExporter | PlainXmlItemExporter], item: dict[str, Any]
+) -> str:
     file = io.BytesIO()
     exporter = exporter_of(file)
     exporter.start_exporting()

@@ -72,7 +72,8 @@ def test_a_page_has_the_url_it_was_asked_by() -> None:
 def test_an_answer_goes_to_another_process_before_it_is_parsed() -> None:
     web = Shelf()
     web.page("/", "jazz")
-    found = fetched(HtmlAnswer.of(web, at("/")))
+    found = HtmlAnswer.of(fetched(web, at("/")))
+    assert found is not None
     here = found.parse()
     assert here is not None
     assert pickle.loads(pickle.dumps(found)).parse().tokens == here.tokens

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import logging
-import pickle
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -226,13 +225,6 @@ def test_the_fingerprint_is_of_the_content(tmp_path: Path) -> None:
     assert write("turned.warc", [two, one]) == first
     assert write("fewer.warc", [one]) != first
     assert write("other.warc", [one, two], b"else") != first
-
-
-def test_it_can_be_pickled(recording: Recording) -> None:
-    recording.add("http://a.example/", b"page")
-    web = recording.open()
-    copy = pickle.loads(pickle.dumps(web))
-    assert copy.fetch("http://a.example/") == web.fetch("http://a.example/")
 
 
 def test_keys_that_collide_are_told_apart(
