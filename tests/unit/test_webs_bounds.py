@@ -228,11 +228,6 @@ class Counting(BytesIO):
         self.counted += len(data)
         return data
 
-    def readline(self, size: int | None = -1, /) -> bytes:
-        data = super().readline(size)
-        self.counted += len(data)
-        return data
-
 
 @pytest.mark.parametrize(
     "noise",

@@ -22,7 +22,7 @@ from .archives import fetched
 if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
-# Of 300 answers of scale 1, random state 0. If it changes, raise web.VERSION and train
+# Of 300 answers of scale 1, random state 0. If it changes, raise VERSION and train
 # models/demo again (docs/demo-web.md).
 CONTENT = "aaff1ede00367ed31ebb14cb54ad053b"
 

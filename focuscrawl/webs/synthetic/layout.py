@@ -79,7 +79,7 @@ class Host:
     ----------
     number, block : its number; the block it is in
     size, first, sections : pages; number of its first page; sections, each with a hub
-    topic : main topic, a number into `words.TOPICS`
+    topic : main topic, a number into `TOPICS`
     name, title, scheme, encoding, declared : encoding of its pages, and where it is said:
         "header", "meta" or "nowhere"
     style : which of the three page designs

@@ -108,7 +108,7 @@ _ARTICLES = frozenset({Role.ARTICLE, Role.NOTE, Role.ROUNDUP})
 
 
 class SyntheticWeb:
-    """A web of made-up pages, computed when they are asked for (`protocol.Web`).
+    """A web of made-up pages, computed when they are asked for (a `Web`).
 
     Parameters
     ----------

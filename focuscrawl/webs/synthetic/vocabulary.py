@@ -241,7 +241,7 @@ class Topic:
     leaf : "Cycling"
     family : "Sports", the top of the path
     stems : first parts of host names
-    urns : words to draw from (`chance.zipf_urn`), by letter: n nouns, a adjectives, g gerunds,
+    urns : words to draw from (`zipf_urn`), by letter: n nouns, a adjectives, g gerunds,
         p made-up names, f nouns that the family shares
     """
 
@@ -403,7 +403,7 @@ def sentence(topic: int, focus: float, draws: Draws) -> str:
 
     Parameters
     ----------
-    topic : number into `words.TOPICS`
+    topic : number into `TOPICS`
     focus : share of the topic's slots that hold the topic's own words; the others are filled
         by general words, or by those of a topic near it, or of any
     """
