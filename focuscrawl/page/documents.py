@@ -60,7 +60,7 @@ class UnreadableError(Exception):
 
 
 class Entry(NamedTuple):
-    """What a document leads to: a normalised URL, what it says of it, the leaf this is in."""
+    """A link of a document: a normalised URL, the text for it, the leaf that this is in."""
 
     url: str
     text: str
@@ -96,7 +96,7 @@ def parse_document(body: bytes, url: str, kind: str) -> PageView:
     Parameters
     ----------
     url : absolute URL it was fetched from
-    kind : `PDF`, or what `list_kind` says
+    kind : `PDF`, or what `list_kind` returns
 
     Raises
     ------
@@ -124,7 +124,7 @@ def _document_view(
     ----------
     leaves : its texts; the title is put before them, as leaf 0
     entries : where it leads; the leaf of each counts from 0 in `leaves`
-    translations : languages by the URLs that it says are the same as its entries in these
+    translations : languages, by the URLs of translations of its entries into these
     """
     tokens, token_leaf = tokenize([title, *leaves])
     kept = entries[:MAX_LINKS]
@@ -190,7 +190,7 @@ def _written_at(entry: dict[str, Any]) -> float:
 
 
 class PdfText(NamedTuple):
-    """What a PDF says, and says of itself; empty, None: it does not.
+    """Text and metadata of a PDF; empty, None: it has none.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class PdfText(NamedTuple):
 
 
 def pdf_text(body: bytes, url: str) -> PdfText:
-    """Return what the first pages of a PDF say, 2 MiB of text at most.
+    """Return the text of the first pages of a PDF, 2 MiB at most, and its metadata.
 
     Raises
     ------
@@ -232,18 +232,18 @@ def _read(reader: PdfReader, url: str) -> PdfText:
         entries += [Entry(target, "", number) for target in _targets(page, url)]
         if length >= MAX_SIZE:
             break
-    said = reader.metadata
-    title, author = ("", "") if said is None else (said.title or "", said.author or "")
+    about = reader.metadata
+    title, author = ("", "") if about is None else (about.title or "", about.author or "")
     return PdfText(
         *(texts, entries[:MAX_LINKS], fold(str(title)[:_FIELD]), fold(str(author)[:_FIELD])),
-        None if said is None else _date(said),
+        None if about is None else _date(about),
     )
 
 
-def _date(said: DocumentInformation) -> date | None:
+def _date(about: DocumentInformation) -> date | None:
     for name in ("modification_date", "creation_date"):
         with suppress(ValueError, TypeError, OverflowError):  # what is no date
-            at = getattr(said, name)
+            at = getattr(about, name)
             if at is not None:
                 return at.date()  # type: ignore[no-any-return]
     return None
@@ -322,7 +322,7 @@ def _read_site_map(xml: bytes, url: str) -> PageView:
     texts = [_words_of(target) for target in targets]
     entries = [Entry(target, texts[at], at) for at, target in enumerate(targets)]
     kind = SITE_MAP_INDEX if index else SITE_MAP
-    others = {other: said for other, said in translations.items() if other not in found}
+    others = {other: tag for other, tag in translations.items() if other not in found}
     title = f"{kind} of {host(url)}"
     return _document_view(url, kind, title, texts, entries, translations=others)
 

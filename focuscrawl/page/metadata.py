@@ -1,4 +1,4 @@
-"""What a page's header and elements say of it: type, base, canonical URL, robots, language."""
+"""What the header and elements of a page declare: type, base, canonical URL, robots, language."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _is_binary(start: bytes) -> bool:
 
 @dataclass(slots=True)
 class Metadata:
-    """Metadata as written, None or False where the page does not say.
+    """Metadata as written, None or False where the page declares nothing.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Metadata:
     translations: list[tuple[str, str]] = field(default_factory=list)
 
     def add_robots_rules(self, rules: str) -> None:
-        """Take in rules as in ``noindex, nofollow``; they add up, whoever says them."""
+        """Take in rules as in ``noindex, nofollow``; rules of several sources add up."""
         words = set(rules.lower().replace(",", " ").split())
         self.noindex |= not words.isdisjoint({"noindex", "none"})
         self.nofollow |= not words.isdisjoint({"nofollow", "none"})
@@ -238,11 +238,13 @@ def translations_of(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
 def _alternates(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
     for each in fields:
         for reference, written in _LINK.findall(each[:_LONGEST_FIELD]):
-            said: dict[str, str] = {}
+            parameters: dict[str, str] = {}
             for name, quoted, plain in _PARAMETER.findall(written):
-                said.setdefault(name.lower(), (quoted or plain).strip())  # the first counts
-            if "alternate" in said.get("rel", "").lower().split() and said.get("hreflang"):
-                yield reference.strip(), said["hreflang"]
+                parameters.setdefault(name.lower(), (quoted or plain).strip())  # the first counts
+            if "alternate" in parameters.get("rel", "").lower().split() and parameters.get(
+                "hreflang"
+            ):
+                yield reference.strip(), parameters["hreflang"]
 
 
 class Languages:
@@ -255,7 +257,7 @@ class Languages:
     Raises
     ------
     UserError
-        A code is that of no language that can be told, or what tells them is not installed.
+        A language cannot be detected, or the detector is not installed.
     """
 
     def __init__(self, codes: Iterable[str] = ()) -> None:
@@ -268,9 +270,9 @@ class Languages:
             )
 
     def other(self, view: PageView) -> str | None:
-        """Return the language of a page that is in none of these; None: it is, or nobody knows.
+        """Return the language of a page that is in none of these; None: it is, or is unknown.
 
-        Its words tell where there are enough of them; templates say of pages in all languages
+        Its words decide where there are enough of them; templates declare pages in all languages
         that they are in English.
         """
         if not self._codes:
@@ -279,26 +281,26 @@ class Languages:
         return None if not found or found in self._codes else found
 
 
-def tell(text: str, said: str = "") -> tuple[str, float]:
+def tell(text: str, declared: str = "") -> tuple[str, float]:
     """Return the language of a text, and how probable that is by its words.
 
     Parameters
     ----------
-    said : tag of the language that its page names, which is taken where words tell too little
+    declared : tag of the language that its page names, which counts where the words are too few
 
     Returns
     -------
-    Code of ISO 639-1 and a probability; an empty code: nobody knows; 0: the page says so
+    Code of ISO 639-1 and a probability; an empty code: unknown; 0: the page declares it
     """
-    return _tell(text.split(None, _MOST_WORDS)[:_MOST_WORDS], said)
+    return _tell(text.split(None, _MOST_WORDS)[:_MOST_WORDS], declared)
 
 
-def _tell(words: list[str], said: str) -> tuple[str, float]:
+def _tell(words: list[str], declared: str) -> tuple[str, float]:
     if len(words) >= _FEW_WORDS:
         language, probability = _detector().classify(" ".join(words))
         if probability >= _SURE and language != _NO_LANGUAGE:
             return primary(language), float(probability)
-    return primary(said), 0.0
+    return primary(declared), 0.0
 
 
 def primary(tag: str) -> str:

@@ -73,7 +73,7 @@ class Effort(IntEnum):
     """How long a parse may take.
 
     SMALL: no longer than an event loop may be held. LARGE: longer, but not for ever; beside other
-    work. UNBOUNDED: nobody knows; where it can be ended.
+    work. UNBOUNDED: unknown; in a process that can be killed.
     """
 
     SMALL = 1
@@ -115,7 +115,7 @@ def _is_stretched(utf8: bytes) -> bool:
     """Tell whether there is room for tags with very many attributes.
 
     The last ``>`` of every 1,000 bytes is looked for, so that few bytes are looked at. A stretch
-    goes on over those that may be in the value of an attribute, where they end no tag.
+    extends over those that may be in the value of an attribute, where they end no tag.
     """
     at, start, squares, size = 0, 0, 0, len(utf8)
     while at < size - _LEAST:
@@ -188,7 +188,7 @@ def parse_page(
     Raises
     ------
     TooMuchWorkError
-        It may take longer than `most` says; nothing was parsed.
+        It may take longer than `most`; nothing was parsed.
 
     Notes
     -----
@@ -207,7 +207,7 @@ def parse_page(
     own = urls.normalize(url) or url
     base = (meta.base is not None and resolve_short(own, [meta.base])[0]) or own
     links_cut = seen.cut(MAX_LINKS)
-    # One call resolves everything; what the page does not say resolves as "" and is dropped.
+    # One call resolves everything; what the page does not declare resolves as "" and is dropped.
     canonical, refresh, *targets = resolve_short(
         base, [meta.canonical or "", meta.refresh or "", *seen.references]
     )
@@ -288,7 +288,7 @@ def shown_text(body: bytes, encoding: str | None, longest: int) -> tuple[list[st
     """
     utf8 = to_utf8(body, encoding, MAX_SIZE)[0]
     if effort(utf8, Effort.LARGE) > Effort.LARGE:
-        return [], True  # nobody knows how long it would take
+        return [], True  # it might take any time
     root = parse_tree(utf8)
     leaves = [] if root is None else outline(root).leaves
     paragraphs, left = [""], longest

@@ -36,7 +36,7 @@ LONGEST = 10.0
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve({given})"
 _STARTED, _REFUSED = b"started\n", b"refused "
 _READABLE, _UNREADABLE = b"readable\n", b"unreadable\n"
-_MEMORY = 512 * 1024 * 1024  # bytes that reading a document may take, where that can be told
+_MEMORY = 512 * 1024 * 1024  # bytes that reading a document may take, where that is known
 _MOST = 100  # pages; after so many a new process starts, with little memory
 _LAST_WORDS = 8192  # bytes of the end of its standard error that are looked at
 
@@ -92,17 +92,17 @@ class Server:
             return
         self.end()  # somebody may have ended it, between two pages
         program = _PROGRAM.format(path=search_path(), module=self._module, given=self._given)
-        with TemporaryFile() as said:
+        with TemporaryFile() as errors:
             try:
                 self._process = start_python(
-                    ["-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
+                    ["-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
                 )
             except OSError as error:
                 raise WorkerError(f"{self._name} cannot start: {error.strerror}") from None
             assert self._process.stdout is not None
             answer = self._process.stdout.readline()
             if answer != _STARTED:
-                self._refuse(answer, said)
+                self._refuse(answer, errors)
 
     def kill(self) -> None:
         """Kill the process, whatever thread waits for it."""
@@ -122,13 +122,13 @@ class Server:
     def _name(self) -> str:
         return f"the process of {self._module}"
 
-    def _refuse(self, answer: bytes, said: IO[bytes]) -> NoReturn:
-        """Raise the error that says why the process has not started."""
+    def _refuse(self, answer: bytes, errors: IO[bytes]) -> NoReturn:
+        """Raise the error with the reason why the process has not started."""
         self.end()
         if answer.startswith(_REFUSED):
             raise UserError(json.loads(answer.removeprefix(_REFUSED)))
-        said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
-        lines = said.read().decode(errors="replace").strip().splitlines()
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _LAST_WORDS))
+        lines = errors.read().decode(errors="replace").strip().splitlines()
         frames = [number for number, line in enumerate(lines) if line.startswith(" ")]
         cause = " ".join(lines[frames[-1] + 1 if frames else 0 :])
         raise WorkerError(f"{self._name} cannot start: {cause or 'it ended without a word'}")
@@ -168,7 +168,7 @@ def serve_pages(
 
 
 class ParserApart:
-    """Parses pages where they disturb nobody and can be ended.
+    """Parses pages in a process that can be killed, beside other work.
 
     The process starts with the first page, and is there until `close`. One page at a time; a
     second one waits. May be used from any thread.

@@ -65,9 +65,9 @@ class PageView:
     headings : texts of ``<h1>`` to ``<h6>``, white space folded, at most 300 characters
     heading_leaf : int32 (n_headings,), the number of the first leaf of each, ascending
     refresh_delay : seconds after which a browser goes to `refresh`
-    language : what ``<html lang>`` says, as written; empty: nothing
+    language : ``<html lang>``, as written; empty: none
     feeds : URLs of the feeds that it names with ``<link rel=alternate>``
-    translations, translated_to : URLs that it says are the same in other languages, and these
+    translations, translated_to : URLs of the same in other languages, as it declares, and these
         languages (``hreflang``)
     scripts : it has scripts that a browser would run
     kind : empty for a page; else what it is of `focuscrawl.page.documents`

@@ -53,11 +53,11 @@ _SHARED = 10_000  # characters, white space included
 
 
 class _Parsers(threading.local):
-    """A parser for each thread: lxml has whoever comes second wait until the first is through."""
+    """A parser for each thread: in lxml, threads that share one wait for each other."""
 
     def __init__(self) -> None:
         # Comments and processing instructions are no leaves, so they need not be nodes. An index
-        # of ids would cost a fifth of the parse and nobody asks for it.
+        # of ids would cost a fifth of the parse, and is not used.
         self.parser = etree.HTMLParser(
             encoding="utf-8",
             recover=True,

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from queue import SimpleQueue
@@ -35,7 +36,7 @@ _WARMING = b"<p>" + b"What a library loads first is no work of the first page. "
 
 LONGEST_TEXT = 1_000_000  #: characters of a text; what is longer is cut
 _MOST = 4_000_000  # bytes, as UTF-8, of a page that are looked at
-_FIELD = 1_000  # characters of what a page says of itself
+_FIELD = 1_000  # characters of a field of metadata
 _FEW = 10  # words: less is no text
 _LICENSE = "a[rel~=license], link[rel~=license]"
 
@@ -47,10 +48,10 @@ class PageText:
     Attributes
     ----------
     text, markdown : main text without and with headings, lists and emphasis; empty: none found
-    title, description, author : as the page says; empty: it does not
+    title, description, author : as the page declares; empty: it does not
     date : it was published, or changed; None: unknown
-    language : code of ISO 639-1 by the words of `text`, else as the page says; empty: unknown
-    confidence : probability of the language by the words; 0 if the page says so alone
+    language : code of ISO 639-1 by the words of `text`, else as the page declares; empty: unknown
+    confidence : probability of the language by the words; 0 if only the page declares it
     canonical : URL that it names as its own; empty: none
     license : URL or name of a licence that it links to as such; empty: none
     kind : type of its JSON-LD or Open Graph, as Article; empty: none
@@ -139,8 +140,8 @@ def extract_text(
     text, markdown = text[:LONGEST_TEXT].strip(), markdown[:LONGEST_TEXT].strip()
     tree = HTMLTree.parse(html)
     root = tree.document.query_selector("html") if tree.document is not None else None
-    said = "" if root is None else root.getattr("lang") or ""
-    language, confidence = tell(text, said)
+    declared = "" if root is None else root.getattr("lang") or ""
+    language, confidence = tell(text, declared)
     return PageText(
         text=text,
         markdown=markdown,
@@ -256,7 +257,7 @@ class ExtractorApart:
     processes : how many
     longest : seconds of processor time for a page
     memory : bytes that a process may have
-    niceness : how far the processes stand back behind others, see nice(1)
+    niceness : lower priority of the processes, see nice(1)
     """
 
     def __init__(
@@ -285,11 +286,8 @@ class ExtractorApart:
 
     def start(self) -> None:
         """Start a process, which is done with the first page otherwise; errors as `extract`."""
-        worker = self._idle.get()
-        try:
+        with self._worker() as worker:
             worker.start()
-        finally:
-            self._idle.put(worker)
 
     def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
         """Yield the texts of pages in their order; None: it took too long, or too much memory.
@@ -314,18 +312,24 @@ class ExtractorApart:
 
         Any thread may ask. None, too, if this is closed meanwhile.
         """
+        with self._worker() as worker:
+            try:
+                return None if self._closed else worker.extract(page)
+            except WorkerError:
+                if self._closed:  # then it was killed
+                    return None
+                raise
+
+    @contextmanager
+    def _worker(self) -> Iterator[_Worker]:
         worker = self._idle.get()
         try:
-            return None if self._closed else worker.extract(page)
-        except WorkerError:
-            if self._closed:  # then it was killed
-                return None
-            raise
+            yield worker
         finally:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the processes, with whatever they are at."""
+        """Kill the processes, whatever they are doing."""
         self._closed = True
         for worker in self._workers:
             worker.kill()

@@ -47,7 +47,7 @@ class ArchiveWeb:
     Parameters
     ----------
     index : a path or URI that ends in ``.cdxj`` or ``.parquet``
-    base : folder or URI that the names of WARC files begin at; None: the folder of the index
+    base : folder or URI that the names of WARC files are relative to; None: that of the index
 
     Attributes
     ----------
@@ -70,10 +70,10 @@ class ArchiveWeb:
             files, path, place
         )
         self.fingerprint = self._index.fingerprint
-        begin = folder or "." if base is None else base
-        self._base = begin.partition("?")[0].rstrip("/")
+        start = folder or "." if base is None else base
+        self._base = start.partition("?")[0].rstrip("/")
         own_options = mark + options if base is None else ""
-        self._files, below = file_system_of(begin + own_options)
+        self._files, below = file_system_of(start + own_options)
         self._folder = below.rstrip("/")
         self._open = lru_cache(_OPEN)(self._files.open_input_file)
         self._known: dict[str, Capture | None] = {}
@@ -142,8 +142,8 @@ class ArchiveWeb:
         record = read_record(data, capture.offset, data.startswith(_GZIP))
         if record is None or normalize(record.target) != normalize(capture.url):
             raise UnreadableError(f"no record of it {_where(capture)}")
-        said = content_length(record.headers) or 0
-        if not record.too_large and len(record.block) < said:
+        length = content_length(record.headers) or 0
+        if not record.too_large and len(record.block) < length:
             raise UnreadableError(f"not all of it {_where(capture)}")
         return record
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".cdxj", ".parquet")  #: of indices
 _RUN = 250_000  # lines that are sorted in memory, about 100 MB
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # of a record that does not say when
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # of a record without a date
 
 
 def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
@@ -39,7 +39,7 @@ def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
     Parameters
     ----------
     out : ends in one of `ENDINGS`
-    base : folder below which the files are, and which their names begin at
+    base : folder below which the files are, and to which their names are relative
 
     Raises
     ------

@@ -31,12 +31,12 @@ _AT = re.compile(r"\d{14}")
 _MOST_DIGITS = 15
 
 LONGEST_LINE = 1 << 15  #: bytes
-_BLOCK = 1 << 16  # bytes; a line belongs to the block it begins in
+_BLOCK = 1 << 16  # bytes; a line belongs to the block it starts in
 _TAIL = 1 << 10  # bytes read beyond a block, as its last line hardly ends with it
 _BLOCKS = 256  # that are held, about 20 MB
 _FIRSTS = 1 << 16  # keys of blocks that are held, about 10 MB
 _SAMPLES = 16  # blocks whose content makes the fingerprint
-_HEADER = b"!"  # begins lines that say something of the index itself
+_HEADER = b"!"  # starts lines about the index itself
 _BEHIND = b"\xff"  # sorts behind every line
 
 _ESCAPED = re.compile(rb"[\x00-\x20#%\x7f-\xff]")
@@ -114,7 +114,7 @@ class Capture(NamedTuple):
     key : see `surt`
     timestamp : when it was fetched, YYYYMMDDhhmmss in UTC
     mime : media type; `REVISIT` for a record that refers to another
-    status : of HTTP; None where the record says none
+    status : of HTTP; None where the record has none
     digest : of the payload; empty if unknown
     filename : of the WARC file, below the folder of the archive
     offset, length : the bytes the record takes there
@@ -166,23 +166,23 @@ class CaptureIndex(Protocol):
         ...
 
 
-def read_capture(key: str, timestamp: str, said: Mapping[str, object]) -> Capture:
-    """Return what an index says of a record.
+def read_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capture:
+    """Return the capture that an index describes.
 
     Raises
     ------
     ValueError
-        It says something that cannot be, or too little.
+        A field is missing, or has a value that cannot be.
     """
-    texts = {name: said.get(name) or "" for name in ("url", "mime", "digest", "filename")}
-    redirect = said.get("redirect") or ""
+    texts = {name: about.get(name) or "" for name in ("url", "mime", "digest", "filename")}
+    redirect = about.get("redirect") or ""
     if not all(isinstance(each, str) for each in (*texts.values(), redirect)):
         raise ValueError("a text is none")
     if not (texts["url"] and texts["filename"] and _AT.fullmatch(timestamp)):
         raise ValueError("no URL, file name or time")
-    status = said.get("status")
+    status = about.get("status")
     number = None if status is None or status in ("", "-") else _whole(status)
-    length = _whole(said.get("length"))
+    length = _whole(about.get("length"))
     if number is not None and not 100 <= number <= 999:
         raise ValueError("no status")
     if not length:
@@ -195,7 +195,7 @@ def read_capture(key: str, timestamp: str, said: Mapping[str, object]) -> Captur
         status=number,
         digest=str(texts["digest"]),
         filename=str(texts["filename"]),
-        offset=_whole(said.get("offset")),
+        offset=_whole(about.get("offset")),
         length=length,
         redirect=str(redirect),
     )
@@ -267,9 +267,9 @@ def capture_in(line: bytes) -> Capture:
     ValueError
         It is no line of a CDXJ.
     """
-    key, timestamp, said = line.decode("utf-8").split(" ", 2)
+    key, timestamp, text = line.decode("utf-8").split(" ", 2)
     try:
-        about = json.loads(said)
+        about = json.loads(text)
     except RecursionError:
         raise ValueError("nested without end") from None
     if not isinstance(about, dict):
@@ -344,8 +344,8 @@ class CdxjIndex:
         return next(iter(self._block(block)), _BEHIND)
 
     def _load(self, block: int) -> list[bytes]:
-        """Return the lines that begin in a block."""
-        start = max(block * _BLOCK - 1, 0)  # the byte before tells whether a line begins
+        """Return the lines that start in a block."""
+        start = max(block * _BLOCK - 1, 0)  # the byte before shows whether a line starts
         own = (block + 1) * _BLOCK - start
         data = self._read(own + _TAIL, start)
         end = data.find(b"\n", own - 1)
@@ -354,10 +354,10 @@ class CdxjIndex:
             end = data.find(b"\n", own - 1)
         if end < 0 and start + len(data) < self._size:
             raise UserError(f"{self.name} has a line without an end near byte {start:,}")
-        begin = data.find(b"\n") + 1 if block else 0
-        if (block and not begin) or begin >= own:
+        first = data.find(b"\n") + 1 if block else 0
+        if (block and not first) or first >= own:
             return []
-        lines = [line for line in data[begin : end if end >= 0 else None].split(b"\n") if line]
+        lines = [line for line in data[first : end if end >= 0 else None].split(b"\n") if line]
         if lines != sorted(lines):
             raise self._unsorted(start)
         return lines

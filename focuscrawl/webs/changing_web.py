@@ -155,8 +155,8 @@ class Lives:
         return life
 
     def _draw(self, url: str) -> Life:
-        told = blake2b(f"{self._state} {url}".encode("utf-8", "replace"), digest_size=8)
-        key = int.from_bytes(told.digest(), "little")
+        digest = blake2b(f"{self._state} {url}".encode("utf-8", "replace"), digest_size=8)
+        key = int.from_bytes(digest.digest(), "little")
         born = 1
         if fraction(key, -1) < LATE:
             born = 2 + _waits(fraction(key, -2), _COMES)
@@ -176,8 +176,8 @@ class Lives:
 
 def fraction(key: int, number: int) -> float:
     """Return a number in [0, 1) that is a function of two, the same on every machine."""
-    told = blake2b(f"{key} {number}".encode(), digest_size=8).digest()
-    return (int.from_bytes(told, "little") >> 11) * 2.0**-53
+    digest = blake2b(f"{key} {number}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
 def _waits(drawn: float, chance: float) -> int:

@@ -34,7 +34,7 @@ class LiveWeb:
     ----------
     networks : what may be connected to
     recorder : writes what was fetched
-    agent : how to say who asks
+    agent : the User-Agent
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class LiveWeb:
         Raises
         ------
         UserError
-            There is none, or its server is where nobody should connect to.
+            There is none, or its server is in a network that must not be connected to.
         """
         parts = urlsplit(url)
         request = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"

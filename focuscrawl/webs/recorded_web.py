@@ -41,7 +41,7 @@ class RecordedWeb:
     Parameters
     ----------
     path : the WARC file, or a link to it
-    plain : it is no link, as nobody but a file says that it is there
+    plain : refuse a link, as the path comes from a file and not from the user
 
     Attributes
     ----------

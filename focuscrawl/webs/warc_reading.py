@@ -214,7 +214,7 @@ def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
 
 
 def content_length(headers: dict[str, str]) -> int | None:
-    """Return the length that a record says it has; None if it says none that could be."""
+    """Return the Content-Length of a record; None if it has none that could be."""
     value = headers.get("content-length", "")
     if len(value) > _MOST_DIGITS or not (value.isascii() and value.isdigit()):
         return None
@@ -224,8 +224,8 @@ def content_length(headers: dict[str, str]) -> int | None:
 def answers_to_gets(records: Iterable[Record], read: Callable[[Record], T | None]) -> list[T]:
     """Return what `read` makes of the records, in their order.
 
-    Requests, and answers to those of another method than GET, are left out, as nobody can find
-    the answers by a URL alone.
+    Requests, and answers to those of another method than GET, are left out, as no URL
+    alone leads to the answers.
     """
     found: list[tuple[T, tuple[str, ...]]] = []  # and the ids of its exchange
     not_get: set[str] = set()

@@ -80,7 +80,7 @@ class Host:
     number, block : its number; the block it is in
     size, first, sections : pages; number of its first page; sections, each with a hub
     topic : main topic, a number into `TOPICS`
-    name, title, scheme, encoding, declared : encoding of its pages, and where it is said:
+    name, title, scheme, encoding, declared : encoding of its pages, and where they declare it:
         "header", "meta" or "nowhere"
     style : which of the three page designs
     calendar, sessions, members : has an endless calendar; puts session ids into its links; has
