@@ -106,6 +106,12 @@ def test_a_page_that_holds_nothing_is_empty(body: bytes) -> None:
             "<frameset><noframes><body><p>in</noframes></frameset>", ["in"], [], id="no frames"
         ),
         pytest.param(
+            "<html><body><p>before</body></html><p>after <a href=/x>link</a></html>more",
+            ["before", "after", "link", "more"],
+            [("/x", "link", 2, 2)],
+            id="what follows the end of the document",
+        ),
+        pytest.param(
             "if a < b && c > 0:\n    see http://x.example/\n",
             ["if a b c 0 see http x example"],
             [],
