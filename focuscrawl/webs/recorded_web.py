@@ -121,13 +121,12 @@ class RecordedWeb:
         row = self._index.rows([url])[0]
         if row is None:
             return None
-        where = self._index.arrays["record"][row]
+        offset, length, payload, size, _, _ = self._index.arrays["record"].item(row)
         recorded = self._index.url(row)
-        record = self._read(int(where["offset"]), int(where["length"]))
+        record = self._read(offset, length)
         if normalize(record.target) != recorded:
             raise self._changed()
-        payload = int(where["payload_offset"])
-        holder = record if payload < 0 else self._read(payload, int(where["payload_length"]))
+        holder = record if payload < 0 else self._read(payload, size)
         answer = answer_of(recorded, record, holder)
         if answer is None:
             raise self._changed()
