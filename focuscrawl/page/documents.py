@@ -157,13 +157,7 @@ def _document_view(
 
 
 def _read_feed(xml: bytes, url: str) -> PageView:
-    """Read a feed: the pages it names with their titles, the latest first.
-
-    Raises
-    ------
-    UnreadableError
-        It names no page.
-    """
+    """Read the pages that a feed names, with their titles, the latest first."""
     with needs("feeds", "reading feeds"):
         import feedparser  # noqa: PLC0415 - an extra
     # as a file: a text could be taken for the name of one, or for a URL to fetch
@@ -250,7 +244,6 @@ def _date(about: DocumentInformation) -> date | None:
 
 
 def _targets(page: Any, url: str) -> Iterator[str]:
-    """Iterate over the URLs that the links of a page of a document lead to."""
     for annotation in (page.annotations or [])[:MAX_LINKS]:
         action = annotation.get_object().get("/A")
         action = None if action is None else action.get_object()
@@ -279,11 +272,6 @@ def _read_site_map(xml: bytes, url: str) -> PageView:
     What has no date comes last, equals as they are listed. Pages that it names as the same in
     another language, with elements of XHTML, are translations, not links. Entities are left
     alone, those that XML itself has aside, and nothing is loaded.
-
-    Raises
-    ------
-    UnreadableError
-        It names no page and no site map.
     """
     found: dict[str, float] = {}
     translations: dict[str, str] = {}
@@ -339,7 +327,6 @@ def named_in_robots(text: str, url: str) -> Iterator[str]:
 
 
 def _words_of(url: str) -> str:
-    """Return the words that the path and the query of a URL are made of."""
     return _NO_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
 
 
@@ -360,7 +347,7 @@ def _text(element: etree._Element, name: str) -> str:
 
 
 def _forget(element: etree._Element) -> None:
-    """Let go of what was read: of a site map with 50,000 pages one is held at a time."""
+    """Free what was read: of a site map with 50,000 pages one is held at a time."""
     element.clear()
     parent = element.getparent()
     while parent is not None and element.getprevious() is not None:

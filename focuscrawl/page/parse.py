@@ -240,7 +240,7 @@ def parse_page(
 
 
 def _alternates(base: str, meta: Metadata) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return where a page has feeds, and where it is in other languages, in which."""
+    """Return the feeds of a page, and its translations as languages and URLs."""
     if not meta.feeds and not meta.translations:
         return [], []
     languages = [language for language, _ in meta.translations]

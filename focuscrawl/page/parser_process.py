@@ -123,7 +123,6 @@ class Server:
         return f"the process of {self._module}"
 
     def _refuse(self, answer: bytes, errors: IO[bytes]) -> NoReturn:
-        """Raise the error with the reason why the process has not started."""
         self.end()
         if answer.startswith(_REFUSED):
             raise UserError(json.loads(answer.removeprefix(_REFUSED)))

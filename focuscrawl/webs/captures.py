@@ -344,7 +344,6 @@ class CdxjIndex:
         return next(iter(self._block(block)), _BEHIND)
 
     def _load(self, block: int) -> list[bytes]:
-        """Return the lines that start in a block."""
         start = max(block * _BLOCK - 1, 0)  # the byte before shows whether a line starts
         own = (block + 1) * _BLOCK - start
         data = self._read(own + _TAIL, start)

@@ -67,8 +67,6 @@ _DIGEST = "sha1:"
 
 
 class _RowGroup(NamedTuple):
-    """Where rows are, and between which keys."""
-
     low: str
     high: str
     path: str

@@ -200,7 +200,6 @@ def _put(building: Path, folder: Path) -> bool:
 
 
 def _build(path: Path, file: BinaryIO, size: int) -> Index:
-    """Read a WARC file once."""
     scan = Scan(path, file)
     # disable=None: no bar where standard error is not a terminal
     with tqdm(
@@ -243,8 +242,6 @@ def _shown(scan: Scan, progress: tqdm[Any]) -> Iterator[Record]:
 
 @dataclass(slots=True)
 class _Page:
-    """A record that may answer for a URL."""
-
     url: str
     status: int
     offset: int

@@ -387,7 +387,6 @@ def _word(slot: str, topic: Topic, draws: Draws | Digits) -> str:
 
 
 def _fill(template: str, word: Callable[[str], str]) -> str:
-    """Return a template with a word in each slot."""
     text = _SLOT.sub(lambda slot: word(slot[1]), template)
     return _ARTICLE.sub(r"\1n ", text[0].upper() + text[1:])
 
