@@ -26,6 +26,20 @@ def fetched(web: Web, url: str) -> Answer:
     return answer
 
 
+def warc_record(
+    name: str, block: bytes, *, kind: str = "response", length: object = None, more: str = ""
+) -> bytes:
+    """Return a record of ``http://a.example/NAME``; `more` are fields, each after a line break."""
+    lines = [
+        "WARC/1.1",
+        f"WARC-Type: {kind}",
+        f"WARC-Target-URI: <http://a.example/{name}>",
+        f"WARC-Record-ID: <urn:uuid:{name}>{more}",
+        f"Content-Length: {len(block) if length is None else length}",
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
+
+
 def tiny_web() -> TinyWeb:
     """Return pages of two hosts, a redirect and an error: 13 captures."""
     pages = {f"http://www.a.example/Dir/{n}?b={n}&a=1": f"<p>page {n}" for n in range(9)}

@@ -20,7 +20,7 @@ from focuscrawl.webs import captures, open_web
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.warc_reading import SEEN
 
-from .archives import INDICES, archive, change, fetched
+from .archives import INDICES, archive, change, fetched, warc_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -282,12 +282,7 @@ def test_a_pipe_in_place_of_an_index_keeps_nobody_waiting(name: str, tmp_path: P
 
 
 def record(date: str, body: bytes) -> bytes:
-    block = b"HTTP/1.1 200 OK\r\n\r\n" + body
-    head = (
-        "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
-        f"WARC-Date: {date}\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Length: {len(block)}"
-    )
-    return head.encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
+    return warc_record("", b"HTTP/1.1 200 OK\r\n\r\n" + body, more=f"\r\nWARC-Date: {date}")
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "0001-01-01T00:00:00Z", "0001-01-01T00+05:00"])
