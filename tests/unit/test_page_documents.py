@@ -207,15 +207,15 @@ def test_no_entity_reads_a_file(kind: str, apart: ParserApart) -> None:
 def test_of_a_packed_site_map_so_much_is_unpacked_as_one_may_have(apart: ParserApart) -> None:
     one = b"<url><loc>http://a.example/%09d</loc></url>"
     entries = b"".join(one % i for i in range(60_000))
-    bomb = gzip.compress(site_map()[:-9] + entries + b" " * 400_000_000, mtime=0)
+    bomb = gzip.compress(site_map()[:-9] + entries + b" " * 100_000_000, mtime=0)
     assert len(bomb) < 1_000_000
     view = apart.parse_document(bomb, URL, SITE_MAP)
     assert (len(view.links), view.links_cut) == (MAX_LINKS, 50_000 - MAX_LINKS)
 
 
-def test_of_ten_thousand_pages_of_pdf_the_first_are_read(apart: ParserApart) -> None:
+def test_of_a_thousand_pages_of_pdf_the_first_are_read(apart: ParserApart) -> None:
     writer = PdfWriter()
-    for _ in range(10_000):
+    for _ in range(1000):
         writer.add_blank_page(9, 9)
     assert apart.parse_document(written(writer), URL, PDF).n_leaves == MOST_PAGES + 1
 
