@@ -1,4 +1,8 @@
-"""Documents other than HTML, each read as a `PageView`: site maps, feeds, PDF."""
+"""Documents other than HTML, each read as a `PageView`: site maps, feeds, PDF.
+
+A document of a stranger may keep their readers busy for minutes, with gigabytes: they run in a
+process that can be killed (`focuscrawl.page.parser_process`).
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,9 @@ from lxml import etree
 
 from focuscrawl.foundation import urls
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import MAX_URL, host, resolve
-from focuscrawl.page.metadata import MAX_TAG, MAX_TRANSLATIONS
-from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOGETHER, MAX_TOKENS
+from focuscrawl.foundation.urls import host, resolve
+from focuscrawl.page.metadata import MAX_TAG, MAX_TRANSLATIONS, resolve_short
+from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOKENS, fitting
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import fold
 from focuscrawl.page.words import tokenize
@@ -32,20 +36,22 @@ if TYPE_CHECKING:
     from pypdf import DocumentInformation, PdfReader
 
 
-# What is no HTML and can be read all the same: site maps, feeds, PDF; each as a `PageView`.
-#
-# Their readers are made for files that people mean well with, and take a stranger's for minutes or
-# gigabytes: they run where they can be ended (`focuscrawl.page.parser_process`).
-
 #: what a `PageView` may be, beside a page
 PDF, SITE_MAP, SITE_MAP_INDEX, FEED = "PDF", "site map", "site map index", "feed"
 #: what is no page, but leads to some
 LISTS = (SITE_MAP, SITE_MAP_INDEX, FEED)
 
+MOST_PAGES = 200  #: of a PDF; what comes after is not read
+_MOST_FEED_ENTRIES = 1000
+_MOST_SITE_MAP_ENTRIES = 50_000  # sitemaps.org: no site map has more
+_FIELD = 1000  # characters of a title or an author
+_LONGEST = 3000  # characters of a URL or a date that are looked at
+
 _GZIP = b"\x1f\x8b"
 _UNPACKED = 50 * 1024 * 1024  # bytes; sitemaps.org: no site map is larger
 _START = 4096  # bytes, of what comes before the first element
 _SITE_MAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
+_NO_WORD = re.compile(r"[\W_]+")
 _FEED = re.compile(rb"<(?:(?:\w+:)?feed|rss|rdf:RDF)[\s>]", re.IGNORECASE)
 
 
@@ -54,7 +60,7 @@ class UnreadableError(Exception):
 
 
 class Entry(NamedTuple):
-    """What a document leads to: a normalised URL, what it says of it, the leaf this is in."""
+    """A link of a document: a normalised URL, the text for it, the leaf that this is in."""
 
     url: str
     text: str
@@ -90,23 +96,20 @@ def parse_document(body: bytes, url: str, kind: str) -> PageView:
     Parameters
     ----------
     url : absolute URL it was fetched from
-    kind : `PDF`, or what `list_kind` says
+    kind : `PDF`, or what `list_kind` returns
 
     Raises
     ------
     UnreadableError
         It cannot be read.
     """
-    # each of them imports what only it needs
     if kind == PDF:
-        return read_pdf(body, url)
-    if kind == FEED:
-        return read_feed(unpack(body), url)
-
-    return read_site_map(unpack(body), url)
+        found = pdf_text(body, url)
+        return _document_view(url, PDF, found.title, found.pages, found.links)
+    return (_read_feed if kind == FEED else _read_site_map)(unpack(body), url)
 
 
-def document_view(
+def _document_view(
     url: str,
     kind: str,
     title: str,
@@ -121,10 +124,11 @@ def document_view(
     ----------
     leaves : its texts; the title is put before them, as leaf 0
     entries : where it leads; the leaf of each counts from 0 in `leaves`
-    translations : languages by the URLs that it says are the same as its entries in these
+    translations : languages, by the URLs of translations of its entries into these
     """
     tokens, token_leaf = tokenize([title, *leaves])
-    kept = _fitting(entries[:MAX_LINKS])
+    kept = entries[:MAX_LINKS]
+    kept = kept[: fitting([entry.url for entry in kept])]
     at = np.array([entry.leaf + 1 for entry in kept], np.int32)
     links = Links(
         urls=[entry.url for entry in kept],
@@ -152,45 +156,25 @@ def document_view(
     )
 
 
-def _fitting(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Return the first entries, whose URLs together are no longer than those of a page may be."""
-    length = 0
-    for at, entry in enumerate(entries):
-        length += len(entry.url)
-        if length > MAX_TOGETHER:
-            return entries[:at]
-    return entries
-
-
-MOST_FEED_ENTRIES = 1000  # entries
-_TEXT = 1000  # characters of a title
-
-
-def read_feed(xml: bytes, url: str) -> PageView:
-    """Read a feed: the pages it names with their titles, the latest first.
-
-    Raises
-    ------
-    UnreadableError
-        It names no page.
-    """
+def _read_feed(xml: bytes, url: str) -> PageView:
+    """Read the pages that a feed names, with their titles, the latest first."""
     with needs("feeds", "reading feeds"):
         import feedparser  # noqa: PLC0415 - an extra
     # as a file: a text could be taken for the name of one, or for a URL to fetch
     read = feedparser.parse(io.BytesIO(xml), sanitize_html=False, resolve_relative_uris=False)
     found: dict[str, tuple[float, str]] = {}
-    for each in read.entries[:MOST_FEED_ENTRIES]:
+    for each in read.entries[:_MOST_FEED_ENTRIES]:
         link = str(each.get("link", ""))
-        target = resolve(url, [link])[0] if link and len(link) <= MAX_URL else None
-        if target is not None and len(target) <= MAX_URL and target not in found:
-            found[target] = (_written_at(each), fold(str(each.get("title", ""))[:_TEXT]))
+        target = resolve_short(url, [link])[0] if link else None
+        if target is not None and target not in found:
+            found[target] = (_written_at(each), fold(str(each.get("title", ""))[:_FIELD]))
     if not found:
         raise UnreadableError("it names no page")
     targets = sorted(found, key=lambda each: -found[each][0])
     texts = [found[target][1] for target in targets]
     entries = [Entry(target, found[target][1], at) for at, target in enumerate(targets)]
-    title = fold(str(read.feed.get("title", ""))[:_TEXT]) or f"{FEED} of {host(url)}"
-    return document_view(url, FEED, title, texts, entries)
+    title = fold(str(read.feed.get("title", ""))[:_FIELD]) or f"{FEED} of {host(url)}"
+    return _document_view(url, FEED, title, texts, entries)
 
 
 def _written_at(entry: dict[str, Any]) -> float:
@@ -199,12 +183,8 @@ def _written_at(entry: dict[str, Any]) -> float:
     return -math.inf if when is None else float(calendar.timegm(when))
 
 
-MOST_PAGES = 200  # of a document; what comes after is not read
-_FIELD = 1000  # characters of what it says of itself
-
-
 class PdfText(NamedTuple):
-    """What a PDF says, and says of itself; empty, None: it does not.
+    """Text and metadata of a PDF; empty, None: it has none.
 
     Attributes
     ----------
@@ -220,14 +200,8 @@ class PdfText(NamedTuple):
     date: date | None
 
 
-def read_pdf(body: bytes, url: str) -> PageView:
-    """Read the first pages of a PDF as a page; see `pdf_text`."""
-    found = pdf_text(body, url)
-    return document_view(url, PDF, found.title, found.pages, found.links)
-
-
 def pdf_text(body: bytes, url: str) -> PdfText:
-    """Return what the first pages of a PDF say, 2 MiB of text at most.
+    """Return the text of the first pages of a PDF, 2 MiB at most, and its metadata.
 
     Raises
     ------
@@ -246,44 +220,36 @@ def _read(reader: PdfReader, url: str) -> PdfText:
     texts: list[str] = []
     entries: list[Entry] = []
     length = 0
-    for number, page in enumerate(_first_pages(reader)):
+    for number, page in enumerate(islice(reader.pages, MOST_PAGES)):
         texts.append(page.extract_text()[: MAX_SIZE - length])
         length += len(texts[-1])
         entries += [Entry(target, "", number) for target in _targets(page, url)]
         if length >= MAX_SIZE:
             break
-    said = reader.metadata
-    title, author = ("", "") if said is None else (said.title or "", said.author or "")
+    about = reader.metadata
+    title, author = ("", "") if about is None else (about.title or "", about.author or "")
     return PdfText(
         *(texts, entries[:MAX_LINKS], fold(str(title)[:_FIELD]), fold(str(author)[:_FIELD])),
-        None if said is None else _date(said),
+        None if about is None else _date(about),
     )
 
 
-def _date(said: DocumentInformation) -> date | None:
+def _date(about: DocumentInformation) -> date | None:
     for name in ("modification_date", "creation_date"):
         with suppress(ValueError, TypeError, OverflowError):  # what is no date
-            at = getattr(said, name)
+            at = getattr(about, name)
             if at is not None:
                 return at.date()  # type: ignore[no-any-return]
     return None
 
 
-def _first_pages(reader: PdfReader) -> Iterator[Any]:
-    for number in range(min(len(reader.pages), MOST_PAGES)):
-        yield reader.pages[number]
-
-
 def _targets(page: Any, url: str) -> Iterator[str]:
-    """Iterate over the URLs that the links of a page of a document lead to."""
     for annotation in (page.annotations or [])[:MAX_LINKS]:
         action = annotation.get_object().get("/A")
         action = None if action is None else action.get_object()
         written = None if action is None else action.get("/URI")
-        if written is None or len(str(written)) > MAX_URL:
-            continue
-        target = resolve(url, [str(written)])[0]
-        if target is not None and len(target) <= MAX_URL:
+        target = None if written is None else resolve_short(url, [str(written)])[0]
+        if target is not None:
             yield target
 
 
@@ -300,22 +266,12 @@ def changed_at(written: str) -> float | None:
         return None
 
 
-MOST_SITE_MAP_ENTRIES = 50_000  # entries; sitemaps.org: no site map has more
-_NO_WORD = re.compile(r"[\W_]+")
-_LONGEST = 3000  # characters of what is looked at of a URL or a date
-
-
-def read_site_map(xml: bytes, url: str) -> PageView:
+def _read_site_map(xml: bytes, url: str) -> PageView:
     """Read a site map: the pages it names, the latest changed first, in words of their URLs.
 
     What has no date comes last, equals as they are listed. Pages that it names as the same in
     another language, with elements of XHTML, are translations, not links. Entities are left
     alone, those that XML itself has aside, and nothing is loaded.
-
-    Raises
-    ------
-    UnreadableError
-        It names no page and no site map.
     """
     found: dict[str, float] = {}
     translations: dict[str, str] = {}
@@ -335,15 +291,15 @@ def read_site_map(xml: bytes, url: str) -> PageView:
         for _, element in events:
             index |= etree.QName(element).localname == "sitemap"
             location, changed = _text(element, "loc"), _text(element, "lastmod")
-            target = resolve(url, [location])[0] if location else None
-            if target is not None and len(target) <= MAX_URL and target not in found:
+            target = resolve_short(url, [location])[0] if location else None
+            if target is not None and target not in found:
                 at = changed_at(changed)
                 found[target] = -math.inf if at is None else at
             for language, other in _translations(element, url):
                 if len(translations) < MAX_LINKS:
                     translations.setdefault(other, language)
             _forget(element)
-            if len(found) >= MOST_SITE_MAP_ENTRIES:
+            if len(found) >= _MOST_SITE_MAP_ENTRIES:
                 break
     except etree.XMLSyntaxError as error:
         if not found:
@@ -351,15 +307,12 @@ def read_site_map(xml: bytes, url: str) -> PageView:
     if not found:
         raise UnreadableError("it names no page")
     targets = sorted(found, key=lambda each: -found[each])
-    texts = [words_of(target) for target in targets]
-    entries = [
-        Entry(target, text, at)
-        for at, (target, text) in enumerate(zip(targets, texts, strict=True))
-    ]
+    texts = [_words_of(target) for target in targets]
+    entries = [Entry(target, texts[at], at) for at, target in enumerate(targets)]
     kind = SITE_MAP_INDEX if index else SITE_MAP
-    others = {other: said for other, said in translations.items() if other not in found}
+    others = {other: tag for other, tag in translations.items() if other not in found}
     title = f"{kind} of {host(url)}"
-    return document_view(url, kind, title, texts, entries, translations=others)
+    return _document_view(url, kind, title, texts, entries, translations=others)
 
 
 def named_in_robots(text: str, url: str) -> Iterator[str]:
@@ -368,13 +321,12 @@ def named_in_robots(text: str, url: str) -> Iterator[str]:
         field, _, value = line.partition(":")
         location = value.strip()[:_LONGEST]
         if field.strip().lower() == "sitemap" and location:
-            target = resolve(url, [location])[0]
+            (target,) = resolve(url, [location])
             if target is not None:
                 yield target
 
 
-def words_of(url: str) -> str:
-    """Return the words that the path and the query of a URL are made of."""
+def _words_of(url: str) -> str:
     return _NO_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
 
 
@@ -382,10 +334,10 @@ def _translations(element: etree._Element, url: str) -> Iterator[tuple[str, str]
     """Iterate over where a page is in other languages, and in which, as it names them."""
     for link in islice(element.iterchildren("{*}link"), MAX_TRANSLATIONS):
         language, location = link.get("hreflang", "").strip(), link.get("href", "").strip()
-        if not language or len(location) > MAX_URL or link.get("rel", "").lower() != "alternate":
+        if not language or link.get("rel", "").lower() != "alternate":
             continue
-        target = resolve(url, [location])[0]
-        if target is not None and len(target) <= MAX_URL:
+        (target,) = resolve_short(url, [location])
+        if target is not None:
             yield language[:MAX_TAG], target
 
 
@@ -395,7 +347,7 @@ def _text(element: etree._Element, name: str) -> str:
 
 
 def _forget(element: etree._Element) -> None:
-    """Let go of what was read: of a site map with 50,000 pages one is held at a time."""
+    """Free what was read: of a site map with 50,000 pages one is held at a time."""
     element.clear()
     parent = element.getparent()
     while parent is not None and element.getprevious() is not None:

@@ -1,4 +1,4 @@
-"""What a page's header and elements say of it: type, base, canonical URL, robots, language."""
+"""What the header and elements of a page declare: type, base, canonical URL, robots, language."""
 
 from __future__ import annotations
 
@@ -35,6 +35,33 @@ _NO_TEXT = bytes(set(range(1, 32)) - set(b"\t\n\v\f\r\x1b"))
 _NO_TEXT_SHARE = 0.02
 _START = 1024  # bytes that are looked at
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+# "5; url=next.html" and its looser forms, as the WHATWG standard reads them. Digits are not given
+# back: a million of them would be tried in half a trillion ways.
+_REFRESH = re.compile(
+    r"""\s*(\d*+)[\d.]*+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
+    re.IGNORECASE | re.DOTALL,
+)
+_FEEDS = ("application/rss+xml", "application/atom+xml")
+_MAX_FEEDS = 10  # that are kept; more are made, not written
+MAX_TRANSLATIONS = 100  #: of a page
+_NOWHERE = "data:"  # resolves to no URL of the web
+MAX_TAG = 35  #: characters of the name of a language (RFC 5646, section 4.4.1)
+_MAX_REFRESHES = 16  # `meta` elements that are looked at; one is the rule
+#: rules of X-Robots-Tag that have a value; another word before a colon names a crawler
+_VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
+
+_LONGEST_FIELD = 20_000  # characters of a field that are looked at
+_LINK = re.compile(r"<([^<>]*)>((?:\"[^\"]*\"|[^\"<,])*)")
+_PARAMETER = re.compile(r";\s*([\w!#$&+.^`|~-]+)\*?\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]*))")
+
+_FEW_WORDS = 20  # which tell little
+_MOST_WORDS = 500  # that are looked at; a millisecond
+_SURE = 0.5  # of what the words tell; less than that is names and numbers
+_NO_LANGUAGE = "zxx"
+_SHORT = 2  # letters of the codes of ISO 639-1; names and lists look like one of the others
+#: what one cannot tell by looking, or what is written the same
+_SAME = {"nb": "no", "nn": "no", "yue": "zh", "wuu": "zh", "cmn": "zh", "iw": "he", "in": "id"}
 
 
 @lru_cache(maxsize=64)  # the servers of the Web write a handful
@@ -78,24 +105,9 @@ def _is_binary(start: bytes) -> bool:
     return strange > _NO_TEXT_SHARE * len(start)
 
 
-# "5; url=next.html" and its looser forms, as the WHATWG standard reads them. Digits are not given
-# back: a million of them would be tried in half a trillion ways.
-_REFRESH = re.compile(
-    r"""\s*(\d*+)[\d.]*+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
-    re.IGNORECASE | re.DOTALL,
-)
-_FEEDS = ("application/rss+xml", "application/atom+xml")
-_MAX_FEEDS = 10  # that are kept; more are made, not written
-MAX_TRANSLATIONS = 100  #: of a page
-MAX_TAG = 35  #: characters of the name of a language (RFC 5646, section 4.4.1)
-_MAX_REFRESHES = 16  # `meta` elements that are looked at; one is the rule
-#: rules of X-Robots-Tag that have a value; another word before a colon names a crawler
-_VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
-
-
 @dataclass(slots=True)
 class Metadata:
-    """Metadata as written, None or False where the page does not say.
+    """Metadata as written, None or False where the page declares nothing.
 
     Attributes
     ----------
@@ -115,7 +127,7 @@ class Metadata:
     translations: list[tuple[str, str]] = field(default_factory=list)
 
     def add_robots_rules(self, rules: str) -> None:
-        """Take in rules as in ``noindex, nofollow``; they add up, whoever says them."""
+        """Take in rules as in ``noindex, nofollow``; rules of several sources add up."""
         words = set(rules.lower().replace(",", " ").split())
         self.noindex |= not words.isdisjoint({"noindex", "none"})
         self.nofollow |= not words.isdisjoint({"nofollow", "none"})
@@ -188,9 +200,17 @@ def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
     found.refresh_delay = float(delay or 0)
 
 
-_LONGEST = 20_000  # characters of a field that are looked at
-_LINK = re.compile(r"<([^<>]*)>((?:\"[^\"]*\"|[^\"<,])*)")
-_PARAMETER = re.compile(r";\s*([\w!#$&+.^`|~-]+)\*?\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]*))")
+def resolve_short(base: str, references: list[str]) -> list[str | None]:
+    """Resolve references as `resolve` does, but for those that are longer than `MAX_URL`.
+
+    They lead nowhere, whether they are as long as written, or only when they are resolved.
+    """
+    if max(map(len, references)) > MAX_URL:
+        references = [each if len(each) <= MAX_URL else _NOWHERE for each in references]
+    found = resolve(base, references)
+    if max(map(len, filter(None, found)), default=0) > MAX_URL:
+        found = [None if url is not None and len(url) > MAX_URL else url for url in found]
+    return found
 
 
 def translations_of(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
@@ -207,8 +227,8 @@ def translations_of(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
     """
     found = []
     for reference, language in _alternates(fields):
-        target = resolve(url, [reference])[0] if len(reference) <= MAX_URL else None
-        if target is not None and len(target) <= MAX_URL:
+        (target,) = resolve_short(url, [reference])
+        if target is not None:
             found.append((language[:MAX_TAG], target))
         if len(found) >= MAX_TRANSLATIONS:
             break
@@ -217,21 +237,14 @@ def translations_of(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
 
 def _alternates(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
     for each in fields:
-        for reference, written in _LINK.findall(each[:_LONGEST]):
-            said: dict[str, str] = {}
+        for reference, written in _LINK.findall(each[:_LONGEST_FIELD]):
+            parameters: dict[str, str] = {}
             for name, quoted, plain in _PARAMETER.findall(written):
-                said.setdefault(name.lower(), (quoted or plain).strip())  # the first counts
-            if "alternate" in said.get("rel", "").lower().split() and said.get("hreflang"):
-                yield reference.strip(), said["hreflang"]
-
-
-_FEW = 20  # words, which tell little
-_MOST = 500  # words that are looked at; a millisecond
-_SURE = 0.5  # of what the words tell; less than that is names and numbers
-_NO_LANGUAGE = "zxx"
-_SHORT = 2  # letters of the codes of ISO 639-1; names and lists look like one of the others
-#: what one cannot tell by looking, or what is written the same
-_SAME = {"nb": "no", "nn": "no", "yue": "zh", "wuu": "zh", "cmn": "zh", "iw": "he", "in": "id"}
+                parameters.setdefault(name.lower(), (quoted or plain).strip())  # the first counts
+            if "alternate" in parameters.get("rel", "").lower().split() and parameters.get(
+                "hreflang"
+            ):
+                yield reference.strip(), parameters["hreflang"]
 
 
 class Languages:
@@ -244,13 +257,12 @@ class Languages:
     Raises
     ------
     UserError
-        A code is that of no language that can be told, or what tells them is not installed.
+        A language cannot be detected, or the detector is not installed.
     """
 
     def __init__(self, codes: Iterable[str] = ()) -> None:
         self._codes = frozenset(_SAME.get(code, code) for code in codes)
-        self._detector = _detector() if self._codes else None
-        known = set() if self._detector is None else set(self._detector.labels)
+        known = set(_detector().labels) if self._codes else set()
         for code in sorted(self._codes - known):
             raise UserError(
                 f"languages: {code} is none that can be told; codes are those of ISO 639-1, "
@@ -258,41 +270,37 @@ class Languages:
             )
 
     def other(self, view: PageView) -> str | None:
-        """Return the language of a page that is in none of these; None: it is, or nobody knows.
+        """Return the language of a page that is in none of these; None: it is, or is unknown.
 
-        Its words tell where there are enough of them; templates say of pages in all languages
+        Its words decide where there are enough of them; templates declare pages in all languages
         that they are in English.
         """
-        if self._detector is None:
+        if not self._codes:
             return None
-        found = self._by_words(view) or primary(view.language)
+        found, _ = _tell(view.tokens[:_MOST_WORDS], view.language)
         return None if not found or found in self._codes else found
 
-    def _by_words(self, view: PageView) -> str | None:
-        words = view.tokens[:_MOST]
-        if self._detector is None or len(words) < _FEW:
-            return None
-        language, sure = self._detector.classify(" ".join(words))
-        return None if sure < _SURE or language == _NO_LANGUAGE else primary(language)
 
-
-def tell(text: str, said: str = "") -> tuple[str, float]:
+def tell(text: str, declared: str = "") -> tuple[str, float]:
     """Return the language of a text, and how probable that is by its words.
 
     Parameters
     ----------
-    said : tag of the language that its page names, which is taken where words tell too little
+    declared : tag of the language that its page names, which counts where the words are too few
 
     Returns
     -------
-    Code of ISO 639-1 and a probability; an empty code: nobody knows; 0: the page says so
+    Code of ISO 639-1 and a probability; an empty code: unknown; 0: the page declares it
     """
-    words = text.split(None, _MOST)[:_MOST]
-    if len(words) >= _FEW:
-        language, sure = _detector().classify(" ".join(words))
-        if sure >= _SURE and language != _NO_LANGUAGE:
-            return primary(language), float(sure)
-    return primary(said), 0.0
+    return _tell(text.split(None, _MOST_WORDS)[:_MOST_WORDS], declared)
+
+
+def _tell(words: list[str], declared: str) -> tuple[str, float]:
+    if len(words) >= _FEW_WORDS:
+        language, probability = _detector().classify(" ".join(words))
+        if probability >= _SURE and language != _NO_LANGUAGE:
+            return primary(language), float(probability)
+    return primary(declared), 0.0
 
 
 def primary(tag: str) -> str:

@@ -1,4 +1,9 @@
-"""From bytes to a `PageView`: what parsing costs, its stages, and the text people read."""
+"""From bytes to a `PageView`: what parsing costs, its stages, and the text people read.
+
+The bytes of a page tell what it costs, in a fraction of the time of the parse. That takes time in
+proportion to tags and bytes, with one exception: libxml2 looks through all attributes of an
+element for each that is added, so that a tag of 100,000 takes as long as ten million tags.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ import numpy as np
 
 from focuscrawl.foundation import urls
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.metadata import Metadata, read_metadata
+from focuscrawl.page.metadata import MAX_TAG, Metadata, read_metadata, resolve_short
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import Outline, anchor_texts, outline, parse_tree
 from focuscrawl.page.words import tokenize
@@ -21,11 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# How much work a page is, told from its bytes in a fraction of the time that the work takes.
-#
-# The parse takes time in proportion to tags and bytes, with one exception: libxml2 looks through
-# all attributes of an element for each that is added, so that a tag of 100,000 takes as long as
-# ten million tags.
+#: bytes of UTF-8; what comes after is not read. A page is dozens of times as large in memory
+MAX_SIZE = 2 * 1024 * 1024
+#: of a page; what comes after is counted
+MAX_LINKS = 10_000
+#: characters of all the URLs that it leads to, which a base and 10,000 links can make many; and
+#: of all anchor texts, as many links may lie around one. What comes after is counted, or empty
+MAX_TOGETHER = MAX_SIZE
+#: of a page; what comes after is left out
+MAX_HEADINGS = 10_000
+#: words of a page; critics and learners read no more. A book of 300 pages has as many
+MAX_TOKENS = 100_000
 
 #: bytes; no longer page takes 20 ms or less, whatever they are
 SMALL_SIZE = 80_000
@@ -52,12 +63,17 @@ _TAG = re.compile(
 _ATTRIBUTES = re.compile(_ATTRIBUTE)
 _BEFORE_VALUE = b"=" + string.whitespace.encode()
 
+_PARAGRAPH = 160  # characters, at least: shorter texts are joined
+_LONG = 2 * _PARAGRAPH  # as long as this it ends wherever a leaf does, not only with a sentence
+_SENTENCE = (".", "!", "?", ":", "。")
+_OPENING, _CLOSING = ("(", "[", "“"), (",", ".", ";", ":", "!", "?", ")", "]", "”")
+
 
 class Effort(IntEnum):
     """How long a parse may take.
 
     SMALL: no longer than an event loop may be held. LARGE: longer, but not for ever; beside other
-    work. UNBOUNDED: nobody knows; where it can be ended.
+    work. UNBOUNDED: unknown; in a process that can be killed.
     """
 
     SMALL = 1
@@ -99,7 +115,7 @@ def _is_stretched(utf8: bytes) -> bool:
     """Tell whether there is room for tags with very many attributes.
 
     The last ``>`` of every 1,000 bytes is looked for, so that few bytes are looked at. A stretch
-    goes on over those that may be in the value of an attribute, where they end no tag.
+    extends over those that may be in the value of an attribute, where they end no tag.
     """
     at, start, squares, size = 0, 0, 0, len(utf8)
     while at < size - _LEAST:
@@ -142,22 +158,6 @@ def _is_crowded(utf8: bytes, most: int) -> bool:
     return False
 
 
-#: bytes of UTF-8; what comes after is not read. A page is dozens of times as large in memory
-MAX_SIZE = 2 * 1024 * 1024
-#: of a page; what comes after is counted
-MAX_LINKS = 10_000
-#: characters of all the URLs that it leads to, which a base and 10,000 links can make many; and
-#: of all anchor texts, as many links may lie around one. What comes after is counted, or empty
-MAX_TOGETHER = MAX_SIZE
-#: of a page; what comes after is left out
-MAX_HEADINGS = 10_000
-#: words of a page; critics and learners read no more. A book of 300 pages has as many
-MAX_TOKENS = 100_000
-
-_LANGUAGE_TAG = 35  # characters; a longer one is none (RFC 5646, section 4.4.1)
-_NOWHERE = "data:"  # resolves to no URL of the web
-
-
 class TooMuchWorkError(Exception):
     """A page is more work than it may be where it is parsed, or has turned out to be."""
 
@@ -188,7 +188,7 @@ def parse_page(
     Raises
     ------
     TooMuchWorkError
-        It may take longer than `most` says; nothing was parsed.
+        It may take longer than `most`; nothing was parsed.
 
     Notes
     -----
@@ -205,13 +205,13 @@ def parse_page(
     meta = read_metadata(seen.metadata)
     meta.add_robots_fields(robots)
     own = urls.normalize(url) or url
-    base = (meta.base is not None and _resolve(own, [meta.base])[0]) or own
+    base = (meta.base is not None and resolve_short(own, [meta.base])[0]) or own
     links_cut = seen.cut(MAX_LINKS)
-    # One call resolves everything; what the page does not say resolves as "" and is dropped.
-    canonical, refresh, *targets = _resolve(
+    # One call resolves everything; what the page does not declare resolves as "" and is dropped.
+    canonical, refresh, *targets = resolve_short(
         base, [meta.canonical or "", meta.refresh or "", *seen.references]
     )
-    links_cut += seen.cut(_fitting(targets))
+    links_cut += seen.cut(fitting(targets))
     feeds, translations = _alternates(base, meta)
     headings = seen.headings[:MAX_HEADINGS]
     tokens, token_leaf = tokenize(seen.leaves)
@@ -235,16 +235,16 @@ def parse_page(
         scripts=seen.scripts,
         translations=[target for _, target in translations],
         translated_to=[language for language, _ in translations],
-        language="" if root is None else root.get("lang", "")[:_LANGUAGE_TAG],
+        language="" if root is None else root.get("lang", "")[:MAX_TAG],
     )
 
 
 def _alternates(base: str, meta: Metadata) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return where a page has feeds, and where it is in other languages, in which."""
+    """Return the feeds of a page, and its translations as languages and URLs."""
     if not meta.feeds and not meta.translations:
         return [], []
     languages = [language for language, _ in meta.translations]
-    found = _resolve(base, meta.feeds + [target for _, target in meta.translations])
+    found = resolve_short(base, meta.feeds + [target for _, target in meta.translations])
     n = len(meta.feeds)
     translations = [
         (language, target)
@@ -254,17 +254,7 @@ def _alternates(base: str, meta: Metadata) -> tuple[list[str], list[tuple[str, s
     return [feed for feed in found[:n] if feed is not None], translations
 
 
-def _resolve(base: str, references: list[str]) -> list[str | None]:
-    """Resolve references, but for those that are too long, before or after."""
-    if max(map(len, references)) > urls.MAX_URL:
-        references = [each if len(each) <= urls.MAX_URL else _NOWHERE for each in references]
-    found = urls.resolve(base, references)
-    if max(map(len, filter(None, found)), default=0) > urls.MAX_URL:
-        found = [None if url is not None and len(url) > urls.MAX_URL else url for url in found]
-    return found
-
-
-def _fitting(texts: Sequence[str | None]) -> int:
+def fitting(texts: Sequence[str | None]) -> int:
     """Return how many of some texts together have no more than `MAX_TOGETHER` characters."""
     if sum(map(len, filter(None, texts))) <= MAX_TOGETHER:
         return len(texts)
@@ -279,20 +269,13 @@ def to_links(seen: Outline, targets: list[str | None]) -> Links:
     nofollow = np.array(seen.nofollow, np.bool_)
     web = [target for target in targets if target is not None]
     anchors = anchor_texts(seen)
-    fitting = _fitting(anchors)
-    anchors[fitting:] = [""] * (len(anchors) - fitting)
+    fit = fitting(anchors)
+    anchors[fit:] = [""] * (len(anchors) - fit)
     if len(web) < len(targets):
         keep = [target is not None for target in targets]
         anchors = list(compress(anchors, keep))
         left, right, nofollow = left[keep], right[keep], nofollow[keep]
     return Links(urls=web, anchors=anchors, left=left, right=right, nofollow=nofollow)
-
-
-_PARAGRAPH = 160  # characters, at least: shorter texts are joined
-_LONG = 2 * _PARAGRAPH  # as long as this it ends wherever a leaf does, not only with a sentence
-_SENTENCE = (".", "!", "?", ":", "。")
-_OPENING, _CLOSING = ("(", "[", "“"), (",", ".", ";", ":", "!", "?", ")", "]", "”")
-_LARGEST = 2 << 20  # bytes of a page that are looked at
 
 
 def shown_text(body: bytes, encoding: str | None, longest: int) -> tuple[list[str], bool]:
@@ -303,9 +286,9 @@ def shown_text(body: bytes, encoding: str | None, longest: int) -> tuple[list[st
     body, encoding : of an HTML page, as for `focuscrawl.page.parse_page`
     longest : characters of text
     """
-    utf8 = to_utf8(body, encoding, _LARGEST)[0]
+    utf8 = to_utf8(body, encoding, MAX_SIZE)[0]
     if effort(utf8, Effort.LARGE) > Effort.LARGE:
-        return [], True  # nobody knows how long it would take
+        return [], True  # it might take any time
     root = parse_tree(utf8)
     leaves = [] if root is None else outline(root).leaves
     paragraphs, left = [""], longest
@@ -317,7 +300,7 @@ def shown_text(body: bytes, encoding: str | None, longest: int) -> tuple[list[st
         left -= len(text)
         if left < 0:
             break
-    return [each for each in paragraphs if each], left < 0 or len(body) > _LARGEST
+    return [each for each in paragraphs if each], left < 0 or len(body) > MAX_SIZE
 
 
 def _is_whole(paragraph: str) -> bool:

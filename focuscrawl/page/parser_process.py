@@ -11,10 +11,11 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Event, Lock
-from typing import IO, TYPE_CHECKING, BinaryIO, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.processes import search_path, start_python
@@ -23,7 +24,7 @@ from focuscrawl.page.parse import Effort, TooMuchWorkError, parse_page
 from focuscrawl.page.view import pack_view, unpack_view
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from focuscrawl.page.view import PageView
 
@@ -35,55 +36,73 @@ LONGEST = 10.0
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve({given})"
 _STARTED, _REFUSED = b"started\n", b"refused "
 _READABLE, _UNREADABLE = b"readable\n", b"unreadable\n"
-_MEMORY = 512 * 1024 * 1024  # bytes that reading a document may take, where that can be told
-_MOST = 100  # pages; after so many a new process begins, with little memory
-_LAST_WORDS = 8192  # bytes of the end of what a process said
+_MEMORY = 512 * 1024 * 1024  # bytes that reading a document may take, where that is known
+_MOST = 100  # pages; after so many a new process starts, with little memory
+_LAST_WORDS = 8192  # bytes of the end of its standard error that are looked at
 
 
 class Server:
-    """A process that a module's function ``serve`` runs in; it starts when it is asked first.
+    """A process that a module's function ``serve`` runs in; it starts with the first question.
 
     Parameters
     ----------
-    module : that has ``serve``, which calls `say_started` when it can take pages
+    module : that has ``serve``, which calls `serve_pages`
     given : arguments of ``serve``, as Python
+    most : questions; after so many a new process starts, with little memory
     """
 
-    def __init__(self, module: str, given: str) -> None:
-        self._module, self._given = module, given
+    def __init__(self, module: str, given: str, most: int) -> None:
+        self._module, self._given, self._most = module, given, most
         self._process: subprocess.Popen[bytes] | None = None
+        self._asked = 0
 
-    def start(self) -> tuple[IO[bytes], IO[bytes]]:
-        """Return what the process reads and what it writes; start it if there is none.
+    def ask(self, question: Mapping[str, object], body: bytes) -> IO[bytes]:
+        """Send a question about a page; return the file from which the answer is read.
+
+        Raises
+        ------
+        UserError, WorkerError
+            See `start`.
+        OSError
+            The process has ended.
+        """
+        if self._asked >= self._most:
+            self.end()
+        self.start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._asked += 1
+        head = json.dumps({**question, "size": len(body)}).encode()
+        self._process.stdin.write(head + b"\n" + body)
+        self._process.stdin.flush()
+        return self._process.stdout
+
+    def start(self) -> None:
+        """Start the process if there is none.
 
         Raises
         ------
         UserError
-            It has said that something is to be put right.
+            The process reports what the user has to put right.
         WorkerError
             It cannot start.
         """
-        if self._process is not None and self._process.poll() is not None:
-            self.end()  # somebody has ended it, between two pages
-        if self._process is None:
-            program = _PROGRAM.format(path=search_path(), module=self._module, given=self._given)
-            with TemporaryFile() as said:
-                try:
-                    self._process = start_python(
-                        ["-c", program],
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        stderr=said,
-                    )
-                except OSError as error:
-                    raise WorkerError(f"{self._name} cannot start: {error.strerror}") from None
-                assert self._process.stdout is not None
-                answer = self._process.stdout.readline()
-                if answer != _STARTED:
-                    self._refuse(answer, said)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        return self._process.stdin, self._process.stdout
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.end()  # somebody may have ended it, between two pages
+        program = _PROGRAM.format(path=search_path(), module=self._module, given=self._given)
+        with TemporaryFile() as errors:
+            try:
+                self._process = start_python(
+                    ["-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+                )
+            except OSError as error:
+                raise WorkerError(f"{self._name} cannot start: {error.strerror}") from None
+            assert self._process.stdout is not None
+            answer = self._process.stdout.readline()
+            if answer != _STARTED:
+                self._refuse(answer, errors)
 
     def kill(self) -> None:
         """Kill the process, whatever thread waits for it."""
@@ -92,46 +111,63 @@ class Server:
             process.kill()
 
     def end(self) -> None:
-        """End the process, with whatever it is at."""
+        """Kill the process, and wait for its end."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
             self._process = None
+        self._asked = 0
 
     @property
     def _name(self) -> str:
         return f"the process of {self._module}"
 
-    def _refuse(self, answer: bytes, said: IO[bytes]) -> NoReturn:
-        """Raise the error that says why the process has not started."""
+    def _refuse(self, answer: bytes, errors: IO[bytes]) -> NoReturn:
         self.end()
         if answer.startswith(_REFUSED):
             raise UserError(json.loads(answer.removeprefix(_REFUSED)))
-        said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_WORDS))
-        lines = said.read().decode(errors="replace").strip().splitlines()
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _LAST_WORDS))
+        lines = errors.read().decode(errors="replace").strip().splitlines()
         frames = [number for number, line in enumerate(lines) if line.startswith(" ")]
         cause = " ".join(lines[frames[-1] + 1 if frames else 0 :])
         raise WorkerError(f"{self._name} cannot start: {cause or 'it ended without a word'}")
 
 
-def say_started(refused: str = "") -> None:
-    """Tell who asks that pages can come; called in the process that `Server` started.
+def serve_pages(
+    answer: Callable[[dict[str, Any], bytes], Iterable[bytes]],
+    longest: float,
+    refused: Callable[[], str] = str,
+) -> None:
+    """Answer the questions of `Server.ask`, until they end or a page takes too long.
 
-    What libraries say from now on is nobody's business.
+    The program that asks handles signals; here they would end a page that is nearly done.
 
     Parameters
     ----------
-    refused : what the user has to put right before; empty: nothing
+    answer : returns the lines of an answer to a question
+    longest : seconds of processor time for a page; then the process ends
+    refused : called first; returns what the user has to put right before, or an empty text
     """
-    answers = sys.stdout.buffer
-    answers.write(_REFUSED + json.dumps(refused).encode() + b"\n" if refused else _STARTED)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    asked, answers = sys.stdin.buffer, sys.stdout.buffer
+    text = refused()
+    answers.write(_REFUSED + json.dumps(text).encode() + b"\n" if text else _STARTED)
     answers.flush()
     with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+        os.dup2(nowhere.fileno(), 2)  # what libraries print from now on is of no use
+    while line := asked.readline():
+        question = json.loads(line)
+        body = asked.read(question.pop("size"))
+        signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process, wherever it is
+        lines = answer(question, body)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        answers.writelines(lines)
+        answers.flush()
 
 
 class ParserApart:
-    """Parses pages where they disturb nobody and can be ended.
+    """Parses pages in a process that can be killed, beside other work.
 
     The process starts with the first page, and is there until `close`. One page at a time; a
     second one waits. May be used from any thread.
@@ -143,8 +179,7 @@ class ParserApart:
 
     def __init__(self, longest: float = LONGEST) -> None:
         self._one = Lock()
-        self._server = Server("focuscrawl.page.parser_process", repr(longest))
-        self._parsed = 0
+        self._server = Server("focuscrawl.page.parser_process", repr(longest), _MOST)
         self._closed = Event()
 
     def parse(
@@ -173,8 +208,7 @@ class ParserApart:
         WorkerError
             The process cannot start.
         """
-        asked = {"url": url, "encoding": encoding, "robots": [*robots], "size": len(body)}
-        view = self._ask(asked, body)
+        view = self._ask({"url": url, "encoding": encoding, "robots": [*robots]}, body)
         assert view is not None
         return view
 
@@ -188,47 +222,37 @@ class ParserApart:
         UnreadableError
             It cannot be read.
         """
-        view = self._ask({"url": url, "kind": kind, "size": len(body)}, body)
+        view = self._ask({"url": url, "kind": kind}, body)
         if view is None:
             raise UnreadableError
         return view
 
-    def _ask(self, asked: Mapping[str, object], body: bytes) -> PageView | None:
-        with self._one:
-            questions, answers = self._start()
-            try:
-                questions.write(json.dumps(asked).encode() + b"\n" + body)
-                questions.flush()
-                readable = answers.readline()
-                view = unpack_view(answers) if readable == _READABLE else None  # type: ignore[arg-type]  # a BufferedReader
-                if readable not in (_READABLE, _UNREADABLE):
-                    raise EOFError
-            except (EOFError, OSError, ValueError):  # it has ended
-                self._server.end()
-                raise TooMuchWorkError from None
-            self._parsed += 1
-            if self._parsed % _MOST == 0:
-                self._server.end()
-            return view
-
     def close(self) -> None:
-        """End the process, with whatever it is at; no other begins."""
+        """End the process, with the page it is parsing; no other starts."""
         self._closed.set()
         self._server.kill()
         with self._one:
             self._server.end()
 
-    def _start(self) -> tuple[IO[bytes], IO[bytes]]:
-        try:
-            if not self._closed.is_set():
-                pipes = self._server.start()
-        except WorkerError:
-            if not self._closed.is_set():  # then it was killed
-                raise
-        if self._closed.is_set():  # in the meantime
-            self._server.end()
-            raise TooMuchWorkError
-        return pipes
+    def _ask(self, question: Mapping[str, object], body: bytes) -> PageView | None:
+        with self._one:
+            try:
+                if not self._closed.is_set():
+                    self._server.start()
+                if self._closed.is_set():  # perhaps in the meantime
+                    raise EOFError
+                answers = self._server.ask(question, body)
+                readable = answers.readline()
+                if readable not in (_READABLE, _UNREADABLE):
+                    raise EOFError
+                return unpack_view(answers) if readable == _READABLE else None  # type: ignore[arg-type]  # a BufferedReader
+            except WorkerError:
+                if not self._closed.is_set():  # otherwise it was killed
+                    raise
+                raise TooMuchWorkError from None
+            except (EOFError, OSError, ValueError):  # it has ended
+                self._server.end()
+                raise TooMuchWorkError from None
 
 
 @cache
@@ -248,45 +272,22 @@ def _close(parser: ParserApart, owner: int) -> None:
 
 
 def serve(longest: float) -> None:
-    """Parse pages from standard input, until it ends or one takes too long: then the process does.
-
-    The crawl that asks sees to signals; here they would end a page that is nearly done.
-
-    Parameters
-    ----------
-    longest : see `ParserApart`
-    """
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
-    say_started()
-    asked, answers = sys.stdin.buffer, sys.stdout.buffer
-    while line := asked.readline():
-        _answer(json.loads(line), asked, answers, longest)
+    """Parse pages from standard input; see `ParserApart`."""
+    serve_pages(_answer, longest)
 
 
-def _answer(page: dict[str, object], asked: BinaryIO, answers: BinaryIO, longest: float) -> None:
-    body = asked.read(page.pop("size"))  # type: ignore[arg-type]
-    signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process, wherever it is
-    view = _document(body, **page) if "kind" in page else parse_page(body, **page)  # type: ignore[arg-type]
-    signal.setitimer(signal.ITIMER_PROF, 0.0)
-    if view is None:
-        answers.write(_UNREADABLE)
-    else:
-        answers.write(_READABLE)
-        answers.writelines(pack_view(view))
-    answers.flush()
-
-
-def _document(body: bytes, url: str, kind: str) -> PageView | None:
-    """Read a document, with so much memory more; None if it cannot be."""
+def _answer(question: dict[str, Any], body: bytes) -> Iterable[bytes]:
+    if "kind" not in question:
+        return chain([_READABLE], pack_view(parse_page(body, **question)))
+    # a document may take so much memory more
     used = _address_space()
     before = resource.getrlimit(resource.RLIMIT_AS)
     if used is not None and before[1] == resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, before[1]))
     try:
-        return parse_document(body, url, kind)
+        return chain([_READABLE], pack_view(parse_document(body, **question)))
     except UnreadableError:
-        return None
+        return [_UNREADABLE]
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
 

@@ -65,9 +65,9 @@ class PageView:
     headings : texts of ``<h1>`` to ``<h6>``, white space folded, at most 300 characters
     heading_leaf : int32 (n_headings,), the number of the first leaf of each, ascending
     refresh_delay : seconds after which a browser goes to `refresh`
-    language : what ``<html lang>`` says, as written; empty: nothing
+    language : ``<html lang>``, as written; empty: none
     feeds : URLs of the feeds that it names with ``<link rel=alternate>``
-    translations, translated_to : URLs that it says are the same in other languages, and these
+    translations, translated_to : URLs of the same in other languages, as it declares, and these
         languages (``hreflang``)
     scripts : it has scripts that a browser would run
     kind : empty for a page; else what it is of `focuscrawl.page.documents`
@@ -123,11 +123,7 @@ class PageView:
         return np.maximum(first - most, 0), np.minimum(last + most, len(self.tokens))
 
 
-# A `PageView` as lines of JSON, and back: what passes between two processes.
-#
-# A line a column, so that no single call has much to do: others want the interpreter meanwhile.
-
-#: the columns, and what those are that are arrays
+#: the columns of a packed view, and the types of those that are arrays
 _OF_LINKS = dict.fromkeys(field.name for field in fields(Links)) | {
     "left": np.int32,
     "right": np.int32,
@@ -142,7 +138,10 @@ _OF_PAGE = dict.fromkeys(
 
 
 def pack_view(view: PageView) -> Iterator[bytes]:
-    """Iterate over the lines that stand for a page."""
+    """Pack a page as lines of JSON, to pass it to another process.
+
+    A line a column, so that no single call takes long: other threads want the interpreter, too.
+    """
     for owner, columns in ((view.links, _OF_LINKS), (view, _OF_PAGE)):
         for name, kind in columns.items():
             value = getattr(owner, name)

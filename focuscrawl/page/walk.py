@@ -14,12 +14,50 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+# libxml2 stops, with all that follows unread, at an element more than this deep.
+_DEPTH_LIMIT = 2048
+# What of a page that is nested deeper is kept: links, metadata, and what cannot be nested.
+_NESTING_TAG = re.compile(
+    rb"</?(?!(?:a|area|base|br|frame|hr|iframe|img|input|link|meta|noframes|script|style"
+    rb"|textarea|title)[\s/>])[a-z][^<>]*>",
+    re.IGNORECASE,
+)
+# Parts two texts without being a leaf.
+_PART = b"<base>"
+
+LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
+
+# Programs and what only programs show. `noscript` is not among them: we run no scripts, so
+# its content is what the page has for us.
+_HIDDEN = frozenset({"script", "style", "template"})
+_PROGRAMS = frozenset({"", "module", "text/javascript", "application/javascript"})  # not data
+_METADATA = frozenset({"base", "link", "meta"})
+# What holds the page or describes it is no leaf, even when there is nothing in it.
+_NO_LEAF = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
+
+# What was one kind of link is three now: paid ones and those that readers of a page write, too.
+_NOFOLLOW = frozenset({"nofollow", "sponsored", "ugc"})
+
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_HEADING_PARTS = 16  # texts of a heading that are looked at: one left open may hold the page
+_HEADING_LENGTH = 300
+
+_SPECIAL = _NO_LEAF | _HEADINGS | LINK_ATTRIBUTE.keys()  # what is more than a place for text
+
+_TITLE_LENGTH = 1000
+# An anchor left open may run to the end of the page: no more than this of it is looked at.
+_ANCHOR_LEAVES = 64
+_ANCHOR_LENGTH = 1000
+# What several headings share, or several captions, is read for each: so much of it, at most.
+_SHARED = 10_000  # characters, white space included
+
+
 class _Parsers(threading.local):
-    """A parser for each thread: lxml has whoever comes second wait until the first is through."""
+    """A parser for each thread: in lxml, threads that share one wait for each other."""
 
     def __init__(self) -> None:
         # Comments and processing instructions are no leaves, so they need not be nodes. An index
-        # of ids would cost a fifth of the parse and nobody asks for it.
+        # of ids would cost a fifth of the parse, and is not used.
         self.parser = etree.HTMLParser(
             encoding="utf-8",
             recover=True,
@@ -31,17 +69,6 @@ class _Parsers(threading.local):
 
 
 _parsers = _Parsers()
-
-# libxml2 stops, with all that follows unread, at an element more than this deep.
-_DEPTH_LIMIT = 2048
-# What of a page that is nested deeper is kept: links, metadata, and what cannot be nested.
-_NESTING_TAG = re.compile(
-    rb"</?(?!(?:a|area|base|br|frame|hr|iframe|img|input|link|meta|noframes|script|style"
-    rb"|textarea|title)[\s/>])[a-z][^<>]*>",
-    re.IGNORECASE,
-)
-# Parts two texts without being a leaf.
-_PART = b"<base>"
 
 
 def parse_tree(utf8: bytes) -> etree._Element | None:
@@ -84,33 +111,6 @@ def _is_cut(root: etree._Element) -> bool:
         root = root[-1]
         depth += 1
     return depth >= _DEPTH_LIMIT - 1
-
-
-LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
-
-# Programs and what only programs show. `noscript` is not among them: we run no scripts, so
-# its content is what the page has for us.
-_HIDDEN = frozenset({"script", "style", "template"})
-_PROGRAMS = frozenset({"", "module", "text/javascript", "application/javascript"})  # not data
-_METADATA = frozenset({"base", "link", "meta"})
-# What holds the page or describes it is no leaf, even when there is nothing in it.
-_NO_LEAF = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
-
-# What was one kind of link is three now: paid ones and those that readers of a page write, too.
-_NOFOLLOW = frozenset({"nofollow", "sponsored", "ugc"})
-
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_HEADING_PARTS = 16  # texts of a heading that are looked at: one left open may hold the page
-_HEADING_LENGTH = 300
-
-_SPECIAL = _NO_LEAF | _HEADINGS | LINK_ATTRIBUTE.keys()  # what is more than a place for text
-
-_TITLE_LENGTH = 1000
-# An anchor left open may run to the end of the page: no more than this of it is looked at.
-_ANCHOR_LEAVES = 64
-_ANCHOR_LENGTH = 1000
-# What several headings share, or several captions, is read for each: so much of it, at most.
-_SHARED = 10_000  # characters, white space included
 
 
 @dataclass(slots=True)

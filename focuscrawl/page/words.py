@@ -67,7 +67,7 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     than half of the letters are of scripts that are written with marks or without spaces, a run
     has the marks, too, and one in Chinese or Japanese is divided if it is longer.
 
-    Leaves are told apart by their lengths: no character marks their ends, as any character may
+    Leaves are distinguished by their lengths: no character marks their ends, as any character may
     occur in them.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The main text of pages, and what they say of themselves: for people who take pages home.
+"""The main text of pages, and their metadata, for exports.
 
 Not here: the words that a critic judges by (`focuscrawl.page`), which are all there are on a page.
 """

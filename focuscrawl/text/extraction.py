@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import resource
-import signal
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from queue import SimpleQueue
@@ -19,7 +18,7 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import tell
-from focuscrawl.page.parser_process import Server, say_started
+from focuscrawl.page.parser_process import Server, serve_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,11 +26,19 @@ if TYPE_CHECKING:
 
 EXTRACTORS = ("trafilatura", "resiliparse")
 VISIBLE = "visible text"  #: extractor of a text where these found nothing
+PYPDF = "pypdf"  #: extractor of the texts of PDF
+
+LONGEST_EXTRACTION = 20.0  #: seconds of processor time for a page
+MEMORY = 2 << 30  #: bytes that a process may have
+_MOST_PAGES = 500  # pages; after so many a new process starts, with little memory
+_AHEAD = 4  # pages under way or waiting, for each process
+_WARMING = b"<p>" + b"What a library loads first is no work of the first page. " * 5
 
 LONGEST_TEXT = 1_000_000  #: characters of a text; what is longer is cut
 _MOST = 4_000_000  # bytes, as UTF-8, of a page that are looked at
-_FIELD = 1_000  # characters of what a page says of itself
+_FIELD = 1_000  # characters of a field of metadata
 _FEW = 10  # words: less is no text
+_LICENSE = "a[rel~=license], link[rel~=license]"
 
 
 @dataclass(frozen=True)
@@ -41,10 +48,10 @@ class PageText:
     Attributes
     ----------
     text, markdown : main text without and with headings, lists and emphasis; empty: none found
-    title, description, author : as the page says; empty: it does not
+    title, description, author : as the page declares; empty: it does not
     date : it was published, or changed; None: unknown
-    language : code of ISO 639-1 by the words of `text`, else as the page says; empty: unknown
-    confidence : probability of the language by the words; 0 if the page says so alone
+    language : code of ISO 639-1 by the words of `text`, else as the page declares; empty: unknown
+    confidence : probability of the language by the words; 0 if only the page declares it
     canonical : URL that it names as its own; empty: none
     license : URL or name of a licence that it links to as such; empty: none
     kind : type of its JSON-LD or Open Graph, as Article; empty: none
@@ -63,6 +70,12 @@ class PageText:
     license: str
     kind: str
     extractor: str
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Self:
+        """Return the text of which these are the fields, as in JSON."""
+        published = fields["date"]
+        return cls(**fields | {"date": published and date.fromisoformat(published)})
 
     def map(self, change: Callable[[str], str]) -> PageText:
         """Return the same with every text changed."""
@@ -127,8 +140,8 @@ def extract_text(
     text, markdown = text[:LONGEST_TEXT].strip(), markdown[:LONGEST_TEXT].strip()
     tree = HTMLTree.parse(html)
     root = tree.document.query_selector("html") if tree.document is not None else None
-    said = "" if root is None else root.getattr("lang") or ""
-    language, confidence = tell(text, said)
+    declared = "" if root is None else root.getattr("lang") or ""
+    language, confidence = tell(text, declared)
     return PageText(
         text=text,
         markdown=markdown,
@@ -138,8 +151,8 @@ def extract_text(
         date=_date(found.date),
         language=language,
         confidence=round(confidence, 4),
-        canonical=_resolved(_canonical(tree), url),
-        license=_resolved(_license(tree) or _field(found.license), url),
+        canonical=_resolved(_attribute(tree, "link[rel=canonical]", "href"), url),
+        license=_resolved(_attribute(tree, _LICENSE, "href") or _field(found.license), url),
         kind=_kind(tree) or _field(found.pagetype),
         extractor=used,
     )
@@ -166,14 +179,9 @@ def _resolved(reference: str, url: str) -> str:
         return ""
 
 
-def _canonical(tree: Any) -> str:
-    link = tree.document.query_selector("link[rel=canonical]")
-    return "" if link is None else _field(link.getattr("href"))
-
-
-def _license(tree: Any) -> str:
-    link = tree.document.query_selector("a[rel~=license], link[rel~=license]")
-    return "" if link is None else _field(link.getattr("href"))
+def _attribute(tree: Any, selector: str, name: str) -> str:
+    element = tree.document.query_selector(selector)
+    return "" if element is None else _field(element.getattr(name))
 
 
 def _kind(tree: Any) -> str:
@@ -184,8 +192,7 @@ def _kind(tree: Any) -> str:
             continue
         for each in _types(found):
             return _field(each)
-    meta = tree.document.query_selector('meta[property="og:type"]')
-    return "" if meta is None else _field(meta.getattr("content"))
+    return _attribute(tree, 'meta[property="og:type"]', "content")
 
 
 def _types(found: object) -> Iterator[str]:
@@ -199,9 +206,6 @@ def _types(found: object) -> Iterator[str]:
             yield kind
         elif isinstance(found.get("@graph"), list):
             yield from _types(found["@graph"][:1])
-
-
-PYPDF = "pypdf"  #: extractor of these texts
 
 
 def extract_pdf(body: bytes, url: str) -> PageText:
@@ -235,14 +239,6 @@ def extract_pdf(body: bytes, url: str) -> PageText:
     )
 
 
-LONGEST_EXTRACTION = 20.0  #: seconds of processor time for a page
-MEMORY = 2 << 30  #: bytes that a process may have
-_MOST_PAGES = 500  # pages; after so many a new process begins, with little memory
-_AHEAD = 4  # pages under way or waiting, for each process
-
-_WARMING = b"<p>" + b"What a library loads first is no work of the first page. " * 5
-
-
 class RawPage(NamedTuple):
     """A page as it came: HTML, with the encoding that its Content-Type has, or PDF."""
 
@@ -261,7 +257,7 @@ class ExtractorApart:
     processes : how many
     longest : seconds of processor time for a page
     memory : bytes that a process may have
-    niceness : how far the processes stand back behind others, see nice(1)
+    niceness : lower priority of the processes, see nice(1)
     """
 
     def __init__(
@@ -290,11 +286,8 @@ class ExtractorApart:
 
     def start(self) -> None:
         """Start a process, which is done with the first page otherwise; errors as `extract`."""
-        worker = self._idle.get()
-        try:
+        with self._worker() as worker:
             worker.start()
-        finally:
-            self._idle.put(worker)
 
     def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
         """Yield the texts of pages in their order; None: it took too long, or too much memory.
@@ -319,18 +312,24 @@ class ExtractorApart:
 
         Any thread may ask. None, too, if this is closed meanwhile.
         """
+        with self._worker() as worker:
+            try:
+                return None if self._closed else worker.extract(page)
+            except WorkerError:
+                if self._closed:  # then it was killed
+                    return None
+                raise
+
+    @contextmanager
+    def _worker(self) -> Iterator[_Worker]:
         worker = self._idle.get()
         try:
-            return None if self._closed else worker.extract(page)
-        except WorkerError:
-            if self._closed:  # then it was killed
-                return None
-            raise
+            yield worker
         finally:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End the processes, with whatever they are at."""
+        """Kill the processes, whatever they are doing."""
         self._closed = True
         for worker in self._workers:
             worker.kill()
@@ -343,70 +342,50 @@ class ExtractorApart:
 
 class _Worker(Server):
     def __init__(self, extractor: str, limits: str) -> None:
-        super().__init__("focuscrawl.text.extraction", limits)
+        super().__init__("focuscrawl.text.extraction", limits, _MOST_PAGES)
         self._extractor = extractor
-        self._done = 0
 
     def extract(self, page: RawPage) -> PageText | None:
-        questions, answers = self.start()
         asked = {"url": page.url, "pdf": page.pdf}
         if not page.pdf:
             asked |= {"encoding": page.encoding, "extractor": self._extractor}
         try:
-            head = json.dumps({"size": len(page.body), **asked}).encode()
-            questions.write(head + b"\n" + page.body)
-            questions.flush()
-            said = json.loads(answers.readline())
+            answer = json.loads(self.ask(asked, page.body).readline())
         except (OSError, ValueError):  # it has ended
             self.end()
             return None
-        self._done += 1
-        if self._done % _MOST_PAGES == 0:
-            self.end()
-        if "refused" in said:
-            raise UserError(said["refused"])
-        if "lacking" in said:
-            raise WorkerError(f"no text can be taken: {said['lacking']}")
-        return None if said["text"] is None else _unpacked(said["text"])
+        if "refused" in answer:
+            raise UserError(answer["refused"])
+        if "lacking" in answer:
+            raise WorkerError(f"no text can be taken: {answer['lacking']}")
+        return None if answer["text"] is None else PageText.of(answer["text"])
 
 
 def serve(*, longest: float, memory: int, niceness: int) -> None:
-    """Extract texts of pages from standard input, until it ends or one takes too long.
-
-    Parameters
-    ----------
-    longest, memory, niceness : see `ExtractorApart`
-    """
+    """Extract texts of pages from standard input; see `ExtractorApart`."""
     os.nice(niceness)
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # those who ask see to signals
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    refused = ""
+    serve_pages(_answer, longest, _warm_up)
+
+
+def _warm_up() -> str:
+    """Load the libraries; return what the user has to install, or an empty text."""
     try:
         extract_text(_WARMING, "http://a.example/")
     except UserError as error:
-        refused = str(error)
-    say_started(refused)
-    asked, answers = sys.stdin.buffer, sys.stdout.buffer
-    while line := asked.readline():
-        page = json.loads(line)
-        body = asked.read(page.pop("size"))
-        signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process
-        said: dict[str, Any] = {"text": None}
-        try:
-            extract = extract_pdf if page.pop("pdf") else extract_text
-            said["text"] = asdict(extract(body, **page))
-        except UserError as error:
-            said = {"refused": str(error)}
-        except ImportError as error:  # no page's fault, whichever it came up with
-            said = {"lacking": f"{type(error).__name__}: {error}"}
-        except Exception:  # a page that no library can read is a page without text
-            said["text"] = None
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-        answers.write(json.dumps(said, default=str).encode() + b"\n")
-        answers.flush()
+        return str(error)
+    return ""
 
 
-def _unpacked(said: dict[str, Any]) -> PageText:
-    published = said.pop("date")
-    return PageText(**said, date=None if published is None else date.fromisoformat(published))
+def _answer(page: dict[str, Any], body: bytes) -> list[bytes]:
+    answer: dict[str, Any] = {"text": None}
+    try:
+        extract = extract_pdf if page.pop("pdf") else extract_text
+        answer["text"] = asdict(extract(body, **page))
+    except UserError as error:
+        answer = {"refused": str(error)}
+    except ImportError as error:  # no page's fault, whichever it came up with
+        answer = {"lacking": f"{type(error).__name__}: {error}"}
+    except Exception:  # a page that no library can read is a page without text
+        answer = {"text": None}
+    return [json.dumps(answer, default=str).encode() + b"\n"]

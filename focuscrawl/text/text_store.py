@@ -1,6 +1,6 @@
 """Texts of a crawl's pages, kept beside it: extracted once, exported as often as one likes.
 
-A crawl and a collection may be at it at the same time: each text is a transaction of its own.
+A crawl and an export may use it at the same time: each text is a transaction of its own.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class TextStore:
         self._database.close()
 
     def _trouble(self, error: Exception) -> UserError:
-        """Return what is said of an error: only what is damaged is to be removed."""
+        """Return the error for the user, who should remove only what is damaged."""
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
             return UserError(
@@ -133,11 +133,7 @@ class TextStore:
 
 
 def _unpacked(packed: bytes) -> PageText:
-    said = json.loads(zlib.decompressobj().decompress(packed, _LARGEST))
-    published = said["date"]
-    text = PageText(
-        **{**said, "date": None if published is None else date.fromisoformat(published)}
-    )
+    text = PageText.of(json.loads(zlib.decompressobj().decompress(packed, _LARGEST)))
     for field in fields(text):
         kind = {"date": date | None, "confidence": float | int}.get(field.name, str)
         if not isinstance(getattr(text, field.name), kind):

@@ -1,4 +1,4 @@
-"""`ArchiveWeb`: answers URLs from WARC files anywhere, which an index says the records of."""
+"""`ArchiveWeb`: answers URLs from WARC files anywhere, by an index of their records."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ArchiveWeb:
     Parameters
     ----------
     index : a path or URI that ends in ``.cdxj`` or ``.parquet``
-    base : folder or URI that the names of WARC files begin at; None: the folder of the index
+    base : folder or URI that the names of WARC files are relative to; None: that of the index
 
     Attributes
     ----------
@@ -70,10 +70,10 @@ class ArchiveWeb:
             files, path, place
         )
         self.fingerprint = self._index.fingerprint
-        begin = folder or "." if base is None else base
-        self._base = begin.partition("?")[0].rstrip("/")
+        start = folder or "." if base is None else base
+        self._base = start.partition("?")[0].rstrip("/")
         own_options = mark + options if base is None else ""
-        self._files, below = file_system_of(begin + own_options)
+        self._files, below = file_system_of(start + own_options)
         self._folder = below.rstrip("/")
         self._open = lru_cache(_OPEN)(self._files.open_input_file)
         self._known: dict[str, Capture | None] = {}
@@ -133,13 +133,7 @@ class ArchiveWeb:
         return [known[url] for url in urls]
 
     def _record(self, capture: Capture) -> Record:
-        """Read a record, and no more of it than may count.
-
-        Raises
-        ------
-        UnreadableError
-            It is not there.
-        """
+        """Read a record, and no more of it than may count; raise UnreadableError."""
         size = min(capture.length, SEEN)
         try:
             data = self._opened(capture.filename).read_at(size, capture.offset)
@@ -148,22 +142,15 @@ class ArchiveWeb:
         record = read_record(data, capture.offset, data.startswith(_GZIP))
         if record is None or normalize(record.target) != normalize(capture.url):
             raise UnreadableError(f"no record of it {_where(capture)}")
-        said = content_length(record.headers) or 0
-        if not record.too_large and len(record.block) < said:
+        length = content_length(record.headers) or 0
+        if not record.too_large and len(record.block) < length:
             raise UnreadableError(f"not all of it {_where(capture)}")
         return record
 
     def _original(self, revisit: Record) -> Record:
-        """Return the record that has the body of a revisit.
-
-        Raises
-        ------
-        UnreadableError
-            The archive has it not, or it has none itself.
-        """
+        """Return the record that has the body of a revisit; raise UnreadableError."""
         headers = revisit.headers
-        target = headers.get("warc-refers-to-target-uri", revisit.target)
-        url = normalize(target.removeprefix("<").removesuffix(">")) or ""
+        url = normalize(revisit.refers_to) or ""
         at = "".join(filter(str.isdigit, headers.get("warc-refers-to-date", "")))[:14]
         digest = headers.get("warc-payload-digest", "").rpartition(":")[2]
         for capture in self._index.find([surt(url)] if url else []):
@@ -176,13 +163,7 @@ class ArchiveWeb:
         raise UnreadableError(f"the record of {url} that it refers to")
 
     def _opened(self, name: str) -> fs.NativeFile:
-        """Open a WARC file below the folder of the archive, and nothing else.
-
-        Raises
-        ------
-        UnreadableError
-            It cannot be read, or its name leads elsewhere.
-        """
+        """Open a WARC file below the folder of the archive, and nothing else."""
         if _ELSEWHERE.search(name):
             raise UnreadableError(f"{name!r} leads out of {self._base}")
         path = f"{self._folder}/{name}"

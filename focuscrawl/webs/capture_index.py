@@ -15,11 +15,11 @@ from tqdm import tqdm
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import draft_of, open_regular, refuse_links
-from focuscrawl.foundation.urls import normalize, resolve
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.page import read_content_type
 from focuscrawl.webs.captures import LONGEST_LINE, REVISIT, Capture, line_of, surt
-from focuscrawl.webs.http_response import header, parse_response
-from focuscrawl.webs.warc_reading import Scan, warn_of_damage
+from focuscrawl.webs.http_response import header, location_of, parse_response
+from focuscrawl.webs.warc_reading import Scan, answers_to_gets, warn_of_damage
 from focuscrawl.webs.web_protocol import LONGEST_URL
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".cdxj", ".parquet")  #: of indices
 _RUN = 250_000  # lines that are sorted in memory, about 100 MB
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # of a record that does not say when
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # of a record without a date
 
 
 def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
@@ -39,7 +39,7 @@ def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
     Parameters
     ----------
     out : ends in one of `ENDINGS`
-    base : folder below which the files are, and which their names begin at
+    base : folder below which the files are, and to which their names are relative
 
     Raises
     ------
@@ -76,25 +76,8 @@ def write_cdxj(lines: Iterable[bytes], path: Path) -> None:
 
 
 def captures_of(records: Iterable[Record], name: str) -> list[Capture]:
-    """Return the captures of a WARC file, in its order.
-
-    Records of what was not asked for with GET are left out, as nobody can find them by a URL.
-
-    Parameters
-    ----------
-    name : of the file, as the index has it
-    """
-    captures: list[tuple[Capture, set[str]]] = []
-    not_get: set[str] = set()
-    for record in records:
-        headers = record.headers
-        ids = {headers.get("warc-record-id", ""), headers.get("warc-concurrent-to", "")} - {""}
-        if record.type == "request":
-            if not record.block.startswith(b"GET "):
-                not_get |= ids
-        elif (capture := _capture(record, name)) is not None:
-            captures.append((capture, ids))
-    return [capture for capture, ids in captures if not_get.isdisjoint(ids)]
+    """Return the captures of a WARC file, in its order; `name` is what the index calls it."""
+    return answers_to_gets(records, lambda record: _capture(record, name))
 
 
 def in_order(lines: Iterable[bytes], stack: ExitStack) -> Iterator[bytes]:
@@ -118,10 +101,11 @@ def _lines(archive: tuple[Path, str]) -> Iterator[bytes]:
         file = open(path, "rb", buffering=1 << 20, opener=open_regular)  # noqa: SIM115
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    # disable=None: no bar where standard error is not a terminal
-    with file, tqdm(unit="record", desc=f"index {path.name}", disable=None) as progress:
+    with file:
         scan = Scan(path, file)
-        found = captures_of((record for record in scan if not progress.update()), name)
+        # disable=None: no bar where standard error is not a terminal
+        shown = tqdm(scan, unit="record", desc=f"index {path.name}", disable=None)
+        found = captures_of(shown, name)
         if not scan.records:
             raise UserError(f"{path} holds no whole WARC record: name a .warc or .warc.gz file")
         size = os.fstat(file.fileno()).st_size
@@ -134,18 +118,19 @@ def _capture(record: Record, name: str) -> Capture | None:
     url = normalize(record.target)
     if url is None or max(len(url), len(record.target)) > LONGEST_URL:
         return None
-    response = parse_response(record.block)
-    if record.type == "resource":
-        status: int | None = 200
-        kind, location = record.headers.get("content-type", ""), ""
-    elif record.type in {"response", "revisit"} and (response or record.type == "revisit"):
+    status: int | None = 200
+    kind, redirect = record.headers.get("content-type", ""), None
+    if record.type in {"response", "revisit"}:
+        response = parse_response(record.block)
+        if response is None and record.type == "response":
+            return None
+        headers = [] if response is None else response.headers
         status = None if response is None else response.status
-        kind = header([] if response is None else response.headers, "content-type")
-        location = "" if response is None else header(response.headers, "location")
-    else:
+        kind = header(headers, "content-type")
+        redirect = location_of(url, headers) if status and status // 100 == 3 else None
+    elif record.type != "resource":
         return None
     media_type, _ = read_content_type(kind)
-    redirect = resolve(url, [location])[0] if location else None
     return Capture(
         key=surt(url),
         timestamp=_second(record.headers.get("warc-date", "")),
@@ -156,7 +141,7 @@ def _capture(record: Record, name: str) -> Capture | None:
         filename=name,
         offset=record.offset,
         length=record.length,
-        redirect=redirect if redirect and status and status // 100 == 3 else "",
+        redirect=redirect or "",
     )
 
 

@@ -1,4 +1,8 @@
-"""Captures: what an index of an archive says of a record, which one counts; CDXJ."""
+"""Captures: records as an index of an archive has them, which one of a URL counts; CDXJ.
+
+The names are those of CDXJ (https://specs.webrecorder.net/cdxj/0.1.0/), which pywb and OutbackCDX
+read and write, too.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ from urllib.parse import unquote_to_bytes
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import first_line, refuse_odd
 from focuscrawl.foundation.urls import host, normalize
-from focuscrawl.webs.warc_index import schemeless
+from focuscrawl.webs.http_response import NOT_MODIFIED
+from focuscrawl.webs.warc_index import schemeless, status_rank
 from focuscrawl.webs.web_protocol import LONGEST_URL
 
 if TYPE_CHECKING:
@@ -21,13 +26,18 @@ if TYPE_CHECKING:
 
     from pyarrow import fs
 
+REVISIT = "warc/revisit"  #: media type that indices give to records without a body of their own
+_AT = re.compile(r"\d{14}")
+_MOST_DIGITS = 15
 
-# The key by which archives of the Web sort and find a URL: hosts from right to left, all small.
-#
-# SURT (Sort-friendly URI Reordering Transform) is what indexes of archives have been sorted by
-# since Heritrix; how a URL is made plain before is agreed on by Wayback machines. The package
-# ``surt`` makes the same keys, but is no wheel, and under the AGPL: tests compare with it where
-# pywb is.
+LONGEST_LINE = 1 << 15  #: bytes
+_BLOCK = 1 << 16  # bytes; a line belongs to the block it starts in
+_TAIL = 1 << 10  # bytes read beyond a block, as its last line hardly ends with it
+_BLOCKS = 256  # that are held, about 20 MB
+_FIRSTS = 1 << 16  # keys of blocks that are held, about 10 MB
+_SAMPLES = 16  # blocks whose content makes the fingerprint
+_HEADER = b"!"  # starts lines about the index itself
+_BEHIND = b"\xff"  # sorts behind every line
 
 _ESCAPED = re.compile(rb"[\x00-\x20#%\x7f-\xff]")
 _PORT = re.compile(rb":\d+$")
@@ -42,7 +52,11 @@ _SESSION_QUERY = re.compile(
 
 
 def surt(url: str) -> str:
-    """Return the key of a normalised URL, in ASCII and without spaces: ``com,example)/a?b=1``."""
+    """Return the key of a normalised URL, in ASCII and without spaces: ``com,example)/a?b=1``.
+
+    Indices of archives have been sorted by it since Heritrix (Sort-friendly URI Reordering
+    Transform). The package ``surt`` makes the same keys, but is no wheel and under the AGPL.
+    """
     name = host(url)
     rest = url.partition("://")[2][len(name) :].partition("#")[0]
     path, mark, query = rest.partition("?")
@@ -54,7 +68,6 @@ def surt(url: str) -> str:
 
 
 def _reversed(name: str) -> bytes:
-    """Return ``com,example:8080`` for ``www.example.com:8080``."""
     plain = _escape(_unescape(name)).lower()
     port = _PORT.search(plain)
     plain = _WWW.sub(b"", _PORT.sub(b"", plain).strip(b"."))
@@ -93,25 +106,15 @@ def _without_dots(path: bytes) -> bytes:
     return b"/" + b"/".join(filter(None, parts))
 
 
-# A capture: what an index of an archive says of one record, and which of a URL's counts.
-#
-# The names are those of CDXJ, https://specs.webrecorder.net/cdxj/0.1.0/.
-
-REVISIT = "warc/revisit"  #: media type that indices give to records without a body of their own
-_AT = re.compile(r"\d{14}")
-_MOST_DIGITS = 15
-_NOT_MODIFIED = 304
-
-
 class Capture(NamedTuple):
     """One record of an archive.
 
     Attributes
     ----------
-    key : see `focuscrawl.webs.captures`
+    key : see `surt`
     timestamp : when it was fetched, YYYYMMDDhhmmss in UTC
     mime : media type; `REVISIT` for a record that refers to another
-    status : of HTTP; None where the record says none
+    status : of HTTP; None where the record has none
     digest : of the payload; empty if unknown
     filename : of the WARC file, below the folder of the archive
     offset, length : the bytes the record takes there
@@ -132,10 +135,9 @@ class Capture(NamedTuple):
     @property
     def rank(self) -> tuple[int, bool, int, str, int]:
         """Smaller is better: of the best class, with a body of its own, the latest; the first."""
-        status = 200 if self.status in {None, _NOT_MODIFIED} else self.status
-        assert status is not None
+        status = 200 if self.status is None or self.status == NOT_MODIFIED else self.status
         return (
-            0 if status == 200 else status // 100 - 1,
+            status_rank(status),
             self.mime == REVISIT,
             -int(self.timestamp),
             self.filename,
@@ -164,23 +166,23 @@ class CaptureIndex(Protocol):
         ...
 
 
-def read_capture(key: str, timestamp: str, said: Mapping[str, object]) -> Capture:
-    """Return what an index says of a record.
+def read_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capture:
+    """Return the capture that an index describes.
 
     Raises
     ------
     ValueError
-        It says something that cannot be, or too little.
+        A field is missing, or has a value that cannot be.
     """
-    texts = {name: said.get(name) or "" for name in ("url", "mime", "digest", "filename")}
-    redirect = said.get("redirect") or ""
+    texts = {name: about.get(name) or "" for name in ("url", "mime", "digest", "filename")}
+    redirect = about.get("redirect") or ""
     if not all(isinstance(each, str) for each in (*texts.values(), redirect)):
         raise ValueError("a text is none")
     if not (texts["url"] and texts["filename"] and _AT.fullmatch(timestamp)):
         raise ValueError("no URL, file name or time")
-    status = said.get("status")
+    status = about.get("status")
     number = None if status is None or status in ("", "-") else _whole(status)
-    length = _whole(said.get("length"))
+    length = _whole(about.get("length"))
     if number is not None and not 100 <= number <= 999:
         raise ValueError("no status")
     if not length:
@@ -193,7 +195,7 @@ def read_capture(key: str, timestamp: str, said: Mapping[str, object]) -> Captur
         status=number,
         digest=str(texts["digest"]),
         filename=str(texts["filename"]),
-        offset=_whole(said.get("offset")),
+        offset=_whole(about.get("offset")),
         length=length,
         redirect=str(redirect),
     )
@@ -227,7 +229,7 @@ def best_of(captures: Iterator[Capture], wanted: frozenset[str] | None) -> dict[
 def _answers(capture: Capture, text: str) -> bool:
     if capture.status is not None and not 200 <= capture.status < 600:
         return False
-    if capture.status == _NOT_MODIFIED and capture.mime != REVISIT:
+    if capture.status == NOT_MODIFIED and capture.mime != REVISIT:
         return False
     target = normalize(capture.redirect) if capture.redirect else None
     return target is None or schemeless(target) != text
@@ -239,21 +241,6 @@ def _whole(value: object) -> int:
     if isinstance(value, bool) or len(text) > _MOST_DIGITS or not re.fullmatch("[0-9]+", text):
         raise ValueError("a number is none")
     return int(text)
-
-
-# An index of an archive as lines of text, sorted: CDXJ, as pywb and OutbackCDX write and read it.
-#
-# https://specs.webrecorder.net/cdxj/0.1.0/. A URL is found by bisection: no more of the file is
-# held than the blocks that were read last, and the first key of each block that was looked at.
-
-LONGEST_LINE = 1 << 15  #: bytes
-_BLOCK = 1 << 16  # bytes; a line belongs to the block it begins in
-_TAIL = 1 << 10  # bytes read beyond a block, as its last line hardly ends with it
-_BLOCKS = 256  # that are held, about 20 MB
-_FIRSTS = 1 << 16  # keys of blocks that are held, about 10 MB
-_SAMPLES = 16  # blocks that an index is told from others by
-_HEADER = b"!"  # begins lines that say something of the index itself
-_BEHIND = b"\xff"  # sorts behind every line
 
 
 def line_of(capture: Capture) -> bytes:
@@ -280,9 +267,9 @@ def capture_in(line: bytes) -> Capture:
     ValueError
         It is no line of a CDXJ.
     """
-    key, timestamp, said = line.decode("utf-8").split(" ", 2)
+    key, timestamp, text = line.decode("utf-8").split(" ", 2)
     try:
-        about = json.loads(said)
+        about = json.loads(text)
     except RecursionError:
         raise ValueError("nested without end") from None
     if not isinstance(about, dict):
@@ -291,7 +278,7 @@ def capture_in(line: bytes) -> Capture:
 
 
 class CdxjIndex:
-    """A CDXJ file (`focuscrawl.webs.captures.CaptureIndex`).
+    """A sorted CDXJ file (`CaptureIndex`), in which a URL is found by bisection.
 
     Opening one reads seventeen blocks of 64 KiB. A look-up reads one block for each halving of the
     file that no earlier one has made, and one for the lines; neighbours are in the same block.
@@ -357,8 +344,7 @@ class CdxjIndex:
         return next(iter(self._block(block)), _BEHIND)
 
     def _load(self, block: int) -> list[bytes]:
-        """Return the lines that begin in a block."""
-        start = max(block * _BLOCK - 1, 0)  # the byte before tells whether a line begins
+        start = max(block * _BLOCK - 1, 0)  # the byte before shows whether a line starts
         own = (block + 1) * _BLOCK - start
         data = self._read(own + _TAIL, start)
         end = data.find(b"\n", own - 1)
@@ -367,10 +353,10 @@ class CdxjIndex:
             end = data.find(b"\n", own - 1)
         if end < 0 and start + len(data) < self._size:
             raise UserError(f"{self.name} has a line without an end near byte {start:,}")
-        begin = data.find(b"\n") + 1 if block else 0
-        if (block and not begin) or begin >= own:
+        first = data.find(b"\n") + 1 if block else 0
+        if (block and not first) or first >= own:
             return []
-        lines = [line for line in data[begin : end if end >= 0 else None].split(b"\n") if line]
+        lines = [line for line in data[first : end if end >= 0 else None].split(b"\n") if line]
         if lines != sorted(lines):
             raise self._unsorted(start)
         return lines

@@ -27,6 +27,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _KEY = "url_surtkey"
+#: columns by the names that CDXJ has for the same
+_COLUMNS = {
+    "url": "url",
+    "mime": "content_mime_type",
+    "status": "fetch_status",
+    "digest": "content_digest",
+    "filename": "warc_filename",
+    "offset": "warc_record_offset",
+    "length": "warc_record_length",
+    "redirect": "fetch_redirect",
+}
 _SCHEMA = pa.schema(
     [
         (_KEY, pa.string()),
@@ -56,8 +67,6 @@ _DIGEST = "sha1:"
 
 
 class _RowGroup(NamedTuple):
-    """Where rows are, and between which keys."""
-
     low: str
     high: str
     path: str
@@ -66,7 +75,7 @@ class _RowGroup(NamedTuple):
 
 
 class ColumnarIndex:
-    """Parquet files of captures (`focuscrawl.webs.captures.CaptureIndex`).
+    """Parquet files of captures (`CaptureIndex`).
 
     Opening them reads the footer of each. A look-up reads the columns of the row groups whose
     least and greatest key are around it: of one, where the rows are sorted by ``url_surtkey``.
@@ -200,17 +209,8 @@ def _capture(row: dict[str, Any]) -> Capture:
     at, key = row["fetch_time"], row[_KEY]
     if not (isinstance(at, datetime) and isinstance(key, str)):
         raise ValueError("no time or no key")
-    said = {
-        "url": row["url"],
-        "mime": row.get("content_mime_type"),
-        "status": row["fetch_status"],
-        "digest": row.get("content_digest"),
-        "filename": row["warc_filename"],
-        "offset": row["warc_record_offset"],
-        "length": row["warc_record_length"],
-        "redirect": row.get("fetch_redirect"),
-    }
-    return read_capture(key, at.strftime(_AT).zfill(14), said)
+    about = {name: row.get(column) for name, column in _COLUMNS.items()}
+    return read_capture(key, at.strftime(_AT).zfill(14), about)
 
 
 def write_columnar(lines: Iterable[bytes], path: Path) -> None:
@@ -223,16 +223,10 @@ def write_columnar(lines: Iterable[bytes], path: Path) -> None:
 
 def _row(line: bytes) -> dict[str, Any]:
     capture = capture_in(line)
-    return {
+    row = {column: getattr(capture, name) for name, column in _COLUMNS.items()}
+    return row | {
         _KEY: capture.key,
-        "url": capture.url,
         "fetch_time": datetime.strptime(capture.timestamp, _AT).replace(tzinfo=UTC),
-        "fetch_status": capture.status,
         "fetch_redirect": capture.redirect or None,
         "content_digest": capture.digest.removeprefix(_DIGEST) or None,
-        "content_mime_type": capture.mime,
-        "content_mime_detected": None,
-        "warc_filename": capture.filename,
-        "warc_record_offset": capture.offset,
-        "warc_record_length": capture.length,
     }

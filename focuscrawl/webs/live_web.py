@@ -34,7 +34,7 @@ class LiveWeb:
     ----------
     networks : what may be connected to
     recorder : writes what was fetched
-    agent : how to say who asks
+    agent : the User-Agent
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class LiveWeb:
         Raises
         ------
         UserError
-            There is none, or its server is where nobody should connect to.
+            There is none, or its server is in a network that must not be connected to.
         """
         parts = urlsplit(url)
         request = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
@@ -77,16 +77,13 @@ class LiveWeb:
         if len(body) > _LARGEST:
             raise UserError(f"{url} is larger than {_LARGEST_TEXT}: take another link")
         self._recorder.record(
-            request_method="GET",
             url=url,
+            at=at,
             request_headers=list(headers.items()),
-            request_body=b"",
             status=answer.status,
             reason=answer.reason,
             response_headers=answer.getheaders(),
             body_raw=body,
-            ip=None,
-            at=at,
         )
         return Answer(url, answer.status, answer.getheaders(), body)
 

@@ -1,4 +1,4 @@
-"""`open_web`: a recorded, synthetic or changing web, or an archive, from what the user says."""
+"""`open_web`: opens a recorded, synthetic or changing web, or an archive, by its name."""
 
 from __future__ import annotations
 
@@ -45,15 +45,14 @@ def open_web(spec: str, *, plain: bool = False) -> Web:
         If there is no such file, it is no WARC file and no index, or the scale is no number
         above 0.
     """
-    changing = None if Path(spec).exists() else _VERSION.fullmatch(spec)
+    changing = _version_of(spec)
     if changing is not None:
         of, version, state = changing.groups()
         if int(version) < 1:
             raise UserError(f"{spec}: versions are counted from 1, as in {of}@1")
         return ChangingWeb(open_web(of, plain=plain), int(version), int(state or 0))
-    name, colon, scale = spec.partition(":")
-    if name == _DEMO and not Path(spec).exists():
-        return _demo(scale if colon else "1")
+    if (scale := _scale_of(spec)) is not None:
+        return _demo(scale)
     index = _INDEX.fullmatch(spec)
     if index is not None:
         with needs("parquet", "an archive"):
@@ -109,8 +108,8 @@ def open_webs(of_file: str | None, where: object, typed: Iterable[str | None]) -
 def check_named(spec: str, where: object) -> None:
     """Refuse a web that a file names and that only the user may name.
 
-    What a file names is read if it is on this machine, a plain file, and a recording or an index:
-    nothing is connected to for it, and nobody is kept waiting.
+    A web that a file names is read only if it is a plain file of this machine, a recording or an
+    index: so no file makes the program connect to a server, or wait.
 
     Parameters
     ----------
@@ -122,11 +121,10 @@ def check_named(spec: str, where: object) -> None:
         It is elsewhere, a link or a pipe, a file of the system's, or a synthetic web of a size
         that nobody crawls.
     """
-    changing = None if _is_there(spec) else _VERSION.fullmatch(spec)
+    changing = _version_of(spec)
     name = spec if changing is None else changing[1]
-    if name.partition(":")[0] == _DEMO and not _is_there(name):
-        size = name.partition(":")[2] or "1"
-        if not _SIZE.fullmatch(size):
+    if (scale := _scale_of(name)) is not None:
+        if not _SIZE.fullmatch(scale or "1"):
             raise UserError(
                 f"{where} names the web {spec!r:.80}: name it with --web, if you mean it"
             )
@@ -137,8 +135,7 @@ def check_named(spec: str, where: object) -> None:
             f"{where} names the web {shown:.200}, which is on another machine: name it with "
             "--web, if you trust it"
         )
-    again = changing is not None and not _is_there(name) and _VERSION.fullmatch(name)
-    if again or "\0" in name:
+    if (changing is not None and _version_of(name)) or "\0" in name:
         raise UserError(f"{where} names the web {spec!r:.80}, which is none")
     index = _INDEX.fullmatch(name)
     for each in (name,) if index is None else (index[1], index[2] or "."):
@@ -149,7 +146,16 @@ def check_named(spec: str, where: object) -> None:
             raise UserError(f"{where} names the web {each!r:.200}, which is no recording")
 
 
-def _is_there(path: str | Path) -> bool:
+def _version_of(spec: str) -> re.Match[str] | None:
+    return None if _is_there(spec) else _VERSION.fullmatch(spec)
+
+
+def _scale_of(spec: str) -> str | None:
+    name, colon, scale = spec.partition(":")
+    return (scale if colon else "1") if name == _DEMO and not _is_there(spec) else None
+
+
+def _is_there(path: str) -> bool:
     return os.path.exists(path)  # noqa: PTH110 - that of a Path fails for some names
 
 

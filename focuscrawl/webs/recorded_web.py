@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_plain, open_regular
 from focuscrawl.foundation.urls import host, normalize
-from focuscrawl.webs.http_response import WRAPPING, HttpResponse, decode, parse_response
+from focuscrawl.webs.http_response import (
+    NOT_MODIFIED,
+    WRAPPING,
+    HttpResponse,
+    decode,
+    parse_response,
+)
 from focuscrawl.webs.warc_index import open_index
 from focuscrawl.webs.warc_reading import SEEN, Record, read_record, warn_of_damage
 from focuscrawl.webs.web_protocol import Answer, TooLargeError
@@ -22,55 +28,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
-
-
-_NOT_MODIFIED = 304
-
-
-def answer_of(url: str, record: Record, holder: Record) -> Answer | None:
-    """Return what a record answers.
-
-    Parameters
-    ----------
-    url : as recorded, normalised
-    holder : the record that has the body of a revisit; of others the same
-
-    Returns
-    -------
-    None if it is no answer
-    """
-    response = _response(holder)
-    if response is None:
-        return None
-    if holder is not record:
-        response = _revisited(parse_response(record.block), response)
-    try:
-        headers, body = decode(response.headers, response.body)
-    except TooLargeError:
-        return Answer(url, response.status, response.headers, b"", too_large=True)
-    if holder.too_large:
-        body = b""
-    return Answer(url, response.status, headers, body, holder.too_large)
-
-
-def _response(record: Record) -> HttpResponse | None:
-    if record.type == "resource":
-        kind = record.headers.get("content-type", "application/octet-stream")
-        return HttpResponse(200, [("Content-Type", kind)], record.block)
-    return parse_response(record.block)
-
-
-def _revisited(revisit: HttpResponse | None, original: HttpResponse) -> HttpResponse:
-    """Return the head of a revisit with the body of its original.
-
-    A 304 has no head of its own to speak of: the original answers.
-    """
-    if revisit is None or revisit.status == _NOT_MODIFIED:
-        return original
-    own = [(n, v) for n, v in revisit.headers if n.lower() not in WRAPPING]
-    wrapping = [(n, v) for n, v in original.headers if n.lower() in WRAPPING]
-    return HttpResponse(revisit.status, own + wrapping, original.body)
-
 
 _REMEMBERED = 200_000  # resolved URLs, about 50 MB
 
@@ -84,7 +41,7 @@ class RecordedWeb:
     Parameters
     ----------
     path : the WARC file, or a link to it
-    plain : it is no link, as nobody but a file says that it is there
+    plain : refuse a link, as the path comes from a file and not from the user
 
     Attributes
     ----------
@@ -131,7 +88,7 @@ class RecordedWeb:
     @property
     def statuses(self) -> npt.NDArray[np.int16]:
         """HTTP status of each URL, in the order of `urls`."""
-        return self._index.arrays["status"]
+        return self._index.arrays["record"]["status"]
 
     @property
     def hosts(self) -> Counter[str]:
@@ -164,14 +121,13 @@ class RecordedWeb:
         row = self._index.rows([url])[0]
         if row is None:
             return None
-        arrays = self._index.arrays
+        offset, length, payload, size, _, _ = self._index.arrays["record"].item(row)
         recorded = self._index.url(row)
-        record = self._read(int(arrays["offset"][row]), int(arrays["length"][row]))
+        record = self._read(offset, length)
         if normalize(record.target) != recorded:
             raise self._changed()
-        payload = int(arrays["payload_offset"][row])
-        size = int(arrays["payload_length"][row])
-        answer = answer_of(recorded, record, record if payload < 0 else self._read(payload, size))
+        holder = record if payload < 0 else self._read(payload, size)
+        answer = answer_of(recorded, record, holder)
         if answer is None:
             raise self._changed()
         return answer
@@ -186,3 +142,48 @@ class RecordedWeb:
 
     def _changed(self) -> UserError:
         return UserError(f"{self.path} was changed while it was in use: start again")
+
+
+def answer_of(url: str, record: Record, holder: Record) -> Answer | None:
+    """Return what a record answers.
+
+    Parameters
+    ----------
+    url : as recorded, normalised
+    holder : the record that has the body of a revisit; of others the same
+
+    Returns
+    -------
+    None if it is no answer
+    """
+    response = _response(holder)
+    if response is None:
+        return None
+    if holder is not record:
+        response = _revisited(parse_response(record.block), response)
+    try:
+        headers, body = decode(response.headers, response.body)
+    except TooLargeError:
+        return Answer(url, response.status, response.headers, b"", too_large=True)
+    if holder.too_large:
+        body = b""
+    return Answer(url, response.status, headers, body, holder.too_large)
+
+
+def _response(record: Record) -> HttpResponse | None:
+    if record.type == "resource":
+        kind = record.headers.get("content-type", "application/octet-stream")
+        return HttpResponse(200, [("Content-Type", kind)], record.block)
+    return parse_response(record.block)
+
+
+def _revisited(revisit: HttpResponse | None, original: HttpResponse) -> HttpResponse:
+    """Return the head of a revisit with the body of its original.
+
+    A 304 has no head of its own to speak of: the original answers.
+    """
+    if revisit is None or revisit.status == NOT_MODIFIED:
+        return original
+    own = [(n, v) for n, v in revisit.headers if n.lower() not in WRAPPING]
+    wrapping = [(n, v) for n, v in original.headers if n.lower() in WRAPPING]
+    return HttpResponse(revisit.status, own + wrapping, original.body)

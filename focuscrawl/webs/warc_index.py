@@ -19,8 +19,8 @@ from tqdm import tqdm
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import urls
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.webs.http_response import HttpResponse, header, parse_response
-from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.webs.http_response import NOT_MODIFIED, location_of, parse_response
+from focuscrawl.webs.warc_reading import Scan, answers_to_gets
 from focuscrawl.webs.web_protocol import LONGEST_URL
 
 if TYPE_CHECKING:
@@ -28,10 +28,22 @@ if TYPE_CHECKING:
 
     from focuscrawl.webs.warc_reading import Record
 
+_FORMAT = 3  # counted up whenever an index of the same file would differ
+_SAMPLE = 1 << 16  # bytes at either end of the file that tell it from others
+_FACTS = "facts.json"
+_ARRAYS = ("key", "row", "record", "url_text")
+_RECORD = np.dtype(
+    [
+        ("offset", np.int64),
+        ("length", np.int64),
+        ("payload_offset", np.int64),
+        ("payload_length", np.int64),
+        ("status", np.int16),
+        ("url_end", np.int64),
+    ]
+)
+_UNUSABLE = (OSError, ValueError, EOFError)  # an index that is not there, or not whole
 
-Arrays = dict[str, npt.NDArray[Any]]
-
-_NOT_MODIFIED = 304
 _LOST = -1  # status of a revisit whose original is not in the file
 _NO_RECORD = (-1, 0)
 _SHOW_PROGRESS_FROM = 64 << 20  # bytes; smaller files are done at once
@@ -50,205 +62,28 @@ def keys_of(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
-@dataclass(slots=True)
-class _Page:
-    """A record that may answer for a URL."""
-
-    url: str
-    status: int
-    offset: int
-    length: int
-    digest: bytes
-    payload: tuple[int, int] = _NO_RECORD  # of a revisit: the record that has the body
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """Smaller is better: a page before a redirect before an error, then the first."""
-        status_class = self.status // 100
-        return (0 if self.status == 200 else status_class - 1, self.offset)
-
-
-class _Pages:
-    """Collects the records of one file."""
-
-    def __init__(self) -> None:
-        self.pages: list[tuple[_Page, tuple[str, ...]]] = []  # and the ids of its exchange
-        self.originals: dict[str, _Page] = {}  # by what a revisit may call them
-        self.revisits: list[tuple[_Page, tuple[str, ...]]] = []
-        self.not_get: set[str] = set()  # ids in exchanges with another method than GET
-
-    def add(self, record: Record) -> None:
-        exchange = _fields(record, "warc-record-id", "warc-concurrent-to")
-        if record.type == "request":
-            if not record.block.startswith(b"GET "):
-                self.not_get.update(exchange)
-            return
-        url = urls.normalize(record.target)
-        page = None if url is None or len(url) > LONGEST_URL else _page(record, url)
-        if page is None:
-            return
-        self.pages.append((page, exchange))
-        dated = _dated(record.target, record.headers.get("warc-date"))
-        if record.type == "revisit":
-            self.revisits.append((page, _originals(record)))
-        else:
-            for name in (*_fields(record, "warc-record-id", "warc-payload-digest"), dated):
-                self.originals.setdefault(name, page)
-
-    def chosen(self) -> list[_Page]:
-        """Return one record a URL, in the order of the file."""
-        for page, names in self.revisits:
-            original = next((self.originals[n] for n in names if n in self.originals), None)
-            if original is None:
-                page.status = _LOST
-                continue
-            page.payload = (original.offset, original.length)
-            page.digest = original.digest
-            if page.status == _NOT_MODIFIED:
-                page.status = original.status
-        best: dict[str, _Page] = {}
-        for page, exchange in self.pages:
-            if page.status == _LOST or not self.not_get.isdisjoint(exchange):
-                continue
-            key = schemeless(page.url)
-            if key not in best or page.rank < best[key].rank:
-                best[key] = page
-        return sorted(best.values(), key=lambda page: page.offset)
-
-
-def index_warc(path: Path, file: BinaryIO, size: int) -> tuple[Arrays, dict[str, Any]]:
-    """Read a WARC file once and say where the answer for each URL is.
-
-    A URL recorded several times, or under both ``http`` and ``https``, has one answer: the
-    first with status 200, else the first of the best class (2xx, 3xx, 4xx, 5xx).
-
-    Parameters
-    ----------
-    path : name for messages
-    file : the WARC file, open
-    size : its bytes
-
-    Returns
-    -------
-    arrays, one row a URL in the order of the file: ``offset``, ``length`` (bytes of the
-        record), ``payload_offset``, ``payload_length`` (the record that has the body of a
-        revisit; -1 and 0 for others), ``status``, ``url_end`` (where its text ends in
-        ``url_text``); and ``key``, sorted, with the ``row`` of each
-    facts : ``fingerprint``, ``records``, ``truncated_at``, ``damaged``, ``gzipped``
-    """
-    scan = Scan(path, file)
-    collected = _Pages()
-    # disable=None: no bar where standard error is not a terminal
-    with tqdm(
-        total=size,
-        unit="B",
-        unit_scale=True,
-        desc=f"index {path.name}",
-        disable=None if size >= _SHOW_PROGRESS_FROM else True,
-    ) as progress:
-        for record in scan:
-            collected.add(record)
-            progress.update(scan.end - progress.n)
-    pages = collected.chosen()
-    facts = {
-        "fingerprint": _fingerprint(pages),
-        "records": scan.records,
-        "truncated_at": scan.truncated_at,
-        "damaged": scan.damaged,
-        "gzipped": scan.gzipped,
-    }
-    return _arrays(pages), facts
-
-
-def _page(record: Record, url: str) -> _Page | None:
-    """Return what the record answers for `url`; None if it is no answer."""
-    body = record.block
-    if record.type == "resource":
-        status = 200
-    elif record.type in {"response", "revisit"}:
-        response = parse_response(record.block)
-        if response is None:
-            if record.type == "response":
-                return None
-            response = HttpResponse(_NOT_MODIFIED, [], b"")  # a revisit may leave out its head
-        elif record.type == "response" and not _answers(url, response):
-            return None
-        status, body = response.status, response.body
-    else:
-        return None
-    digest = hashlib.sha1(body, usedforsecurity=False).digest()
-    return _Page(url, status, record.offset, record.length, digest)
-
-
-def _answers(url: str, response: HttpResponse) -> bool:
-    """Say whether a response answers a plain GET for `url`."""
-    if response.status < 200 or response.status == _NOT_MODIFIED:
-        return False
-    if response.status // 100 != 3:
-        return True
-    # From http to https of the same URL, which are one here: it would lead to itself for ever.
-    location = header(response.headers, "location")
-    target = urls.resolve(url, [location])[0] if location else None
-    return target is None or schemeless(target) != schemeless(url)
-
-
-def _fields(record: Record, *names: str) -> tuple[str, ...]:
-    values = [record.headers.get(name, "") for name in names]
-    return tuple(value for value in values if 0 < len(value) <= LONGEST_URL)
-
-
-def _dated(target: str, date: str | None) -> str:
-    return f"{target} {date}"[: 2 * LONGEST_URL]  # a date is short, and so is every known URL
-
-
-def _originals(record: Record) -> tuple[str, ...]:
-    """Return the names of the record a revisit refers to, the surest first."""
-    target = record.headers.get("warc-refers-to-target-uri", record.target)
-    target = target.removeprefix("<").removesuffix(">")
-    date = record.headers.get("warc-refers-to-date")
-    names = _fields(record, "warc-refers-to")
-    return (*names, _dated(target, date), *_fields(record, "warc-payload-digest"))
-
-
-def _fingerprint(pages: list[_Page]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for page in sorted(pages, key=lambda page: page.url):
-        digest.update(f"{page.url}\n{page.status}\n".encode())
-        digest.update(page.digest)
-    return digest.hexdigest()
-
-
-def _arrays(pages: list[_Page]) -> Arrays:
-    text = [page.url.encode() for page in pages]
-    keys = keys_of([schemeless(page.url) for page in pages])
-    rows = np.argsort(keys, kind="stable")
-    return {
-        "key": keys[rows],
-        "row": rows.astype(np.int64),
-        "offset": np.array([page.offset for page in pages], dtype=np.int64),
-        "length": np.array([page.length for page in pages], dtype=np.int64),
-        "payload_offset": np.array([page.payload[0] for page in pages], dtype=np.int64),
-        "payload_length": np.array([page.payload[1] for page in pages], dtype=np.int64),
-        "status": np.array([page.status for page in pages], dtype=np.int16),
-        "url_end": np.cumsum([len(part) for part in text], dtype=np.int64),
-        "url_text": np.frombuffer(b"".join(text), dtype=np.uint8),
-    }
-
-
-_FORMAT = 2  # counted up whenever an index of the same file would differ
-_SAMPLE = 1 << 16  # bytes at either end of the file that tell it from others
-_FACTS = "facts.json"
-_UNUSABLE = (OSError, ValueError, EOFError)  # an index that is not there, or not whole
+def status_rank(status: int) -> int:
+    """Return how good an answer is: a page (0) before a redirect before an error."""
+    return 0 if status == 200 else status // 100 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
     """Where a WARC file holds the answer for each URL.
 
-    `focuscrawl.webs.warc_index.index_warc` says what the arrays and facts are.
+    A URL recorded several times, or under both ``http`` and ``https``, has one answer: the
+    first with status 200, else the first of the best class (2xx, 3xx, 4xx, 5xx).
+
+    Attributes
+    ----------
+    arrays : ``record``, one row a URL in the order of the file: ``offset`` and ``length`` (bytes
+        of the record), ``payload_offset`` and ``payload_length`` (the record that has the body of
+        a revisit; -1 and 0 for others), ``status``, ``url_end`` (where its text ends in
+        ``url_text``); ``key``, sorted, with the ``row`` of each
+    facts : ``fingerprint``, ``records``, ``truncated_at``, ``damaged``, ``gzipped``
     """
 
-    arrays: Arrays
+    arrays: dict[str, npt.NDArray[Any]]
     facts: dict[str, Any]
 
     def __len__(self) -> int:
@@ -256,7 +91,7 @@ class Index:
 
     def url(self, row: int) -> str:
         """Return the URL of a row, as recorded and normalised."""
-        ends = self.arrays["url_end"]
+        ends = self.arrays["record"]["url_end"]
         start = int(ends[row - 1]) if row else 0
         return self.arrays["url_text"][start : int(ends[row])].tobytes().decode()
 
@@ -264,7 +99,7 @@ class Index:
         """Iterate over the URLs of all rows."""
         text = self.arrays["url_text"].tobytes()
         start = 0
-        for end in self.arrays["url_end"].tolist():
+        for end in self.arrays["record"]["url_end"].tolist():
             yield text[start:end].decode()
             start = end
 
@@ -306,19 +141,19 @@ def open_index(path: Path, file: BinaryIO) -> Index:
     folder = cache_dir() / "webs" / _identity(file, size)
     with contextlib.suppress(*_UNUSABLE):
         return _load(folder)
-    arrays, facts = index_warc(path, file, size)
-    if not facts["records"]:
+    index = _build(path, file, size)
+    if not index.facts["records"]:
         raise UserError(f"{path} holds no whole WARC record: name a .warc or .warc.gz file")
-    if not len(arrays["row"]):
+    if not len(index):
         raise UserError(f"{path} holds no page: none of its records answers a GET")
     try:
-        _save(folder, arrays, facts)
+        _save(folder, index)
     except OSError as error:
         raise UserError(
             f"cannot keep the index of {path} in {folder.parent} ({error.strerror}): "
             "set FOCUSCRAWL_CACHE to a folder that can be written"
         ) from error
-    return Index(arrays, facts)  # not loaded: another process may be putting its own there
+    return index  # not loaded: another process may be putting its own there
 
 
 def _identity(file: BinaryIO, size: int) -> str:
@@ -330,35 +165,22 @@ def _identity(file: BinaryIO, size: int) -> str:
     return digest.hexdigest()
 
 
-_NAMES = (
-    "key",
-    "row",
-    "offset",
-    "length",
-    "payload_offset",
-    "payload_length",
-    "status",
-    "url_end",
-    "url_text",
-)
-
-
 def _load(folder: Path) -> Index:
     facts = json.loads((folder / _FACTS).read_text())
-    arrays: Arrays = {}
-    for name in _NAMES:
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for name in _ARRAYS:
         mapped: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
         arrays[name] = np.asarray(mapped)  # the same memory, without memmap's cost an access
     return Index(arrays, facts)
 
 
-def _save(folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
+def _save(folder: Path, index: Index) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
     try:
-        for name, array in arrays.items():
+        for name, array in index.arrays.items():
             np.save(building / f"{name}.npy", array)
-        (building / _FACTS).write_text(json.dumps(facts))
+        (building / _FACTS).write_text(json.dumps(index.facts))
         if not _put(building, folder):
             try:
                 _load(folder)  # by another process, which was first: it is as good
@@ -375,3 +197,137 @@ def _put(building: Path, folder: Path) -> bool:
     except OSError:  # there is one
         return False
     return True
+
+
+def _build(path: Path, file: BinaryIO, size: int) -> Index:
+    scan = Scan(path, file)
+    # disable=None: no bar where standard error is not a terminal
+    with tqdm(
+        total=size,
+        unit="B",
+        unit_scale=True,
+        desc=f"index {path.name}",
+        disable=None if size >= _SHOW_PROGRESS_FROM else True,
+    ) as progress:
+        pages = _chosen(_shown(scan, progress))
+    facts = {
+        "fingerprint": _fingerprint(pages),
+        "records": scan.records,
+        "truncated_at": scan.truncated_at,
+        "damaged": scan.damaged,
+        "gzipped": scan.gzipped,
+    }
+    text = [page.url.encode() for page in pages]
+    ends = np.cumsum([len(part) for part in text], dtype=np.int64).tolist()
+    rows = [
+        (page.offset, page.length, *page.payload, page.status, end)
+        for page, end in zip(pages, ends, strict=True)
+    ]
+    keys = keys_of([schemeless(page.url) for page in pages])
+    order = np.argsort(keys, kind="stable")
+    arrays = {
+        "key": keys[order],
+        "row": order.astype(np.int64),
+        "record": np.array(rows, _RECORD),
+        "url_text": np.frombuffer(b"".join(text), dtype=np.uint8),
+    }
+    return Index(arrays, facts)
+
+
+def _shown(scan: Scan, progress: tqdm[Any]) -> Iterator[Record]:
+    for record in scan:
+        progress.update(scan.end - progress.n)
+        yield record
+
+
+@dataclass(slots=True)
+class _Page:
+    url: str
+    status: int
+    offset: int
+    length: int
+    digest: bytes
+    payload: tuple[int, int] = _NO_RECORD  # of a revisit: the record that has the body
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Smaller is better."""
+        return (status_rank(self.status), self.offset)
+
+
+def _chosen(records: Iterator[Record]) -> list[_Page]:
+    """Return the record that answers each URL, in the order of the file."""
+    originals: dict[str, _Page] = {}  # by the names that a revisit may have for them
+    revisits: list[tuple[_Page, tuple[str, ...]]] = []
+
+    def read(record: Record) -> _Page | None:
+        page = _page(record)
+        if page is None:
+            return None
+        if record.type == "revisit":
+            revisits.append((page, _originals(record)))
+        else:
+            dated = _dated(record.target, record.headers.get("warc-date"))
+            for name in (*record.fields("warc-record-id", "warc-payload-digest"), dated):
+                originals.setdefault(name, page)
+        return page
+
+    pages = answers_to_gets(records, read)
+    for page, names in revisits:
+        original = next((originals[name] for name in names if name in originals), None)
+        if original is None:
+            page.status = _LOST
+            continue
+        page.payload = (original.offset, original.length)
+        page.digest = original.digest
+        if page.status == NOT_MODIFIED:
+            page.status = original.status
+    best: dict[str, _Page] = {}
+    for page in pages:
+        key = schemeless(page.url)
+        if page.status != _LOST and (key not in best or page.rank < best[key].rank):
+            best[key] = page
+    return sorted(best.values(), key=lambda page: page.offset)
+
+
+def _page(record: Record) -> _Page | None:
+    """Return the URL and the answer of a record; None if it is no answer."""
+    url = urls.normalize(record.target)
+    if url is None or len(url) > LONGEST_URL:
+        return None
+    status, body = 200, record.block
+    if record.type in {"response", "revisit"}:
+        response = parse_response(record.block)
+        if response is not None:
+            status, body = response.status, response.body
+        elif record.type == "revisit":  # which may leave out its head
+            status, body = NOT_MODIFIED, b""
+        if record.type == "response":
+            if response is None or status < 200 or status == NOT_MODIFIED:
+                return None
+            # From http to https of the same URL, which are one here: it would lead to itself.
+            target = location_of(url, response.headers) if status // 100 == 3 else None
+            if target is not None and schemeless(target) == schemeless(url):
+                return None
+    elif record.type != "resource":
+        return None
+    digest = hashlib.sha1(body, usedforsecurity=False).digest()
+    return _Page(url, status, record.offset, record.length, digest)
+
+
+def _dated(target: str, date: str | None) -> str:
+    return f"{target} {date}"[: 2 * LONGEST_URL]  # a date is short, and so is every known URL
+
+
+def _originals(record: Record) -> tuple[str, ...]:
+    """Return the names of the record a revisit refers to, the surest first."""
+    dated = _dated(record.refers_to, record.headers.get("warc-refers-to-date"))
+    return (*record.fields("warc-refers-to"), dated, *record.fields("warc-payload-digest"))
+
+
+def _fingerprint(pages: list[_Page]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for page in sorted(pages, key=lambda page: page.url):
+        digest.update(f"{page.url}\n{page.status}\n".encode())
+        digest.update(page.digest)
+    return digest.hexdigest()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_ENDING = ".warc.gz"
 _GZIP_LEVEL = 6  # half the time of 9, and 1 % larger
 _INFO = (
     f"software: focuscrawl/{__version__}\r\n"
@@ -51,7 +52,7 @@ class WarcRecorder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        if not self.path.name.endswith(".warc.gz"):
+        if not self.path.name.endswith(_ENDING):
             raise UserError(f"{self.path}: recordings are compressed, name it *.warc.gz")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,28 +78,28 @@ class WarcRecorder:
     def record(
         self,
         *,
-        request_method: str,
         url: str,
-        request_headers: Sequence[tuple[str, str]],
-        request_body: bytes,
-        status: int,
-        reason: str,
-        response_headers: Sequence[tuple[str, str]],
-        body_raw: bytes,
-        ip: str | None,
         at: datetime,
+        request_method: str = "GET",
+        request_headers: Sequence[tuple[str, str]] = (),
+        request_body: bytes = b"",
+        status: int = 200,
+        reason: str = "",
+        response_headers: Sequence[tuple[str, str]] = (),
+        body_raw: bytes = b"",
+        ip: str | None = None,
     ) -> None:
         """Append one exchange: a ``response`` and the ``request`` it answers.
 
         Parameters
         ----------
-        request_method, url, request_headers, request_body : what was asked
+        url, request_method, request_headers, request_body : what was asked
+        at : when it was asked, with a time zone
         status, reason, response_headers : what was answered. Header fields are pairs of
             name and value, one character a byte (Latin-1), in the order sent
         body_raw : the body with its Content-Encoding, but without its Transfer-Encoding, which
             HTTP clients undo; that field is therefore not recorded
         ip : address of the server, if known
-        at : when it was asked, with a time zone
         """
         about = {
             "WARC-Target-URI": url.partition("#")[0],
@@ -132,7 +133,7 @@ class WarcRecorder:
         self._append(response + request)  # at once: a cut between them is unlikely
 
     def _begin(self) -> None:
-        """Find where to go on in a file that is there, or begin a new one."""
+        """Cut a half record off a file that is there, or start a new one."""
         if not lock_descriptor(self._file.fileno(), blocking=False):
             raise UserError(f"{self.path} is being written by another process")
         if self._file.seek(0, os.SEEK_END):
@@ -170,49 +171,10 @@ class WarcRecorder:
             raise UserError(f"cannot write {self.path}: {error.strerror}") from error
 
 
-def _record(fields: dict[str, str], content_type: str, head: bytes, body: bytes) -> bytes:
-    """Compose one record, as a gzip member; its block is `head` and `body`."""
-    block = head + body
-    fields = fields | {"WARC-Block-Digest": _digest(block)}
-    if head:
-        fields["WARC-Payload-Digest"] = _digest(body)
-    fields |= {"Content-Type": content_type, "Content-Length": str(len(block))}
-    lines = "".join(f"{name}: {_one_line(value)}\r\n" for name, value in fields.items())
-    record = b"WARC/1.1\r\n" + lines.encode() + b"\r\n" + block + b"\r\n\r\n"
-    return zlib.compress(record, _GZIP_LEVEL, wbits=31)
-
-
-def _http(first_line: str, headers: Sequence[tuple[str, str]]) -> bytes:
-    lines = [first_line, *(f"{name}: {value}" for name, value in headers)]
-    text = "".join(f"{_one_line(line)}\r\n" for line in lines)
-    return text.encode("latin-1", "replace") + b"\r\n"
-
-
-def _one_line(text: str) -> str:
-    """Keep a value that holds a line break from becoming a field of its own."""
-    return " ".join(text.splitlines()) if "\n" in text or "\r" in text else text
-
-
-def _digest(data: bytes) -> str:
-    digest = hashlib.sha1(data, usedforsecurity=False).digest()
-    return "sha1:" + base64.b32encode(digest).decode()
-
-
-def _date(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _new_id() -> str:
-    return f"<{uuid.uuid4().urn}>"
-
-
-_ENDING = ".warc.gz"
-
-
 class WarcSeries:
     """Records to ``pages-00001.warc.gz``, and when that is full to ``pages-00002.warc.gz``.
 
-    One behind the other in the order of their names, the files are one recording.
+    Put together in the order of their names, the files are one recording.
 
     Parameters
     ----------
@@ -251,3 +213,39 @@ class WarcSeries:
 
     def _open(self) -> WarcRecorder:
         return WarcRecorder(self._path.with_name(f"{self._stem}-{self._number:05}{_ENDING}"))
+
+
+def _record(fields: dict[str, str], content_type: str, head: bytes, body: bytes) -> bytes:
+    """Compose one record, as a gzip member; its block is `head` and `body`."""
+    block = head + body
+    fields = fields | {"WARC-Block-Digest": _digest(block)}
+    if head:
+        fields["WARC-Payload-Digest"] = _digest(body)
+    fields |= {"Content-Type": content_type, "Content-Length": str(len(block))}
+    lines = "".join(f"{name}: {_one_line(value)}\r\n" for name, value in fields.items())
+    record = b"WARC/1.1\r\n" + lines.encode() + b"\r\n" + block + b"\r\n\r\n"
+    return zlib.compress(record, _GZIP_LEVEL, wbits=31)
+
+
+def _http(first_line: str, headers: Sequence[tuple[str, str]]) -> bytes:
+    lines = [first_line, *(f"{name}: {value}" for name, value in headers)]
+    text = "".join(f"{_one_line(line)}\r\n" for line in lines)
+    return text.encode("latin-1", "replace") + b"\r\n"
+
+
+def _one_line(text: str) -> str:
+    """Keep a value that holds a line break from becoming a field of its own."""
+    return " ".join(text.splitlines()) if "\n" in text or "\r" in text else text
+
+
+def _digest(data: bytes) -> str:
+    digest = hashlib.sha1(data, usedforsecurity=False).digest()
+    return "sha1:" + base64.b32encode(digest).decode()
+
+
+def _date(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _new_id() -> str:
+    return f"<{uuid.uuid4().urn}>"

@@ -1,4 +1,8 @@
-"""What the rest of the program knows of a web that is not the live one, and of its pages."""
+"""What the rest of the program knows of a web that is not the live one, and of its pages.
+
+A recording may come from a stranger, as a page does. So no more is read of it than the crawler
+takes in of the live Web; see ``docs/security.md``.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,6 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
 
 
-# What a recording may hold: as much as the crawler takes in of the live Web, and no more.
-#
-# A recording may come from a stranger, as a page does; see ``docs/security.md``.
-
 LARGEST_BODY = 10 * 1024 * 1024  #: bytes of a body, packed and unpacked
 LARGEST_HEAD = 256 * 1024  #: bytes of an HTTP head
 LARGEST_BLOCK = LARGEST_HEAD + LARGEST_BODY  #: bytes of what a record holds, unpacked
@@ -27,7 +27,7 @@ LONGEST_URL = 2083  #: characters
 
 
 class TooLargeError(Exception):
-    """There is more of something than is taken in."""
+    """A body is larger than `LARGEST_BODY`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,30 @@ from focuscrawl.webs.captures import Capture
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from focuscrawl.webs import Answer, Web
+
 INDICES = ["web.cdxj", "web.parquet"]
+
+
+def fetched(web: Web, url: str) -> Answer:
+    """Return what a web answers for a URL, which it has."""
+    answer = web.fetch(url)
+    assert answer is not None
+    return answer
+
+
+def warc_record(
+    name: str, block: bytes, *, kind: str = "response", length: object = None, more: str = ""
+) -> bytes:
+    """Return a record of ``http://a.example/NAME``; `more` are fields, each after a line break."""
+    lines = [
+        "WARC/1.1",
+        f"WARC-Type: {kind}",
+        f"WARC-Target-URI: <http://a.example/{name}>",
+        f"WARC-Record-ID: <urn:uuid:{name}>{more}",
+        f"Content-Length: {len(block) if length is None else length}",
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
 
 
 def tiny_web() -> TinyWeb:
@@ -35,16 +58,11 @@ def record_demo(folder: Path) -> Path:
         for answer in map(web.fetch, web.urls()):
             assert answer is not None
             recorder.record(
-                request_method="GET",
                 url=answer.url,
-                request_headers=[],
-                request_body=b"",
+                at=datetime(2026, 1, 1, tzinfo=UTC),
                 status=answer.status,
-                reason="",
                 response_headers=answer.headers,
                 body_raw=answer.body,
-                ip=None,
-                at=datetime(2026, 1, 1, tzinfo=UTC),
             )
     for name in INDICES:
         write_index([folder / "web.warc.gz"], folder / name, folder)

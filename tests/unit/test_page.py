@@ -55,36 +55,80 @@ def test_a_page_that_holds_nothing_is_empty(body: bytes) -> None:
     assert page.token_leaf.shape == page.links.left.shape == page.links.nofollow.shape == (0,)
 
 
-def test_the_title_is_leaf_0_wherever_it_stands() -> None:
-    page = parse("<p>text <a href=x>link</a><title>Late</title><svg><title>Icon</title></svg>")
-    assert page.title == "Late"
-    assert by_leaf(page) == ["late", "text", "link", "icon"]
-    assert list(links(page)) == [("/dir/x", "link", 2, 2)]
+@pytest.mark.parametrize(
+    ("html", "leaves", "expected"),
+    [
+        pytest.param(
+            "<p>text <a href=x>link</a><title>Late</title><svg><title>Icon</title></svg>",
+            ["late", "text", "link", "icon"],
+            [("/dir/x", "link", 2, 2)],
+            id="the title is leaf 0 wherever it stands",
+        ),
+        pytest.param(
+            "before<a href=1>one <i>two</i><br>three</a>after<a href=2></a><a href=3> </a>"
+            "<a name=here></a><a href=4><script>x</script></a>end",
+            ["before", "one", "two", "", "three", "after", *[""] * 4, "end"],
+            [
+                ("/dir/1", "one two three", 1, 4),
+                *(("/dir/2", "", 6, 6), ("/dir/3", "", 7, 7), ("/dir/4", "", 9, 9)),
+            ],
+            id="a link covers the leaves inside it",
+        ),
+        pytest.param(
+            "<a href=1>one<a href=2>two<p>on</a><table><tr><td><a href=3>three<td>rest",
+            ["one", "two", "on", "three", "rest"],
+            [("/dir/1", "one", 0, 0), ("/dir/2", "two on", 1, 2), ("/dir/3", "three", 3, 3)],
+            id="links that are not closed",
+        ),
+        pytest.param(
+            "<a href=1>out<iframe src=2>in</iframe><b>side</b></a>end",
+            ["out", "in", "side", "end"],
+            [("/dir/1", "out in side", 0, 2), ("/dir/2", "in", 1, 1)],
+            id="links in each other",
+        ),
+        pytest.param(
+            "<frameset><frame src=menu><frame src=main title=Main>"
+            "<noframes><body>See <a href=plain>the plain page</a></body></noframes></frameset>",
+            ["", "", "see", "the plain page"],
+            [
+                *(("/dir/menu", "", 0, 0), ("/dir/main", "Main", 1, 1)),
+                ("/dir/plain", "the plain page", 3, 3),
+            ],
+            id="frames, and the page for those who see none",
+        ),
+        pytest.param(
+            "<title>T</title><div>a<p>b<i>c</i>d</p><hr></div><a href=x></a>",
+            ["t", "a", "b", "c", "d", "", ""],
+            [("/dir/x", "", 6, 6)],
+            id="elements without text are leaves",
+        ),
+        pytest.param(
+            "<frameset><noframes><body><p>in</noframes></frameset>", ["in"], [], id="no frames"
+        ),
+        pytest.param(
+            "<html><body><p>before</body></html><p>after <a href=/x>link</a></html>more",
+            ["before", "after", "link", "more"],
+            [("/x", "link", 2, 2)],
+            id="what follows the end of the document",
+        ),
+        pytest.param(
+            "if a < b && c > 0:\n    see http://x.example/\n",
+            ["if a b c 0 see http x example"],
+            [],
+            id="plain text is one leaf",
+        ),
+    ],
+)
+def test_leaves_and_links(
+    html: str, leaves: list[str], expected: list[tuple[str, str, int, int]]
+) -> None:
+    page = parse(html)
+    assert by_leaf(page) == leaves
+    assert list(links(page)) == expected
 
 
-def test_a_link_covers_the_leaves_inside_it() -> None:
-    page = parse(
-        "before<a href=1>one <i>two</i><br>three</a>after<a href=2></a><a href=3> </a>"
-        "<a name=here></a><a href=4><script>x</script></a>end"
-    )
-    assert by_leaf(page) == ["before", "one", "two", "", "three", "after", *[""] * 4, "end"]
-    assert list(links(page)) == [
-        ("/dir/1", "one two three", 1, 4),
-        ("/dir/2", "", 6, 6),
-        ("/dir/3", "", 7, 7),
-        ("/dir/4", "", 9, 9),
-    ]
-
-
-def test_links_that_are_not_closed_or_stand_in_each_other() -> None:
-    page = parse("<a href=1>one<a href=2>two<p>on</a><table><tr><td><a href=3>three<td>rest")
-    assert list(links(page)) == [
-        ("/dir/1", "one", 0, 0),
-        ("/dir/2", "two on", 1, 2),
-        ("/dir/3", "three", 3, 3),
-    ]
-    page = parse("<a href=1>out<iframe src=2>in</iframe><b>side</b></a>end")
-    assert list(links(page)) == [("/dir/1", "out in side", 0, 2), ("/dir/2", "in", 1, 1)]
+def test_the_first_title_counts() -> None:
+    assert parse("<p>x<title>Late</title><svg><title>Icon</title></svg>").title == "Late"
 
 
 def test_areas_frames_and_images_are_named_by_their_attributes() -> None:
@@ -103,19 +147,6 @@ def test_areas_frames_and_images_are_named_by_their_attributes() -> None:
         ("/dir/f", "link"),
         ("/dir/g", "text"),
     ]
-
-
-def test_frames_and_the_page_for_those_who_see_none() -> None:
-    page = parse(
-        "<frameset><frame src=menu><frame src=main title=Main>"
-        "<noframes><body>See <a href=plain>the plain page</a></body></noframes></frameset>"
-    )
-    assert list(links(page)) == [
-        ("/dir/menu", "", 0, 0),
-        ("/dir/main", "Main", 1, 1),
-        ("/dir/plain", "the plain page", 3, 3),
-    ]
-    assert by_leaf(page) == ["", "", "see", "the plain page"]
 
 
 def test_link_targets() -> None:
@@ -154,29 +185,25 @@ def test_base(base: str, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "target"),
+    ("content", "target", "delay"),
     [
-        ("0; url=next", "http://site.example/dir/next"),
-        ("5;URL = 'a b'", "http://site.example/dir/a%20b"),
-        ("0 http://other.example", "http://other.example/"),
-        (".5, /up", "http://site.example/up"),
-        ("30", None),
-        ("0;url=", None),
-        ("0;url=javascript:x", None),
-        ("", None),
+        ("0; url=next", "http://site.example/dir/next", 0),
+        ("5;URL = 'a b'", "http://site.example/dir/a%20b", 5),
+        ("0 http://other.example", "http://other.example/", 0),
+        (".5, /up", "http://site.example/up", 0),
+        ("2.9 /x", "http://site.example/x", 2),
+        (f"{'9' * 5000};/x", "http://site.example/x", float("inf")),
+        ("30", None, 0),
+        ("0;url=", None, 0),
+        ("0;url=javascript:x", None, 0),
+        ("", None, 0),
     ],
+    ids=range(10),
 )
-def test_refresh(content: str, target: str | None) -> None:
+def test_refresh(content: str, target: str | None, delay: float) -> None:
     page = parse(f'<meta http-equiv=Refresh content="{content}"><p>x')
     assert page.refresh == target
-
-
-@pytest.mark.parametrize(
-    ("content", "delay"),
-    [("0; url=x", 0), ("5;x", 5), (".5, x", 0), ("2.9 x", 2), (f"{'9' * 5000};x", float("inf"))],
-)
-def test_refresh_delay(content: str, delay: float) -> None:
-    assert parse(f'<meta http-equiv=refresh content="{content}">').refresh_delay == delay
+    assert page.refresh_delay == delay
 
 
 def test_a_refresh_for_those_without_scripts_is_none() -> None:
@@ -233,11 +260,6 @@ def test_canonical() -> None:
     assert parse("<link rel=canonical href=ftp://site.example/><link rel=icon>").canonical is None
 
 
-def test_plain_text_is_one_leaf() -> None:
-    page = parse("if a < b && c > 0:\n    see http://x.example/\n")
-    assert by_leaf(page) == ["if a b c 0 see http x example"]
-
-
 def test_a_long_anchor_is_cut_but_not_what_it_covers() -> None:
     page = parse("<a href=x>" + "word <i>word</i> " * 1000)
     assert next(links(page))[2:] == (0, 1999)
@@ -282,12 +304,3 @@ def test_headings_in_each_other_and_without_text() -> None:
 def test_a_program_in_a_heading_is_no_text_of_it() -> None:
     page = parse("<h1>Real<script>var x</script><style>b {}</style> name</h1>")
     assert headings(page) == [("Real name", 0)]
-
-
-def test_elements_and_frames_without_text_are_leaves_all_the_same() -> None:
-    markup = b"<title>T</title><div>a<p>b<i>c</i>d</p><hr></div><a href=x></a>"
-    page = parse_page(markup, HERE)
-    assert page.n_leaves == 7
-    assert (page.links.left.tolist(), page.links.right.tolist()) == ([6], [6])
-    frames = parse_page(b"<frameset><noframes><body><p>in</noframes></frameset>", HERE)
-    assert (frames.n_leaves, frames.tokens) == (1, ["in"])

@@ -51,13 +51,8 @@ def laughs() -> str:
 
 def pdf(texts: Sequence[str], target: str = "") -> bytes:
     writer = PdfWriter()
-    font = DictionaryObject(
-        {
-            NameObject("/Type"): NameObject("/Font"),
-            NameObject("/Subtype"): NameObject("/Type1"),
-            NameObject("/BaseFont"): NameObject("/Helvetica"),
-        }
-    )
+    names = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    font = DictionaryObject({NameObject(key): NameObject(name) for key, name in names.items()})
     for text in texts:
         page = writer.add_blank_page(200, 200)
         fonts = DictionaryObject({NameObject("/F1"): font})
@@ -99,10 +94,7 @@ def test_a_site_map_is_a_page_of_links_the_latest_first_in_words_of_their_urls()
         "http://a.example/undated?a=1&b=2",
     ]
     assert view.links.anchors == ["New Wheels", "old news html", "undated a 1 b 2"]
-    assert [view.tokens[i] for i in range(len(view.tokens)) if view.token_leaf[i] == 1] == [
-        "new",
-        "wheels",
-    ]
+    assert view.tokens[view.token_leaf.tolist().index(1) :][:2] == ["new", "wheels"]
     assert view.links.left.tolist() == view.links.right.tolist() == [1, 2, 3]
 
 
@@ -215,15 +207,15 @@ def test_no_entity_reads_a_file(kind: str, apart: ParserApart) -> None:
 def test_of_a_packed_site_map_so_much_is_unpacked_as_one_may_have(apart: ParserApart) -> None:
     one = b"<url><loc>http://a.example/%09d</loc></url>"
     entries = b"".join(one % i for i in range(60_000))
-    bomb = gzip.compress(site_map()[:-9] + entries + b" " * 400_000_000, mtime=0)
+    bomb = gzip.compress(site_map()[:-9] + entries + b" " * 100_000_000, mtime=0)
     assert len(bomb) < 1_000_000
     view = apart.parse_document(bomb, URL, SITE_MAP)
     assert (len(view.links), view.links_cut) == (MAX_LINKS, 50_000 - MAX_LINKS)
 
 
-def test_of_ten_thousand_pages_of_pdf_the_first_are_read(apart: ParserApart) -> None:
+def test_of_a_thousand_pages_of_pdf_the_first_are_read(apart: ParserApart) -> None:
     writer = PdfWriter()
-    for _ in range(10_000):
+    for _ in range(1000):
         writer.add_blank_page(9, 9)
     assert apart.parse_document(written(writer), URL, PDF).n_leaves == MOST_PAGES + 1
 

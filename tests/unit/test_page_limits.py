@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.urls import MAX_URL
-from focuscrawl.page import Links, parse_page
+from focuscrawl.page import PageView, parse_page
 from focuscrawl.page.parse import MAX_HEADINGS, MAX_LINKS, MAX_SIZE, MAX_TOKENS
 
 from .shelves import Shelf, open_crawl, run
@@ -48,34 +48,26 @@ def test_the_crawl_says_how_many_links_it_dropped(tmp_path: Path) -> None:
     assert (visit.links, visit.dropped) == (MAX_LINKS + 7, MAX_LINKS + 7)
 
 
-def test_what_follows_the_end_of_the_document_is_part_of_it() -> None:
-    body = b"<html><body><p>before</body></html><p>after <a href=/x>link</a></html>more"
-    page = parse_page(body, URL)
-    assert page.tokens == ["before", "after", "link", "more"]
-    assert page.links.urls == ["http://a.example/x"]
-
-
 def test_of_a_long_title_the_beginning_is_kept_and_all_of_it_is_read() -> None:
     page = parse_page(b"<title>" + b"jazz " * 200_000 + b"</title>", URL)
     assert page.title == ("jazz " * 200).rstrip()  # 999 characters: it ends in no space
     assert page.tokens == ["jazz"] * MAX_TOKENS
 
 
-def links_from(base: str, count: int = MAX_LINKS) -> Links:
-    """Return the links of a page with many short references."""
+def page_from(base: str, count: int) -> PageView:
+    """Return a page with short references from a base."""
     anchors = "".join(f"<a href=x{n}>y</a>" for n in range(count))
-    return parse_page(f"<base href='{base}'>{anchors}".encode(), URL).links
+    return parse_page(f"<base href='http://b.example/{base}/'>{anchors}".encode(), URL)
 
 
 def test_a_base_that_is_longer_than_a_url_may_be_is_none() -> None:
-    assert links_from(f"http://b.example/{'b' * MAX_URL}/", 1).urls == [f"{URL}x0"]
-    assert links_from("http://b.example/" + "ü" * 1000 + "/", 1).urls == [f"{URL}x0"]
-    assert links_from(f"http://b.example/{'b' * 1000}/", 1).urls[0].startswith("http://b.example")
+    assert page_from("b" * MAX_URL, 1).links.urls == [f"{URL}x0"]
+    assert page_from("ü" * 1000, 1).links.urls == [f"{URL}x0"]
+    assert page_from("b" * 1000, 1).links.urls[0].startswith("http://b.example")
 
 
 def test_urls_together_are_no_longer_than_a_page_may_be() -> None:
-    anchors = "".join(f"<a href=x{n}>y</a>" for n in range(MAX_LINKS))
-    page = parse_page(f"<base href='http://b.example/{'b/' * 1000}'>{anchors}".encode(), URL)
+    page = page_from("b/" * 1000, MAX_LINKS)
     assert MAX_SIZE * 0.99 < sum(map(len, page.links.urls)) <= MAX_SIZE
     assert len(page.links) + page.links_cut == MAX_LINKS
     assert len(page.links.anchors) == len(page.links.left) == len(page.links)

@@ -1,14 +1,16 @@
-"""Tokens against the regular expression that defines them."""
+"""Tokens against the regular expression that defines them, and their numbers."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from zlib import crc32
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.page.words import MAX_TOKEN_LENGTH, tokenize
+from focuscrawl.page.words import MAX_TOKEN_LENGTH, PageWords, tokenize
 
 WORD = re.compile(r"[^\W_]+")
 # Beyond the first two planes there are only rare ideographs, which are no tokens here;
@@ -66,3 +68,13 @@ def test_a_token_of_any_script_is_of_its_own_leaf(leaves: list[str]) -> None:
     for number, leaf in enumerate(leaves):
         of_leaf = [token for token, at in zip(tokens, token_leaf, strict=True) if at == number]
         assert of_leaf == tokenize([leaf])[0]
+
+
+@given(st.lists(st.sampled_from(["a", "b", "ß", "\ud800", "long word"])))
+def test_every_token_has_the_number_and_the_hash_of_its_word(tokens: list[str]) -> None:
+    words = PageWords(tokens)
+    assert [words.distinct[number] for number in words.number.tolist()] == tokens
+    assert [*words.bag.items()] == [*Counter(tokens).items()]  # in the same order, too
+    assert words.hashes.dtype == np.uint64
+    expected = [crc32(token.encode("utf-8", "surrogatepass")) for token in tokens]
+    assert words.hashes.tolist() == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,8 @@ from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.report.measures import load_pages
-from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.context import context_of
-from focuscrawl.rounds.folders import write_folder
-from focuscrawl.rounds.tasks import Processes
 from focuscrawl.testing import TinyWeb
-from focuscrawl.webs import open_web
+from focuscrawl.webs import WarcRecorder, open_web
 from focuscrawl.webs.capture_index import write_index
 
 from .archives import INDICES, archive
@@ -63,38 +60,25 @@ def test_a_copy_of_an_index_is_the_same_web_wherever_the_files_are(
     assert open_web(str(archive(fewer, tmp_path / "fewer", name))).fingerprint != web.fingerprint
 
 
-def crawled(web: Path, folder: Path, *, rounds: bool) -> list[tuple[str, float]]:
+def crawled(web: Path, folder: Path) -> list[tuple[str, float]]:
     plan = CrawlConfig(
         topic="/Sports/Cycling",
         seeds="models/demo/seeds.csv",
         web=str(web),
-        strategy="best-first" if rounds else "apprentice",
-        budget=20 if rounds else 60,
-        crawl_dir=None if rounds else str(folder),
+        strategy="apprentice",
+        budget=60,
+        crawl_dir=str(folder),
     )
-    if rounds:
-        context_of.cache_clear()
-        crawl_in_rounds(
-            RoundsPlan(crawl=plan, round=10, buckets=2),
-            f"{folder}-r",
-            Processes(1),
-            lambda _: None,
-        )
-        write_folder(f"{folder}-r", folder)
-    else:
-        replay(open_crawl(plan))
+    replay(open_crawl(plan))
     pages = load_pages(str(folder))
     return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
 
 
-@pytest.mark.parametrize("rounds", [False, True])
-def test_the_crawl_of_an_archive_is_that_of_the_recording(
-    rounds: bool, demo: Path, tmp_path: Path
-) -> None:
-    expected = crawled(demo / "web.warc.gz", tmp_path / "recording", rounds=rounds)
-    assert len(expected) == (20 if rounds else 60)
+def test_the_crawl_of_an_archive_is_that_of_the_recording(demo: Path, tmp_path: Path) -> None:
+    expected = crawled(demo / "web.warc.gz", tmp_path / "recording")
+    assert len(expected) == 60
     for name in INDICES:
-        assert crawled(demo / name, tmp_path / name, rounds=rounds) == expected
+        assert crawled(demo / name, tmp_path / name) == expected
 
 
 @pytest.mark.parametrize("name", INDICES)
@@ -129,19 +113,11 @@ def test_a_revisit_has_the_body_it_refers_to(name: str, tmp_path: Path) -> None:
 
 
 def test_what_was_not_asked_for_with_get_is_in_no_index(tmp_path: Path) -> None:
-    warc = tmp_path / "a.warc.gz"
-    with warc.open("wb") as file:
-        writer = WARCWriter(file, gzip=True, warc_version="1.1")
+    with WarcRecorder(tmp_path / "a.warc.gz") as recorder:
         for method in ("GET", "POST"):
-            url = f"http://a.example/{method}"
-            answer = StatusAndHeaders("200 OK", [], protocol="HTTP/1.1")
-            asked = StatusAndHeaders(f"{method} / HTTP/1.1", [], is_http_request=True)
-            response = writer.create_warc_record(
-                url, "response", BytesIO(), 0, http_headers=answer
-            )
-            request = writer.create_warc_record(url, "request", BytesIO(), 0, http_headers=asked)
-            writer.write_request_response_pair(request, response)
-    assert write_index([warc], tmp_path / "web.cdxj", tmp_path) == 1
+            at = datetime(2026, 1, 1, tzinfo=UTC)
+            recorder.record(url=f"http://a.example/{method}", at=at, request_method=method)
+    assert write_index([tmp_path / "a.warc.gz"], tmp_path / "web.cdxj", tmp_path) == 1
     assert [*open_web(str(tmp_path / "web.cdxj")).urls()] == ["http://a.example/GET"]
 
 

@@ -28,20 +28,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(path: Path, pages: int, method: str = "GET") -> Path:
+    at = datetime(2024, 1, 1, tzinfo=UTC)
     with WarcRecorder(path) as recorder:
         for i in range(pages):
-            recorder.record(
-                request_method=method,
-                url=f"http://a.example/{i}",
-                request_headers=[],
-                request_body=b"",
-                status=200,
-                reason="OK",
-                response_headers=[],
-                body_raw=b"page",
-                ip=None,
-                at=datetime(2024, 1, 1, tzinfo=UTC),
-            )
+            url = f"http://a.example/{i}"
+            recorder.record(url=url, at=at, request_method=method, body_raw=b"page")
     return path
 
 
@@ -96,7 +87,7 @@ def test_what_is_no_warc_file_is_refused_in_one_line(tmp_path: Path, content: by
         open_web(str(path))
 
 
-def test_other_gzip_files_are_refused(tmp_path: Path) -> None:
+def test_recordings_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.gz"
     path.write_bytes(gzip.compress(b"a,b,c\n" * 100_000))
     with pytest.raises(UserError, match="no whole WARC record"):
@@ -105,24 +96,23 @@ def test_other_gzip_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(plain))
     with pytest.raises(UserError, match="warcio recompress"):
         open_web(str(path))
-
-
-def test_a_web_without_pages_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no page"):
-        RecordedWeb(write(tmp_path / "web.warc.gz", 2, method="POST"))
+        RecordedWeb(write(tmp_path / "posted.warc.gz", 2, method="POST"))
 
 
-def test_names_that_lead_nowhere(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"nowhere\.warc"):
-        open_web("nowhere.warc")
-    with pytest.raises(UserError, match="folder"):
-        open_web(str(tmp_path))
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nowhere.warc", r"nowhere\.warc"),
+        ("{0}", "folder"),
+        ("{0}/web.warc.xz", "unpack"),
+        *((f"demo:{scale}", "demo:") for scale in ("", "no", "0", "-1", "inf", "nan")),
+    ],
+)
+def test_names_that_lead_nowhere(name: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "web.warc.xz").touch()
-    with pytest.raises(UserError, match="unpack"):
-        open_web(str(tmp_path / "web.warc.xz"))
-    for scale in ["", "no", "0", "-1", "inf", "nan"]:
-        with pytest.raises(UserError, match="demo:"):
-            open_web(f"demo:{scale}")
+    with pytest.raises(UserError, match=said):
+        open_web(name.format(tmp_path))
 
 
 def test_the_demo_has_a_size() -> None:
@@ -137,9 +127,6 @@ def test_a_cache_that_cannot_be_written_is_named(
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(UserError, match="FOCUSCRAWL_CACHE"):
         RecordedWeb(write(tmp_path / "web.warc.gz", 1))
-
-
-# -- what a file names, and not the user ----------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from focuscrawl.webs.changing_web import NEVER, ChangingWeb, Lives
 from focuscrawl.webs.synthetic import SyntheticWeb
 from focuscrawl.webs.web_protocol import Answer, not_modified
 
+from .archives import fetched
 from .shelves import Shelf, at
 
 VERSIONS = 5
@@ -50,8 +51,7 @@ def test_pages_come_change_move_and_go(demo: SyntheticWeb) -> None:
                 moved += 1
                 target = headers(answer)["location"]
                 assert web.resolve([target]) == [target]
-                there = web.fetch(target)
-                assert there is not None
+                there = fetched(web, target)
                 assert there.url == target
                 assert there.status in (200, 404)
             elif answer.status == 404:
@@ -101,8 +101,7 @@ def test_a_link_comes_with_the_edit_after_its_page() -> None:
     lives = Lives(state)
     for version in range(lives.of(at("/")).born, 7):
         web = ChangingWeb(shelf, version, state)
-        answer = web.fetch(at("/"))
-        assert answer is not None
+        answer = fetched(web, at("/"))
         before, shown = shown, set(parse_page(answer.body, answer.url).links.urls)
         edited = lives.of(at("/")).edits(version)[-1]
         born = {at(name) for name in names if lives.of(at(name)).born <= edited}
@@ -145,8 +144,7 @@ def test_what_is_no_page_is_left_as_it_is() -> None:
     shelf.put("/empty", "")
     web = ChangingWeb(shelf, 9)
     for path in ("/x.txt", "/gone", "/empty"):
-        plain = shelf.fetch(at(path))
-        assert plain is not None
+        plain = fetched(shelf, at(path))
         life = Lives(0).of(at(path))
         if life.born <= 9 < min(life.removed, life.moved):
             assert web.fetch(at(path)) == plain

@@ -11,6 +11,7 @@ from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.webs import Answer, read_page
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
+from .archives import fetched
 from .shelves import Shelf, at
 
 
@@ -28,8 +29,7 @@ def test_a_page_is_read_in_its_encoding() -> None:
 def test_only_the_page_that_was_meant() -> None:
     web = Shelf()
     web.page("/", "jazz")
-    answer = web.fetch(at("/"))
-    assert answer is not None
+    answer = fetched(web, at("/"))
     body = answer.body
     assert read_page(web, at("/"), digest=Duplicates.digest(body)) is not None
     assert read_page(web, at("/"), digest=blake2b(body, digest_size=8).digest()) is not None
@@ -72,7 +72,7 @@ def test_a_page_has_the_url_it_was_asked_by() -> None:
 def test_an_answer_goes_to_another_process_before_it_is_parsed() -> None:
     web = Shelf()
     web.page("/", "jazz")
-    found = HtmlAnswer.of(web.fetch(at("/")))
+    found = HtmlAnswer.of(fetched(web, at("/")))
     assert found is not None
     here = found.parse()
     assert here is not None

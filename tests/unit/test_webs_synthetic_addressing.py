@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 from urllib.robotparser import RobotFileParser
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Answer
 
 WEB = SyntheticWeb()
+ANSWERS = (
+    "b4a318c85c36c4f7e2912519c0e29927"  # of several addresses a host; if it changes, raise VERSION
+)
 PLACES = WEB._places
 
 
@@ -64,26 +68,28 @@ def test_http_and_https_are_one() -> None:
     assert WEB.resolve([swapped(url) for url in urls]) == urls
 
 
-def test_copies_have_the_content_and_name_the_original(any_host: Host) -> None:
-    page = article(next(hosts(lambda host: not host.sessions)))
-    for original, copy in (
-        (page_url(page), page_url(page) + "?print=1"),
-        (root(page.host) + "/", root(page.host) + "/index.html"),
-    ):
-        answer = ask(copy)
-        assert answer.status == 200
-        assert answer.body == ask(original).body
-        assert parse_page(answer.body, copy).canonical == original
+def test_each_kind_of_address_answers_what_it_did() -> None:
+    digest = blake2b(digest_size=16)
+    for host in hosts(bool):
+        url, last = page_url(article(host)), host.size - 1
+        asked = [url, f"{url}?print=1", f"{url}?sid=0123abcd", f"{root(host)}/index.html"]
+        names = ("past/2009/{}.html", "files/{}.pdf", "images/{}.gif", "go/{}", "old/{}.html")
+        asked += [f"{root(host)}/{name.format(last)}" for name in names]
+        asked += [f"{root(host)}/robots.txt", f"{root(host)}/calendar/?month=24292"]
+        for known in WEB.resolve(asked):
+            digest.update(repr(None if known is None else WEB.fetch(known)).encode())
+    assert digest.hexdigest() == ANSWERS
 
 
-def test_sessions_copy_pages_on_their_hosts_only() -> None:
-    with_sessions = article(next(hosts(lambda host: host.sessions)))
-    without = article(next(hosts(lambda host: not host.sessions)))
-    url = page_url(with_sessions)
-    bodies = {ask(f"{url}?sid={n:08x}").body for n in range(3)}
-    assert bodies == {ask(url).body}
-    assert parse_page(ask(url).body, url).canonical is None
-    assert WEB.resolve([page_url(without) + "?sid=00000000", url + "?sid=0"]) == [None, None]
+def test_copies_have_the_content_and_name_the_original() -> None:
+    page = page_url(article(next(hosts(lambda host: not host.sessions))))
+    copy = ask(f"{page}?print=1")
+    assert (copy.status, copy.body) == (200, ask(page).body)
+    assert parse_page(copy.body, copy.url).canonical == page
+    session = page_url(article(next(hosts(lambda host: host.sessions))))
+    assert ask(f"{session}?sid=00000000").body == ask(session).body
+    assert parse_page(ask(session).body, session).canonical is None
+    assert WEB.resolve([f"{page}?sid=00000000", f"{session}?sid=0"]) == [None, None]
 
 
 def test_redirects_lead_to_the_page_in_one_two_or_three_steps(any_host: Host) -> None:
@@ -105,13 +111,6 @@ def test_redirects_lead_to_the_page_in_one_two_or_three_steps(any_host: Host) ->
         assert url == end
 
 
-def test_dead_links_answer_404_or_410(any_host: Host) -> None:
-    statuses = {ask(f"{root(host)}/past/2009/{host.size - 1}.html").status for host in hosts(bool)}
-    assert statuses == {404, 410}
-    assert WEB.resolve([f"{root(any_host)}/past/1999/{any_host.size - 1}.html"]) == [None]
-    assert WEB.resolve([f"{root(any_host)}/past/2009/{any_host.size}.html"]) == [None]
-
-
 @given(st.integers(0, 10**17))
 @settings(max_examples=25, deadline=None)
 def test_the_calendar_has_no_end(month: int) -> None:
@@ -121,14 +120,6 @@ def test_the_calendar_has_no_end(month: int) -> None:
     assert f"{root(host)}/calendar/?month={month + 1}" in links
     assert WEB.resolve(links) == links
     assert not any("/calendar/" in page for page in WEB.urls())
-
-
-def test_pdf_and_picture_are_no_html(any_host: Host) -> None:
-    last = any_host.size - 1
-    pdf = ask(f"{root(any_host)}/files/{last}.pdf")
-    gif = ask(f"{root(any_host)}/images/{last}.gif")
-    assert (header(pdf, "Content-Type"), pdf.body[:5]) == ("application/pdf", b"%PDF-")
-    assert (header(gif, "Content-Type"), gif.body[:6]) == ("image/gif", b"GIF89a")
 
 
 def test_robots_txt_forbids_pages_that_exist() -> None:
@@ -147,19 +138,11 @@ def test_robots_txt_forbids_pages_that_exist() -> None:
 
 
 def test_pages_are_sent_in_the_encoding_they_declare() -> None:
-    seen = set()
     for host in hosts(bool):
-        page = article(host)
-        answer = ask(page_url(page))
-        view = parse_page(answer.body, answer.url, encoding=None)
+        answer = ask(page_url(article(host)))
         text = answer.body.decode(host.encoding)
-        assert page.title in text
-        seen.add((host.encoding, host.declared))
-        kind = header(answer, "Content-Type")
-        assert ("charset" in kind) == (host.declared == "header")
+        assert ("charset" in header(answer, "Content-Type")) == (host.declared == "header")
         assert ("<meta charset" in text) == (host.declared == "meta")
-        assert view.title
-    assert {("iso-8859-1", "meta"), ("windows-1252", "header"), ("utf-8", "nowhere")} <= seen
 
 
 def test_near_misses_are_not_known() -> None:
@@ -180,6 +163,8 @@ def test_near_misses_are_not_known() -> None:
         f"{root(host)}/go/{host.size}",
         f"{root(host)}/go/0{host.size - 1}",
         f"{root(host)}/robots.txt?x",
+        f"{root(host)}/past/1999/{host.size - 1}.html",
+        f"{root(host)}/past/2009/{host.size}.html",
         "ftp://larder-0.demo.example/",
         "",
     ]

@@ -14,22 +14,16 @@ from warcio.archiveiterator import ArchiveIterator
 from focuscrawl.errors import UserError
 from focuscrawl.webs.warc_reading import Record, Scan, read_record
 
+from .archives import warc_record
+
 NAME = Path("web.warc")
 BODIES = [b"one", b"", b"three\r\n\r\n", b"\r\nWARC/1.0\r\nWARC-Type: x\r\n\r\n", b"five" * 30]
 
 
 def record(i: int, body: bytes, *, length: int | None = None) -> bytes:
-    lines = [
-        "WARC/1.1",
-        "WARC-Type: resource",
-        f"WARC-Target-URI: <http://a.example/{i}>",
-        f"WARC-Record-ID: <urn:uuid:{i}>",
-        "X-Folded: a",
-        "\tb",
-        "Content-Type: text/plain",
-        f"content-length: {len(body) if length is None else length}",
-    ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body + b"\r\n\r\n"
+    folded = "\r\nX-Folded: a\r\n\tb"
+    written = warc_record(f"{i}", body, kind="resource", length=length, more=folded)
+    return written.replace(b"Content-Length", b"content-length", 1)
 
 
 def members(records: list[bytes]) -> list[bytes]:

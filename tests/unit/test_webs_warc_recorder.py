@@ -6,50 +6,43 @@ import gzip
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
+from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder
 from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.webs.warc_recorder import WarcSeries
+
+from .archives import fetched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 AT = datetime(2024, 2, 3, 4, 5, 6, 789, tzinfo=timezone(timedelta(hours=1)))
+HOST = "http://a.example/"
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-
-
-def write(recorder: WarcRecorder, url: str, body: bytes = b"page", status: int = 200) -> None:
-    recorder.record(
-        request_method="GET",
-        url=url,
-        request_headers=[("User-Agent", "test")],
-        request_body=b"",
-        status=status,
-        reason="OK",
-        response_headers=[("Content-Type", "text/html")],
-        body_raw=body,
-        ip=None,
-        at=AT,
-    )
+def noise(i: int, size: int = 600) -> bytes:
+    return Random(i).randbytes(size)  # does not compress
 
 
 def test_an_exchange_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "new" / "crawl.warc.gz"
+    before = datetime.now(UTC)
     with WarcRecorder(path) as recorder:
         recorder.record(
-            request_method="GET",
             url="https://a.example/caf%C3%A9?x=1#part",
+            at=AT,
             request_headers=[("Accept", "text/html")],
-            request_body=b"",
             status=302,
             reason="Moved\r\nX-Evil: 1",
             response_headers=[
@@ -59,11 +52,9 @@ def test_an_exchange_comes_back(tmp_path: Path) -> None:
             ],
             body_raw=gzip.compress(b"moved"),
             ip="192.0.2.1",
-            at=AT,
         )
     web = RecordedWeb(path)
-    answer = web.fetch("https://a.example/caf%C3%A9?x=1")
-    assert answer is not None
+    answer = fetched(web, "https://a.example/caf%C3%A9?x=1")
     assert (answer.status, answer.body) == (302, b"moved")
     assert answer.headers == [("Location", "/caf\xc3\xa9")]
     with path.open("rb") as file:
@@ -73,6 +64,7 @@ def test_an_exchange_comes_back(tmp_path: Path) -> None:
         ]
     assert [info[0], response[0], request[0]] == ["warcinfo", "response", "request"]
     assert info[1]["WARC-Filename"] == "crawl.warc.gz"
+    assert before <= datetime.fromisoformat(info[1]["WARC-Date"]) <= datetime.now(UTC)
     assert request[1]["WARC-Concurrent-To"] == response[1]["WARC-Record-ID"]
     for fields in (response[1], request[1]):
         assert fields["WARC-Date"] == "2024-02-03T03:05:06.000789Z"
@@ -83,19 +75,12 @@ def test_an_exchange_comes_back(tmp_path: Path) -> None:
     assert response[2].get_header("X-Evil") is None
 
 
-class _Arguments:
-    verbose = False
-
-    def __init__(self, path: Path) -> None:
-        self.inputs = [str(path)]
-
-
 def test_digests_hold_for_warcio(tmp_path: Path) -> None:
     path = tmp_path / "crawl.warc.gz"
     with WarcRecorder(path) as recorder:
         for i in range(5):
-            write(recorder, f"http://a.example/{i}", b"page" * i)
-    checker = Checker(_Arguments(path))
+            recorder.record(url=f"{HOST}{i}", at=AT, body_raw=b"page" * i)
+    checker = Checker(SimpleNamespace(verbose=False, inputs=[str(path)]))
     checker.process_all()
     assert checker.exit_value == 0
 
@@ -104,22 +89,13 @@ def test_other_methods_are_recorded_and_not_replayed(tmp_path: Path) -> None:
     path = tmp_path / "crawl.warc.gz"
     with WarcRecorder(path) as recorder:
         for method, body in [("HEAD", b""), ("GET", b"page"), ("POST", b"answer")]:
+            asked = b"form" if method == "POST" else b""
             recorder.record(
-                request_method=method,
-                url="http://a.example/",
-                request_headers=[],
-                request_body=b"form" if method == "POST" else b"",
-                status=200,
-                reason="OK",
-                response_headers=[],
-                body_raw=body,
-                ip=None,
-                at=AT,
+                url=HOST, at=AT, request_method=method, request_body=asked, body_raw=body
             )
     web = RecordedWeb(path)
     assert web.records == 7
-    answer = web.fetch("http://a.example/")
-    assert answer is not None
+    answer = fetched(web, HOST)
     assert answer.body == b"page"
 
 
@@ -127,43 +103,51 @@ def test_continued_after_a_cut_at_every_byte(tmp_path: Path) -> None:
     first = tmp_path / "first.warc.gz"
     sizes = []
     with WarcRecorder(first) as recorder:
-        begun = first.stat().st_size
+        start = first.stat().st_size
         for i in range(2):
-            write(recorder, f"http://a.example/{i}")
+            recorder.record(url=f"{HOST}{i}", at=AT, body_raw=b"page")
             sizes.append(first.stat().st_size)
     data = first.read_bytes()
     path = tmp_path / "cut.warc.gz"
-    for cut in range(begun, len(data) + 1):
+    for cut in range(start, len(data) + 1):
         path.write_bytes(data[:cut])
         with WarcRecorder(path) as recorder:
-            write(recorder, "http://a.example/new")
+            recorder.record(url=f"{HOST}new", at=AT)
         with path.open("rb") as file:
             scan = Scan(path, file)
             urls = [record.target for record in scan if record.type == "response"]
         assert (scan.truncated_at, scan.damaged) == (None, 0)
         whole = sum(size <= cut for size in sizes)
-        assert urls[:whole] == [f"http://a.example/{i}" for i in range(whole)]
-        assert urls[-1] == "http://a.example/new"
+        assert urls[:whole] == [f"{HOST}{i}" for i in range(whole)]
+        assert urls[-1] == f"{HOST}new"
         assert len(urls) <= whole + 2
+
+
+_RECORD = """
+import itertools, random, resource, signal, sys
+from datetime import datetime, UTC
+from focuscrawl.errors import UserError
+from focuscrawl.webs import WarcRecorder
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+if len(sys.argv) > 2:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+recorder = WarcRecorder(sys.argv[1])
+try:
+    for i in itertools.count():
+        body = random.randbytes(300_000)
+        recorder.record(url=f"http://a.example/{i}", at=datetime.now(UTC), body_raw=body)
+        print(i, flush=True)
+except UserError as error:
+    print(error)
+"""
 
 
 def test_killed_while_it_writes_nothing_recorded_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "crawl.warc.gz"
-    code = (
-        "import itertools, random, sys\n"
-        "from datetime import datetime, UTC\n"
-        "from focuscrawl.webs import WarcRecorder\n"
-        "recorder = WarcRecorder(sys.argv[1])\n"
-        "for i in itertools.count():\n"
-        "    recorder.record(request_method='GET', url=f'http://a.example/{i}',"
-        " request_headers=[], request_body=b'', status=200, reason='OK', response_headers=[],"
-        " body_raw=random.randbytes(300_000), ip=None, at=datetime.now(UTC))\n"
-        "    print(i, flush=True)\n"
-    )
     done = 0
     for _ in range(2):
         process = subprocess.Popen(
-            [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _RECORD, str(path)], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         for line in process.stdout:
@@ -173,11 +157,23 @@ def test_killed_while_it_writes_nothing_recorded_is_lost(tmp_path: Path) -> None
         process.wait()
         process.stdout.close()
     with WarcRecorder(path) as recorder:
-        write(recorder, "http://b.example/")
+        recorder.record(url="http://b.example/", at=AT)
     web = RecordedWeb(path)
     assert (web.truncated_at, web.damaged) == (None, 0)
-    assert set(web.urls()) >= {f"http://a.example/{i}" for i in range(done + 1)}
+    assert set(web.urls()) >= {f"{HOST}{i}" for i in range(done + 1)}
     assert web.fetch("http://b.example/") is not None
+
+
+def test_a_write_that_fails_leaves_whole_records(tmp_path: Path) -> None:
+    """The kernel's file size limit stands in for a full disk."""
+    path = tmp_path / "crawl.warc.gz"
+    with WarcRecorder(path) as recorder:
+        recorder.record(url=HOST, at=AT)
+    size = path.stat().st_size
+    command = [sys.executable, "-c", _RECORD, str(path), str(size + 5000)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"cannot write {path}: ")
+    assert path.stat().st_size == size
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
@@ -208,37 +204,37 @@ def test_names_that_cannot_be(tmp_path: Path) -> None:
         WarcRecorder(tmp_path / "folder.warc.gz")
 
 
-def test_a_write_that_fails_leaves_whole_records(tmp_path: Path) -> None:
-    """The kernel's file size limit stands in for a full disk."""
-    path = tmp_path / "crawl.warc.gz"
-    with WarcRecorder(path) as recorder:
-        write(recorder, "http://a.example/1")
-    size = path.stat().st_size
-    code = (
-        "import random, resource, signal, sys\n"
-        "from datetime import datetime, UTC\n"
-        "from focuscrawl.errors import UserError\n"
-        "from focuscrawl.webs import WarcRecorder\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 5000}, {size + 5000}))\n"
-        "recorder = WarcRecorder(sys.argv[1])\n"
-        "try:\n"
-        "    recorder.record(request_method='GET', url='http://a.example/2',"
-        " request_headers=[], request_body=b'', status=200, reason='OK', response_headers=[],"
-        " body_raw=random.randbytes(300_000), ip=None, at=datetime.now(UTC))\n"
-        "except UserError as error:\n"
-        "    print(error)\n"
-    )
-    command = [sys.executable, "-c", code, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"cannot write {path}: ")
-    assert path.stat().st_size == size
+def test_the_files_of_a_series_put_together_are_one_recording(tmp_path: Path) -> None:
+    folder, full = tmp_path / "crawl", 5000
+    for first in (0, 20):
+        series = WarcSeries(folder / "pages.warc.gz", full)
+        for i in range(first, first + 20):
+            series.record(url=f"{HOST}{i}", at=AT, body_raw=noise(i))
+        series.close()
+        if not first:  # it is killed, and resumed
+            last = max(folder.iterdir())
+            last.write_bytes(last.read_bytes() + b"\x1f\x8b\x08 half of a record")
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [f"pages-{n:05}.warc.gz" for n in range(1, len(names) + 1)]
+    sizes = [(folder / name).stat().st_size for name in names]
+    assert len(names) > 4
+    assert all(full <= size < full + 2000 for size in sizes[:-1])
+    path = tmp_path / "all.warc.gz"
+    path.write_bytes(b"".join((folder / name).read_bytes() for name in names))
+    web = RecordedWeb(path)
+    for i in range(40):
+        answer = fetched(web, f"{HOST}{i}")
+        assert answer.body == noise(i)
 
 
-def test_dates_are_universal(tmp_path: Path) -> None:
-    path = tmp_path / "crawl.warc.gz"
-    before = datetime.now(UTC)
-    WarcRecorder(path).close()
-    with path.open("rb") as file:
-        date = next(iter(ArchiveIterator(file))).rec_headers.get_header("WARC-Date")
-    assert before <= datetime.fromisoformat(date) <= datetime.now(UTC)
+def test_pages_of_a_crawl_are_looked_for_in_all_files_of_a_series(tmp_path: Path) -> None:
+    series = WarcSeries(tmp_path / "pages.warc.gz", 600)
+    for i in range(3):
+        series.record(url=f"{HOST}{i}", at=AT, body_raw=noise(i))
+    with pytest.raises(UserError, match=r"pages-00003.warc.gz is being written"):
+        WarcSeries(tmp_path / "pages.warc.gz", 600)
+    series.close()
+    webs = webs_of({"web": "live"}, tmp_path)
+    assert len(webs) == 3
+    urls = [f"{HOST}{i}" for i in range(3)]
+    assert [web.resolve(urls).count(None) for web in webs] == [2, 2, 2]

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# Hosts, their sections and pages: what is where, computed from numbers alone.
-#
-# Hosts come in blocks of 20 with 1,000 pages; the k-th block of every web has its sizes in the
-# same order. A host has one main topic; its even sections are about that, its odd ones about
-# another. Section topics are slots of a ring turned by a block's own offset, so that "a section
-# about topic t in block b" is found by subtraction, without a table.
-
 BLOCK_HOSTS = 20
 BLOCK_PAGES = 1000
 _SIZES = (120, 90, 80, 70, 64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 34, 30, 28, 24, 20, 14)
@@ -49,6 +42,22 @@ SLOTS_OF = tuple(
 _PORTAL_SLOT = 1
 
 HOME, ABOUT, PRIVACY, FIRST_HUB = 0, 1, 2, 3
+
+_NUMBER = r"(0|[1-9][0-9]{0,17})"
+_URL = re.compile(rf"https?://([a-z]+-{_NUMBER}\.demo\.example)(/[^?]*)(\?.*)?")
+_ARTICLE = re.compile(rf"/[a-z-]+/(?:[a-z0-9-]+-)?{_NUMBER}\.html")
+_HUB = re.compile(r"/(?:[a-z]+-)?([a-z]+)(/?)")
+_BY_INDEX = re.compile(rf"/(go|old|past|files|images)/(?:(20[0-9]{{2}})/)?{_NUMBER}(\.[a-z]+)?")
+_MONTH = re.compile(rf"\?month={_NUMBER}")
+_SESSION = re.compile(r"\?sid=[0-9a-f]{8}")
+
+_OUTSIDE = {
+    "/": HOME,
+    "/index.html": HOME,
+    "/about.html": ABOUT,
+    "/privacy.html": PRIVACY,
+}
+_ODD_SECTIONS = (1, 1, 1, 3, 3, 5)
 
 
 class Role(IntEnum):
@@ -70,8 +79,8 @@ class Host:
     ----------
     number, block : its number; the block it is in
     size, first, sections : pages; number of its first page; sections, each with a hub
-    topic : main topic, a number into `words.TOPICS`
-    name, title, scheme, encoding, declared : encoding of its pages, and where it is said:
+    topic : main topic, a number into `TOPICS`
+    name, title, scheme, encoding, declared : encoding of its pages, and where they declare it:
         "header", "meta" or "nowhere"
     style : which of the three page designs
     calendar, sessions, members : has an endless calendar; puts session ids into its links; has
@@ -125,7 +134,13 @@ class Page:
 
 
 class Places:
-    """All hosts and pages of a web of `blocks` blocks."""
+    """All hosts and pages of a web of `blocks` blocks, computed from numbers alone.
+
+    Hosts come in blocks of 20 with 1,000 pages; the k-th block of every web has its sizes in the
+    same order. A host has one main topic; its even sections are about that, its odd ones about
+    another. Section topics are slots of a ring turned by a block's own offset, so that "a section
+    about topic t in block b" is found by subtraction, without a table.
+    """
 
     def __init__(self, blocks: int, seed: int) -> None:
         self.blocks = blocks
@@ -253,41 +268,24 @@ class Places:
         return KIN[topic][bits % len(KIN[topic])] if chance < 94 else SLOTS[bits % len(SLOTS)]
 
 
-# Addresses: which URLs the web answers, decided by reading the URL.
-#
-# ========================================  =============================================
-# ``/``  ``/about.html``  ``/privacy.html``  pages outside the sections
-# ``/cycling-guides/``                       hub of a section
-# ``/cycling-guides/steep-climbs-31.html``   article (under ``/members/``: robots.txt forbids it)
-# ``/guides/``  ``/guides/31.html``          the two on hosts whose URLs do not tell the topic
-# ``/index.html``  ``….html?print=1``        the same content again, with a canonical link
-# ``…?sid=0f3a99c2``                         the same content again, on hosts with sessions
-# ``/cycling-guides``  ``/go/31``            301 to the hub, 302 to the article
-# ``/old/31.html``                           301 to ``/go/31``
-# ``/past/2009/31.html``                     404 or 410
-# ``/calendar/?month=24292``                 a month; links to the next and the previous one
-# ``/files/31.pdf``  ``/images/31.gif``      not HTML
-# ``/robots.txt``                            on hosts with members' pages, else 404
-# ========================================  =============================================
-
-_NUMBER = r"(0|[1-9][0-9]{0,17})"
-_URL = re.compile(rf"https?://([a-z]+-{_NUMBER}\.demo\.example)(/[^?]*)(\?.*)?")
-_ARTICLE = re.compile(rf"/[a-z-]+/(?:[a-z0-9-]+-)?{_NUMBER}\.html")
-_HUB = re.compile(r"/(?:[a-z]+-)?([a-z]+)(/?)")
-_BY_INDEX = re.compile(rf"/(go|old|past|files|images)/(?:(20[0-9]{{2}})/)?{_NUMBER}(\.[a-z]+)?")
-_MONTH = re.compile(rf"\?month={_NUMBER}")
-_SESSION = re.compile(r"\?sid=[0-9a-f]{8}")
-
-_OUTSIDE = {
-    "/": HOME,
-    "/index.html": HOME,
-    "/about.html": ABOUT,
-    "/privacy.html": PRIVACY,
-}
-
-
 class Kind(Enum):
-    """What an address leads to."""
+    """What an address leads to.
+
+    ========================================== =============================================
+    ``/``  ``/about.html``  ``/privacy.html``  pages outside the sections
+    ``/cycling-guides/``                       hub of a section
+    ``/cycling-guides/steep-climbs-31.html``   article (under ``/members/``: robots.txt forbids it)
+    ``/guides/``  ``/guides/31.html``          the two on hosts whose URLs do not tell the topic
+    ``/index.html``  ``….html?print=1``        the same content again, with a canonical link
+    ``…?sid=0f3a99c2``                         the same content again, on hosts with sessions
+    ``/cycling-guides``  ``/go/31``            301 to the hub, 302 to the article
+    ``/old/31.html``                           301 to ``/go/31``
+    ``/past/2009/31.html``                     404 or 410
+    ``/calendar/?month=24292``                 a month; links to the next and the previous one
+    ``/files/31.pdf``  ``/images/31.gif``      not HTML
+    ``/robots.txt``                            on hosts with members' pages, else 404
+    ========================================== =============================================
+    """
 
     PAGE = "page"
     COPY = "copy"
@@ -423,17 +421,13 @@ def spell(target: Page, source: Host, draws: Draws) -> str:
     return f"{scheme}://{target.host.name}{path}"
 
 
-# Which pages a synthetic page links to.
-#
-# Linked pages are nearer in topic than random ones, the nearer the fewer links apart (Davison,
-# SIGIR 2000; Menczer, JASIST 2004): most links of an author stay in the section, with the topic
-# on other hosts, or with a topic near it; popular hosts and pages get most of the links.
-
-_ODD_SECTIONS = (1, 1, 1, 3, 3, 5)
-
-
 class Targets:
-    """Draws targets for the links of one page."""
+    """Draws targets for the links of one page.
+
+    Linked pages are nearer in topic than random ones, the nearer the fewer links apart (Davison,
+    SIGIR 2000; Menczer, JASIST 2004): most links of an author stay in the section, with the topic
+    on other hosts, or with a topic near it; popular hosts and pages get most of the links.
+    """
 
     def __init__(self, places: Places, page: Page, draws: Draws) -> None:
         self._places = places

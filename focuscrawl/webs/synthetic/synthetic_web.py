@@ -34,7 +34,7 @@ _MISSING = (
 
 
 def answer(address: Address, places: Places) -> Answer:  # noqa: PLR0911 - one a kind
-    """Return what the server says to a request for `address`."""
+    """Return the answer to a request for `address`."""
     host, number = address.host, address.number
     match address.kind:
         case Kind.PAGE | Kind.COPY:
@@ -108,7 +108,7 @@ _ARTICLES = frozenset({Role.ARTICLE, Role.NOTE, Role.ROUNDUP})
 
 
 class SyntheticWeb:
-    """A web of made-up pages, computed when they are asked for (`protocol.Web`).
+    """A web of made-up pages, computed when they are asked for (a `Web`).
 
     Parameters
     ----------

@@ -1,4 +1,8 @@
-"""The vocabulary of the synthetic web: seeded random numbers, topics, words, sentences."""
+"""The vocabulary of the synthetic web: seeded random numbers, topics, words, sentences.
+
+The lists of words run from frequent to rare. They do not depend on the random state, so that a
+critic trained on one synthetic web reads every other.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
-# Random numbers that are a function of a key, the same in every process and on every machine.
-#
-# SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) is counter-based: the n-th number is a hash of
-# key + n. Only integer operations and exact float products are used, no libm.
 
 T = TypeVar("T")
 
@@ -57,7 +56,11 @@ def _units(key: int) -> Iterator[float]:
 
 
 class Draws:
-    """A stream of random numbers that belongs to `key`."""
+    """A stream of random numbers that is a function of `key`, the same on every machine.
+
+    SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) is counter-based: the n-th number is a hash of
+    key + n. Only integer operations and exact float products are used, no libm.
+    """
 
     def __init__(self, key: int) -> None:
         #: draws the next number, uniform in [0, 1)
@@ -102,11 +105,6 @@ def zipf_urn(items: Sequence[T]) -> tuple[T, ...]:
         item for k, item in enumerate(items, 1) for _ in range(max(1, (2 * n + k) // (2 * k)))
     )
 
-
-# The vocabulary: topics, their words and names, and the words all pages share.
-#
-# The lists run from frequent to rare. They do not depend on the random state, so that a critic
-# trained on one synthetic web reads every other.
 
 _TOPICS = """
 /Arts/Music/Jazz | bluenote swing combo
@@ -243,7 +241,7 @@ class Topic:
     leaf : "Cycling"
     family : "Sports", the top of the path
     stems : first parts of host names
-    urns : words to draw from (`chance.zipf_urn`), by letter: n nouns, a adjectives, g gerunds,
+    urns : words to draw from (`zipf_urn`), by letter: n nouns, a adjectives, g gerunds,
         p made-up names, f nouns that the family shares
     """
 
@@ -389,7 +387,6 @@ def _word(slot: str, topic: Topic, draws: Draws | Digits) -> str:
 
 
 def _fill(template: str, word: Callable[[str], str]) -> str:
-    """Return a template with a word in each slot."""
     text = _SLOT.sub(lambda slot: word(slot[1]), template)
     return _ARTICLE.sub(r"\1n ", text[0].upper() + text[1:])
 
@@ -405,7 +402,7 @@ def sentence(topic: int, focus: float, draws: Draws) -> str:
 
     Parameters
     ----------
-    topic : number into `words.TOPICS`
+    topic : number into `TOPICS`
     focus : share of the topic's slots that hold the topic's own words; the others are filled
         by general words, or by those of a topic near it, or of any
     """
