@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import CRAWL_DIR
 from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.errors import UserError
@@ -32,7 +32,7 @@ _CLEAR = "\x1b[{}F\x1b[J"  # to the beginning of so many lines above, and away w
 
 @click.command()
 @click.argument("crawls", metavar="CRAWL...", nargs=-1, required=True)
-@options.seconds("--every", "How often a terminal shows it anew.", 2.0, least=0.1)
+@common_options.seconds("--every", "How often a terminal shows it anew.", 2.0, least=0.1)
 @click.option("--once", is_flag=True, help="Show it once, also in a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON a crawl, once.")
 def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> None:
@@ -97,7 +97,7 @@ def why(crawl_dir: str, url: str) -> None:
 _EVERY = 0.2  # seconds between two looks
 
 _crawl = click.argument("crawl", metavar="CRAWL")
-_wait = options.seconds("--wait", "How long to wait until it has happened.", 60.0)
+_wait = common_options.seconds("--wait", "How long to wait until it has happened.", 60.0)
 
 
 @click.command()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import SETTINGS
 from focuscrawl.studio.access import PublicUrl
@@ -18,7 +18,7 @@ from focuscrawl.studio.serving import Studio, has_browser
 
 
 @click.command()
-@click.argument("folder", type=options.PATH, default=Path())
+@click.argument("folder", type=common_options.PATH, default=Path())
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -38,7 +38,7 @@ from focuscrawl.studio.serving import Studio, has_browser
     help="Address that browsers use where a proxy stands before the studio, as for TLS: "
     "https://studio.example.org, or a path below one.",
 )
-@options.SETTINGS
+@common_options.SETTINGS
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def studio(
