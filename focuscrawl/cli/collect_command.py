@@ -75,7 +75,7 @@ def collect(
     """
     check_out(out)
     languages = () if language is None else LANGUAGES.read("--language", language)
-    Languages(languages)  # refuses what cannot be told
+    Languages(languages)  # refuses languages that cannot be detected
     wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
     with (
         closing(open_store(crawl_dir)) as store,
@@ -108,7 +108,7 @@ def collect(
 
 
 def _as_typed() -> str:
-    """Return the command, with the options that are not as they are by default."""
+    """Return the command, with the options that differ from their defaults."""
     context = click.get_current_context()
     words = ["focuscrawl", "collect"]
     for parameter in context.command.params:

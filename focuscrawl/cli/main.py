@@ -79,10 +79,10 @@ EXTRA_OF = {
 
 
 class OneLineErrors(click.Group):
-    """Prints errors that the user can cause as one line, and exits with code 2."""
+    """Prints an error that the user can cause as one line, and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print what the user can put right."""
+        """Run the command; print the errors that the user can correct."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -124,17 +124,17 @@ class _Commands(OneLineErrors):
 
 
 def _refuse(ctx: click.Context, error: Exception, code: int = 2) -> NoReturn:
-    """Say in one line what is wrong, and end."""
+    """Print in one line what is wrong, and exit."""
     said = _CREDENTIALS.sub(r"\1//", printable(str(error)))
     click.echo(f"focuscrawl: {said}", err=True)
     ctx.exit(code)
 
 
 def _find_damage() -> UserError | None:
-    """Return what is wrong with a store that was read, if that may be why something failed."""
+    """Return what is wrong with a store that was read, if that may be the cause of a failure."""
     if "focuscrawl.store" not in sys.modules:
         return None
-    from focuscrawl.store.crawl_store import find_damage  # noqa: PLC0415 - when it is needed
+    from focuscrawl.store.crawl_store import find_damage  # noqa: PLC0415 - keeps --help quick
 
     return find_damage()
 

@@ -1,4 +1,4 @@
-"""``focuscrawl new``: a project to go on from."""
+"""``focuscrawl new``: create a project."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _master(name: str | None) -> Master:
 
 @contextmanager
 def _bar(what: str, tasks: int) -> Iterator[Callable[[int], object]]:
-    """Show, on a terminal, how many tasks of a round's stage are done."""
+    """Show on a terminal how many tasks of a stage are done."""
     with tqdm(total=tasks, desc=what, unit=" buckets", leave=False, disable=None) as bar:
         yield bar.update
 

@@ -69,7 +69,7 @@ def studio(
         public_url=None if public_url is None else PublicUrl.read(public_url),
     )
     os.environ[SETTINGS] = json.dumps({name: value for name, _, value in pairs})
-    os.chdir(folder)  # what definitions and crawls name is named from there
+    os.chdir(folder)  # paths in definitions and crawls are relative to it
     click.echo(f"The studio is at {served.address}\nCtrl-C ends it; crawls go on without it.")
     if has_browser() and not no_browser:
         webbrowser.open(served.address)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import closing
 from functools import lru_cache
@@ -22,13 +21,14 @@ from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
 from focuscrawl.store import schema
 from focuscrawl.studio.page_cards import page_card
+from focuscrawl.studio.served_folder import kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
 from focuscrawl.topics import read_definition
 from focuscrawl.topics.definition import class_tree, marking, pages_below, unmarking
 from focuscrawl.webs.opening import check_named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
@@ -116,7 +116,7 @@ class TopicRoom:
         definition = read_definition(self.path)
         if definition.topics:
             return definition.topics
-        classes = load_classes(critic)
+        _, classes = kind_and_classes(critic)
         return tuple(path for path in classes if path != OFF_TOPIC)
 
     def latest(self) -> FocusedCritic | None:
@@ -197,11 +197,6 @@ class TopicRoom:
 
 def _number(path: Path) -> int:
     return int(path.name)
-
-
-def load_classes(critic: Path) -> tuple[str, ...]:
-    """Return the classes of a critic, by its manifest."""
-    return tuple(map(str, json.loads(read_regular(critic / MANIFEST)).get("classes", ())))
 
 
 def _brought(crawl: CrawlFolder) -> frozenset[str]:
@@ -361,37 +356,3 @@ class Examples:
 def new_judgements(room: TopicRoom) -> int:
     """Return how many judged pages the latest critic has not learned from."""
     return len(read_definition(room.path).judged - room.learned_from())
-
-
-_SIDE = 220  # of the square that the curve is in
-_LEFT, _TOP = 46, 12
-_SMALLEST, _LARGEST = 3.0, 11.0  # radii
-
-
-def curve(bins: Sequence[Mapping[str, float]]) -> dict[str, Any] | None:
-    """Return where the points of a reliability table are; None if it is empty.
-
-    Parameters
-    ----------
-    bins : ``pages``, ``confidence`` and ``frequency`` of each
-
-    Returns
-    -------
-    ``points``: ``x``, ``y``, ``r`` (their area is as their number of pages) and ``said``, in
-    words; ``line``: through them; ``left``, ``top``, ``side`` of the square
-    """
-    if not bins:
-        return None
-    most = max(each["pages"] for each in bins)
-    points = [
-        {
-            "x": round(_LEFT + _SIDE * each["confidence"], 1),
-            "y": round(_TOP + _SIDE * (1.0 - each["frequency"]), 1),
-            "r": round(max(_SMALLEST, _LARGEST * (each["pages"] / most) ** 0.5), 1),
-            "said": f"R around {each['confidence']:.2f}: {each['frequency']:.0%} of "
-            f"{each['pages']:,.0f} pages are on the topic",
-        }
-        for each in bins
-    ]
-    line = " ".join(f"{each['x']},{each['y']}" for each in points)
-    return {"points": points, "line": line, "left": _LEFT, "top": _TOP, "side": _SIDE}

@@ -25,26 +25,22 @@ if TYPE_CHECKING:
 
 
 TRAIN, MEASURE, FETCH = "train", "measure", "fetch"
-#: judgements that a new critic is worth: training takes some seconds
+#: new judgements after which the critic is trained again, which takes some seconds
 ENOUGH = 5
 _LONGEST = 4 << 20  # bytes
 
 
 def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
-    """Train a critic from the definition as it is, or return the training that is under way.
+    """Train a critic from the definition, or return the training that runs.
 
-    Pages are read from the recording that the definition names, or from what was fetched for it;
-    where there is none they are fetched, and `others` beside them.
-
-    Raises
-    ------
-    UserError
-        A crawl follows the definition: it trains its own.
+    Pages are read from the recording that the definition names, or from what was fetched for it.
+    If there is neither they are fetched, and `others` beside them. UserError if a crawl follows
+    the definition: it trains its own critics.
     """
     _refuse_of_crawl(room)
     definition = _definition(room)
     with desk.beginning():
-        running = under_way(desk, room, TRAIN)
+        running = _running(desk, room, TRAIN)
         if running is not None:
             return running
         arguments = ["topic", "train", f"./{room.name}", f"--out={room.next_critic()}"]
@@ -57,15 +53,9 @@ def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
 
 
 def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
-    """Measure the latest critic, and compare it with the one before.
-
-    Raises
-    ------
-    UserError
-        There is no critic.
-    """
+    """Measure the latest critic, and compare it with the one before."""
     with desk.beginning():
-        running = under_way(desk, room, MEASURE)
+        running = _running(desk, room, MEASURE)
         if running is not None:
             return running
         critics = room.critics()
@@ -86,16 +76,13 @@ def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
 
 
 def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | None) -> Job:
-    """Fetch pages to be judged, politely and within a crawl's limits; or take them from `web`.
+    """Fetch pages to be judged, politely and within a crawl's limits; or read them from `web`.
 
-    Raises
-    ------
-    UserError
-        There is nothing to fetch that was not fetched before, or a crawl follows the definition.
+    UserError if all were fetched before, or if a crawl follows the definition.
     """
     _refuse_of_crawl(room)
     with desk.beginning():
-        if under_way(desk, room, FETCH) is not None:
+        if _running(desk, room, FETCH) is not None:
             raise UserError("pages are being fetched: name more when these are here")
         known = room.fetched()
         new = [url for url in urls if url not in known]
@@ -120,7 +107,7 @@ def _refuse_of_crawl(room: TopicRoom) -> None:
 
 
 def _definition(room: TopicRoom) -> TopicDefinition:
-    """Read the definition; `UserError` if a file that it names is behind a link in the folder."""
+    """Read the definition; UserError if a file that it names is behind a link in the folder."""
     definition = read_definition(room.path)
     for named in (definition.critic, definition.web):
         if named is not None and not PurePath(named).is_absolute() and "://" not in named:
@@ -128,16 +115,14 @@ def _definition(room: TopicRoom) -> TopicDefinition:
     return definition
 
 
-def under_way(desk: Desk, room: TopicRoom, kind: str) -> Job | None:
-    """Return the job of a kind that runs for a topic; None if none does."""
-    for job in desk.jobs.all(kind=kind, subject=room.name):
-        if job.state is JobState.RUNNING:
-            return job
-    return None
+def _running(desk: Desk, room: TopicRoom, kind: str) -> Job | None:
+    """Return the job of a kind that runs for a topic; None if there is none."""
+    jobs = desk.jobs.all(kind=kind, subject=room.name)
+    return next((job for job in jobs if job.state is JobState.RUNNING), None)
 
 
 def quality_of(critic: Path) -> dict[str, Any] | None:
-    """Return what was measured of a critic, see `focuscrawl.critic.quality`; None: nothing."""
+    """Return the measures of a critic, see `focuscrawl.critic.quality`; None if there are none."""
     try:
         with open(_file(critic), "rb", opener=open_plain) as file:
             found = json.loads(file.read(_LONGEST))
@@ -147,13 +132,13 @@ def quality_of(critic: Path) -> dict[str, Any] | None:
 
 
 def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
-    """Return how far a topic is.
+    """Return the jobs and critics of a topic.
 
     Returns
     -------
-    ``training``, ``measuring``, ``fetching``: the jobs begun last, or None; ``critics``: names;
-    ``quality`` of the latest; ``unmeasured``: whether there is a critic that nothing was measured
-    of, and nothing tries to or has failed; ``running``
+    ``training``, ``measuring``, ``fetching``: the last jobs, or None; ``critics``: names;
+    ``quality`` of the latest; ``unmeasured``: whether it has to be measured, which no job does or
+    has failed to do; ``running``: whether a job runs
     """
     critics = room.critics()
     newest = desk.jobs.all(subject=room.name)
@@ -163,8 +148,8 @@ def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
     }
     quality = quality_of(critics[-1]) if critics else None
     measuring = jobs[MEASURE]
-    tried = bool(critics) and measuring is not None
-    if tried and measuring is not None:
+    tried = False
+    if critics and measuring is not None:
         tried = f"--out={room.shown(_file(critics[-1]))}" in measuring.arguments
     running = any(job is not None and job.state is JobState.RUNNING for job in jobs.values())
     return {
@@ -179,6 +164,6 @@ def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
 
 
 def _file(critic: Path) -> Path:
-    """Return where the quality of a critic is kept: beside it, by the digest of its manifest."""
+    """Return the file with the quality of a critic, named by the digest of its manifest."""
     digest = hashlib.sha256(read_regular(critic / MANIFEST)).hexdigest()[:12]
     return critic.parent / ".examples" / f"quality-{digest}.json"

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> StudioFolder:
 
 
 def test_crawls_are_found_and_links_are_not_followed(folder: StudioFolder) -> None:
-    (found,) = listing.listed_crawls(desk_of(folder))
+    (found,) = listing.listed_crawls(folder)
     assert found["name"] == "crawls/one"
     assert (found["running"], found["wanted"], found["fetched"]) == (False, "run", 0)
 
@@ -93,7 +93,7 @@ def test_critics_are_told_by_their_manifests(folder: StudioFolder) -> None:
 
 def test_a_damaged_crawl_is_one_line_of_the_list(folder: StudioFolder) -> None:
     (folder.root / "crawls" / "one" / "crawl.db").write_bytes(b"no database at all" * 100)
-    (found,) = listing.listed_crawls(desk_of(folder))
+    (found,) = listing.listed_crawls(folder)
     assert found["error"]
 
 

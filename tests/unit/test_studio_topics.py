@@ -16,7 +16,7 @@ from focuscrawl.store.schema import QUEUED
 from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.page_rendering import text_of
 from focuscrawl.studio.served_folder import StudioFolder
-from focuscrawl.studio.topic_api import begin_topic, judged
+from focuscrawl.studio.topic_routes import begin_topic, judged
 from focuscrawl.studio.topic_folder import TopicRoom, rows, tree_of
 from focuscrawl.topics import (
     TopicDefinition,
