@@ -1,4 +1,4 @@
-"""What every strategy must hold to, as checks of any strategy."""
+"""Checks of what every strategy has to guarantee."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-_STOPS = (1, 2, 13, 31, 59)  # where crawls are interrupted
+_STOPS = (1, 2, 13, 31, 59)  # fetches after which crawls are interrupted
 
 
 def strategy_checks(
@@ -36,7 +36,7 @@ def strategy_checks(
     web: Web | None = None,
     seeds: Sequence[str] = (),
 ) -> list[tuple[str, Callable[[], None]]]:
-    """Return the name of each check, and what makes it: it raises `AssertionError`.
+    """Return the name of each check, and the check: it raises `AssertionError`.
 
     For pytest::
 
@@ -46,7 +46,7 @@ def strategy_checks(
 
     Parameters
     ----------
-    make : makes a strategy from a `StrategyContext`: its class, or a `functools.partial` of it
+    make : creates a strategy from a `StrategyContext`: its class, or a `functools.partial` of it
         that sets options. Strategies that learn should have lessons within 60 fetches
     critic, web, seeds : what is crawled; by default a web in memory of 60 pages, and a critic of
         one word
@@ -67,18 +67,18 @@ def check_strategy(
     web: Web | None = None,
     seeds: Sequence[str] = (),
 ) -> None:
-    """Make all `strategy_checks`; parameters as there.
+    """Run all `strategy_checks`, which have the same parameters.
 
     Raises
     ------
     AssertionError
         The first check that fails, named in a note.
     """
-    make_all(strategy_checks(make, critic=critic, web=web, seeds=seeds), make)
+    run_all(strategy_checks(make, critic=critic, web=web, seeds=seeds), make)
 
 
-def make_all(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
-    """Make checks one after another; name the one that fails in a note."""
+def run_all(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
+    """Run checks one after another; add the name of one that fails as a note."""
     for name, check in checks:
         try:
             check()
