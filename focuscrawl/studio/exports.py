@@ -89,8 +89,7 @@ def routes(desk: Desk) -> list[Route]:
         # "./": never an option, whatever the name of the folder
         arguments = EXPORTS[what].arguments(f"./{crawl.name}", identity, values)
         with desk.beginning():
-            jobs = desk.jobs.all(kind=what, subject=crawl.name)
-            if any(job.state is JobState.RUNNING for job in jobs):
+            if desk.jobs.running(what, crawl.name):
                 raise UserError("it is being made at this moment: wait for its end")
             home_of(crawl.place)
             job = desk.jobs.begin(what, crawl.name, arguments)

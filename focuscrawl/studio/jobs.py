@@ -153,6 +153,11 @@ class Jobs:
             if job is not None and kind in (None, job.kind) and subject in (None, job.subject)
         ]
 
+    def running(self, kind: str, subject: str) -> Job | None:
+        """Return a job of this kind about this subject that runs; None if there is none."""
+        found = self.all(kind=kind, subject=subject)
+        return next((job for job in found if job.state is JobState.RUNNING), None)
+
     def end(self, name: str) -> Job:
         """Ask a running job to stop, as Ctrl-C does; see `job`."""
         job = self.job(name)

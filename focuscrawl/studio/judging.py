@@ -219,8 +219,7 @@ class Following:
 
     def _busy(self, crawl: Path) -> bool:
         """Tell whether a critic is being trained, or the crawl has yet to load one."""
-        jobs = self._desk.jobs.all(kind=_FOLLOW, subject=self._name(crawl))
-        running = bool(jobs) and jobs[0].state is JobState.RUNNING
+        running = self._desk.jobs.running(_FOLLOW, self._name(crawl)) is not None
         return running or ((crawl / REQUEST).exists() and CrawlFolder(crawl).in_use)
 
     def _why_not(self, crawl: Path, turn: _Turn | None) -> str:

@@ -40,7 +40,7 @@ def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
     _refuse_of_crawl(room)
     definition = _definition(room)
     with desk.beginning():
-        running = _running(desk, room, TRAIN)
+        running = desk.jobs.running(TRAIN, room.name)
         if running is not None:
             return running
         arguments = ["topic", "train", f"./{room.name}", f"--out={room.next_critic()}"]
@@ -55,7 +55,7 @@ def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
 def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
     """Measure the latest critic, and compare it with the one before."""
     with desk.beginning():
-        running = _running(desk, room, MEASURE)
+        running = desk.jobs.running(MEASURE, room.name)
         if running is not None:
             return running
         critics = room.critics()
@@ -82,7 +82,7 @@ def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | 
     """
     _refuse_of_crawl(room)
     with desk.beginning():
-        if _running(desk, room, FETCH) is not None:
+        if desk.jobs.running(FETCH, room.name) is not None:
             raise UserError("pages are being fetched: name more when these are here")
         known = room.fetched()
         new = [url for url in urls if url not in known]
@@ -113,12 +113,6 @@ def _definition(room: TopicRoom) -> TopicDefinition:
         if named is not None and not PurePath(named).is_absolute() and "://" not in named:
             room.folder.place(named)
     return definition
-
-
-def _running(desk: Desk, room: TopicRoom, kind: str) -> Job | None:
-    """Return the job of a kind that runs for a topic; None if there is none."""
-    jobs = desk.jobs.all(kind=kind, subject=room.name)
-    return next((job for job in jobs if job.state is JobState.RUNNING), None)
 
 
 def quality_of(critic: Path) -> dict[str, Any] | None:

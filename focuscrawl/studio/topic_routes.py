@@ -67,6 +67,8 @@ _GOOD, _BAD, _SKIP = "good", "bad", "skip"
 #: events of htmx: pages that listen to them show the next page to judge, or the classes anew
 JUDGED = {"HX-Trigger": "judged"}
 _MARKED = {"HX-Trigger": "marked"}
+#: fields of a definition that the API returns
+_SHOWN = ("critic", "web", "topics", "words", "description", "seeds", "good", "bad", "classes")
 
 
 def routes(desk: Desk) -> list[Route]:
@@ -344,15 +346,4 @@ def judged(known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
 
 def _plain(room: TopicRoom) -> dict[str, Any]:
     known = read_definition(room.path)
-    return {
-        "name": room.name,
-        "critic": known.critic,
-        "web": known.web,
-        "topics": known.topics,
-        "words": known.words,
-        "description": known.description,
-        "seeds": known.seeds,
-        "good": known.good,
-        "bad": known.bad,
-        "classes": known.classes,
-    }
+    return {"name": room.name} | {field: getattr(known, field) for field in _SHOWN}
