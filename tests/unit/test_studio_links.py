@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, webs_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import plain_below
-from focuscrawl.store import CrawlStore
 from focuscrawl.studio import jobs as jobs_module
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawl_form import begin, check_arguments, read_crawl
 from focuscrawl.studio.jobs import Jobs
 from focuscrawl.studio.judging import Following
-from focuscrawl.studio.page_rendering import Desk
 from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
 from focuscrawl.studio.topic_folder import TopicRoom
 from focuscrawl.studio.topic_jobs import (
@@ -29,8 +25,12 @@ from focuscrawl.studio.topic_jobs import (
 )
 from focuscrawl.topics import TopicDefinition, write_definition
 
+from .studio_folders import desk_of, make_crawl, write_job
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from focuscrawl.studio.page_rendering import Desk
 
 DEMO = {"name": "new", "critic": "models/demo", "topic": "/Sports/Cycling", "web": "demo"}
 URL = "http://a.example/"
@@ -51,7 +51,7 @@ def outside(folder: StudioFolder) -> Path:
 
 @pytest.fixture
 def desk(folder: StudioFolder) -> Desk:
-    return Desk(folder, Jobs(folder.root), read_only=False)
+    return desk_of(folder)
 
 
 def untouched(outside: Path) -> bool:
@@ -197,10 +197,7 @@ def test_a_definition_beside_a_crawl_is_no_link(
     folder: StudioFolder, desk: Desk, outside: Path
 ) -> None:
     (outside / "topic.toml").write_text('words = ["secret"]\n')
-    crawl = folder.root / "crawl"
-    crawl.mkdir()
-    CrawlStore.create(crawl / "crawl.db", {"topic": "/A"}).close()
-    assert CrawlFolder(crawl).exists
+    crawl = make_crawl(folder.root / "crawl")
     (crawl / "topic.toml").symlink_to(outside / "topic.toml")
     with pytest.raises(UserError, match=r"topic\.toml is a link"):
         Following(desk).state(crawl)
@@ -229,9 +226,7 @@ def test_a_path_below_a_folder_stays_there(tmp_path: Path) -> None:
 
 
 def test_job_files_are_no_links(folder: StudioFolder, outside: Path) -> None:
-    job = folder.root / ".studio" / "jobs" / "1"
-    job.mkdir(parents=True)
-    order = {"kind": "x", "subject": "x", "arguments": [], "begun": "2026-01-01T00:00:00"}
-    (outside / "order.json").write_text(json.dumps(order))
-    (job / "order.json").symlink_to(outside / "order.json")
+    order = write_job(folder.root) / "order.json"
+    shutil.move(order, outside / "order.json")
+    order.symlink_to(outside / "order.json")
     assert Jobs(folder.root).all() == []
