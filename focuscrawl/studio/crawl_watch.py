@@ -20,8 +20,8 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.diagnosis import HarvestWatch, Outcome
-from focuscrawl.report.outcomes import PAGE, is_error, outcome, run_state
-from focuscrawl.report.status import Recent, last_pages, of_whom, open_store
+from focuscrawl.report.outcomes import PAGE, is_error, outcome
+from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import RECENT, is_page
 from focuscrawl.store import schema
 from focuscrawl.store.history import StoredEvent
@@ -359,14 +359,13 @@ class Watch:
     # -- showing -------------------------------------------------------------------------------
 
     def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
-        running, state = run_state(store)
-        recent = Recent.of(last_pages(store, fetched), datetime.now(UTC))
+        current = self._crawl.current(store)
         alarm = None if self._falls is None else self._falls.alarm
         return {
             "name": self._crawl.name,
-            "about": of_whom(store),
-            "state": state,
-            "running": running,
+            "about": current.about,
+            "state": current.state,
+            "running": current.running,
             "wanted": str(self._crawl.control.wanted),
             "budget": self._happenings.budget,
             "fetched": fetched,
@@ -374,7 +373,7 @@ class Watch:
             "harvest_rate": self._curve.harvest_rate,
             # of the same fetches as the rate of all, not of those stored meanwhile
             "recent_harvest_rate": self._curve.recent_harvest_rate,
-            "pages_per_second": recent.pages_per_second,
+            "pages_per_second": current.recent.pages_per_second,
             "curve": self._curve.plain(),
             "waiting": self._waiting,
             "hosts": self._best_hosts(store),
