@@ -97,7 +97,7 @@ class OpenCrawls:
 
     @contextmanager
     def sorted(self, path: Path) -> Iterator[tuple[Connection, SortedCopy] | None]:
-        """Open store and sorted copy of the crawl in `path`; None while it is being sorted.
+        """Open store and sorted copy of the crawl in `path`; None: it is being sorted.
 
         A copy that is out of date is renewed in the background.
         """

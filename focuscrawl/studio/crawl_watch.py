@@ -152,7 +152,7 @@ class Happenings:
         self._overtakes: dict[int, str] = {}
 
     def read(self, store: CrawlStore) -> bool:
-        """Read new events; tell whether the definition of the topic has changed."""
+        """Read what is new; tell whether the crawl follows another topic since."""
         e = schema.events.c
         new = sa.select(e.id, e.seq, e.kind, e.detail, e.at)
         new = new.where(e.id > self._last, e.kind.in_(_KINDS)).order_by(e.id)
@@ -269,7 +269,7 @@ class Watch:
             store = self._opened()
             (fetched,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
             fetched = fetched or 0
-            # after the number of pages: their events are stored, too
+            # after the number of pages: events of all of them are there
             if self._happenings.read(store):
                 self._forget()
                 self._happenings = Happenings()

@@ -116,7 +116,7 @@ def _definition(room: TopicRoom) -> TopicDefinition:
 
 
 def quality_of(critic: Path) -> dict[str, Any] | None:
-    """Return the measures of a critic, see `focuscrawl.critic.quality`; None if there are none."""
+    """Return what was measured of a critic, see `focuscrawl.critic.quality`; None: nothing."""
     try:
         with open(_file(critic), "rb", opener=open_plain) as file:
             found = json.loads(file.read(_LONGEST))

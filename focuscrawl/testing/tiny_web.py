@@ -189,7 +189,7 @@ def new_crawl(
     folder : of the crawl
     web : None: a live crawl, whose pages the caller fetches
     seeds : normalised URLs
-    strategy : name of an installed one, or a callable that creates one
+    strategy : name of an installed one, or what makes one
     plan : further attributes of `focuscrawl.crawl.CrawlPlan`: ``budget=10``
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", "own")
