@@ -140,7 +140,7 @@ class Curve:
 BUDGET = "budget"  #: kind of the events that change the budget
 
 _KINDS = ("start", BUDGET, OVERTAKEN, REDEFINED)
-_BUDGET = re.compile(r"(?:^|, )budget=(\d+)")
+_SAID = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 class Happenings:
@@ -167,7 +167,7 @@ class Happenings:
             elif event.kind == BUDGET:
                 self.budget = int(event.detail)
             else:
-                given = _BUDGET.search(event.detail)
+                given = _SAID.search(event.detail)
                 self.budget = int(given[1]) if given else CrawlPlan.budget
         return redefined
 
