@@ -16,11 +16,11 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import Bar, check_file, write_file, writing
 from focuscrawl.cli.critic_examples import (
-    Little,
-    little_options,
+    FewExamples,
+    few_examples_options,
     live_options,
-    say_left_out,
-    train_little,
+    print_unread,
+    train_few_examples,
     warn_of_missing_embeddings,
 )
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
@@ -81,7 +81,7 @@ def critic() -> None:
 @click.option("--web", help=common_options.EXAMPLES_WEB)
 @click.option("--out", required=True, help="Folder to write, like models/NAME.")
 @click.option("--kind", help="discriminative (usual), flat, hierarchical or words.")
-@little_options
+@few_examples_options
 @live_options
 @click.option(
     "--min-examples",
@@ -99,7 +99,7 @@ def train(
     labels: str | None,
     out: str,
     force: bool,
-    little: Little,
+    few: FewExamples,
     others: int,
     crawl_dir: str | None,
     settings: tuple[str, ...],
@@ -119,11 +119,11 @@ def train(
     focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
-    if labels is not None and little.given:
+    if labels is not None and few.given:
         raise UserError(
             "LABELS have the topics: leave out what is of one topic, like --words and --good"
         )
-    if labels is None and not (little.phrases or little.good):
+    if labels is None and not (few.phrases or few.good):
         raise UserError(
             "learn from what? Give LABELS, or of one topic --words, --description, --good or "
             "--bookmarks, or several of these"
@@ -134,12 +134,12 @@ def train(
             trained = _from_labels(labels, progress=shown, **learning)
     else:
         live = {"out": out, "others": others, "crawl_dir": crawl_dir, "settings": settings}
-        trained = train_little(little, live, **learning)
+        trained = train_few_examples(few, live, **learning)
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
     warn_of_missing_embeddings(trained)
     if learning["web"] is not None:  # where pages are fetched, that has named them
-        say_left_out([*little.good, *little.bad], trained)
+        print_unread([*few.good, *few.bad], trained)
 
 
 def _from_labels(
@@ -344,7 +344,7 @@ def _print_report(report: CheckReport) -> None:
 
 
 def _distinct(examples: Sequence[Example]) -> list[Example]:
-    """Return the examples, of those that say nearly the same the first."""
+    """Return the examples without near-duplicates of earlier ones."""
     near = {True: MinHashIndex(), False: MinHashIndex()}
     texts: set[tuple[bool, tuple[str, ...]]] = set()
     kept = []

@@ -127,7 +127,7 @@ def read_description(given: str) -> str:
 # -- what is printed -----------------------------------------------------------------------
 
 
-def say_left_out(judged: Iterable[str], trained: TrainedCritic) -> None:
+def print_unread(judged: Iterable[str], trained: TrainedCritic) -> None:
     """Name the judged pages that a critic could not learn from."""
     wanted = {normalize(url) or url for url in judged}
     for url in sorted(wanted - {url for url, _ in trained.examples}):
@@ -293,7 +293,7 @@ def _listed(urls: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Little:
+class FewExamples:
     """What the user has of one topic: phrases and some pages.
 
     Attributes
@@ -323,8 +323,8 @@ class Little:
         return [Label(url, topic, "train") for topic, urls in sides for url in urls]
 
 
-def little_options(command: Command) -> Command:
-    """Add the options that say what a topic is; the command gets ``little``.
+def few_examples_options(command: Command) -> Command:
+    """Add the options that say what a topic is; the command gets ``few``.
 
     `UserError` is raised if a file that they name cannot be read, or is empty.
     """
@@ -353,13 +353,13 @@ def little_options(command: Command) -> Command:
             phrases.append(words_of(read_description(description)))
         liked = [*(read_urls(good) if good is not None else []), *bookmarked(bookmarks, folder)]
         disliked = read_urls(bad) if bad is not None else []
-        command(little=Little(words, description, phrases, liked, disliked, name), **others)
+        command(few=FewExamples(words, description, phrases, liked, disliked, name), **others)
 
     return of_topic
 
 
-def train_little(
-    little: Little,
+def train_few_examples(
+    few: FewExamples,
     live: Mapping[str, Any],
     *,
     web: str | None,
@@ -373,11 +373,11 @@ def train_little(
     ----------
     live : parameters of `fetch_examples`, if pages are given and no web
     """
-    _check_kind(kind, little, web)
+    _check_kind(kind, few, web)
     if kind == WordsModel.kind:
-        return TrainedCritic(model=read_phrases(little.words or ""))
-    topic = topic_name(little.name)
-    pages = [*little.good, *little.bad]
+        return TrainedCritic(model=read_phrases(few.words or ""))
+    topic = topic_name(few.name)
+    pages = [*few.good, *few.bad]
     webs = []
     if web is not None:
         webs = [open_web(web)]
@@ -386,23 +386,21 @@ def train_little(
     with closing(Bar("Reading")) as shown:
         common: dict[str, Any] = {"random_state": random_state, "progress": shown}
         if kind in KINDS:
-            return train_critic(little.labels, webs[0], kind=kind, **common, **learning)
-        return train_from_little(
-            little.phrases, little.good, little.bad, webs, topic=topic, **common
-        )
+            return train_critic(few.labels, webs[0], kind=kind, **common, **learning)
+        return train_from_little(few.phrases, few.good, few.bad, webs, topic=topic, **common)
 
 
-def _check_kind(kind: str | None, little: Little, web: str | None) -> None:
+def _check_kind(kind: str | None, few: FewExamples, web: str | None) -> None:
     """Raise `UserError` if a kind of critic cannot learn from what is given."""
-    pages, text = little.good or little.bad, little.words or little.description
-    if kind == WordsModel.kind and (pages or little.description or little.name or web):
+    pages, text = few.good or few.bad, few.words or few.description
+    if kind == WordsModel.kind and (pages or few.description or few.name or web):
         raise UserError("--kind words learns from --words alone")
-    if kind in KINDS and (text or little.name or not (little.good and little.bad)):
+    if kind in KINDS and (text or few.name or not (few.good and few.bad)):
         raise UserError(f"--kind {kind} learns from good and bad pages, both and alone")
     if kind not in {None, LogisticModel.kind, WordsModel.kind, *KINDS}:
         known = ", ".join([LogisticModel.kind, *KINDS, WordsModel.kind])
         raise UserError(f"unknown kind of critic {kind!r}: choose one of {known}")
-    good, bad = ({normalize(url) or url for url in urls} for urls in (little.good, little.bad))
+    good, bad = ({normalize(url) or url for url in urls} for urls in (few.good, few.bad))
     both = sorted(good & bad)
     if both:
         raise UserError(f"{both[0]} is both good and bad; take it out of one")

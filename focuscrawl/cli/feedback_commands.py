@@ -17,7 +17,7 @@ from focuscrawl.cli.critic_examples import (
     fetch_examples,
     in_words,
     live_options,
-    say_left_out,
+    print_unread,
     warn_of_missing_embeddings,
 )
 from focuscrawl.crawl.page_source import webs_of
@@ -199,7 +199,7 @@ def suggest_command(
 def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> None:
     with closing(Bar("Reading")) as examples, closing(Bar("Judging")) as pages:
         applied = apply_definition(definition, crawl_dir, web=web, examples=examples, pages=pages)
-    say_left_out(definition.judged, applied.trained)
+    print_unread(definition.judged, applied.trained)
     warn_of_missing_embeddings(applied.trained)
     click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
     click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")

@@ -21,8 +21,8 @@ from focuscrawl.cli.critic_examples import (
     kept_options,
     live_options,
     parts,
+    print_unread,
     read_description,
-    say_left_out,
     urls_of,
     warn_of_missing_embeddings,
 )
@@ -205,7 +205,7 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
     with closing(Bar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
-    say_left_out(known.judged, trained)
+    print_unread(known.judged, trained)
     warn_of_missing_embeddings(trained)
     click.echo(f"{out}: topics {', '.join(topics)}")
 

@@ -47,7 +47,7 @@ _EXAMPLES = ".examples"  # hidden: its crawls of a few pages are not listed
 _URLS = "examples.txt"  # in such a crawl: the pages to fetch
 
 
-class TopicRoom:
+class TopicFiles:
     """What belongs to the definition at `path` in the served folder.
 
     Its critics are ``critic-1``, ``critic-2``, ... beside a ``topic.toml``, or in a folder with
@@ -305,31 +305,34 @@ class Examples:
         self._skipped: dict[str, set[str]] = {}
         self._lock = Lock()
 
-    def waiting(self, room: TopicRoom) -> dict[str, Path]:
+    def waiting(self, topic: TopicFiles) -> dict[str, Path]:
         """Return the URLs of the pages to judge, and the crawls that have fetched them."""
-        settled = read_definition(room.path).judged | self._skipped.get(room.name, set())
-        return {url: crawl for url, crawl in room.fetched().items() if url not in settled}
+        settled = read_definition(topic.path).judged | self._skipped.get(topic.name, set())
+        return {url: crawl for url, crawl in topic.fetched().items() if url not in settled}
 
-    def next(self, room: TopicRoom) -> PageCard | None:
+    def next(self, topic: TopicFiles) -> PageCard | None:
         """Return the next page to judge; None if there is none that can be read."""
-        for url, crawl in self.waiting(room).items():
-            card = page_card(room.webs(crawl), url, room.latest())
+        for url, crawl in self.waiting(topic).items():
+            card = page_card(topic.webs(crawl), url, topic.latest())
             if card is not None:
                 return card
-            self.skip(room, url)
+            self.skip(topic, url)
         return None
 
-    def skip(self, room: TopicRoom, url: str) -> None:
+    def skip(self, topic: TopicFiles, url: str) -> None:
         """Skip a page."""
         with self._lock:
-            self._skipped.setdefault(room.name, set()).add(url)
+            self._skipped.setdefault(topic.name, set()).add(url)
 
-    def plain(self, room: TopicRoom) -> dict[str, Any]:
+    def plain(self, topic: TopicFiles) -> dict[str, Any]:
         """Return ``waiting`` (a number) and ``page``, the next one or None."""
-        card = self.next(room)
-        return {"waiting": len(self.waiting(room)), "page": None if card is None else card.plain()}
+        card = self.next(topic)
+        return {
+            "waiting": len(self.waiting(topic)),
+            "page": None if card is None else card.plain(),
+        }
 
 
-def new_judgements(room: TopicRoom) -> int:
+def new_judgements(topic: TopicFiles) -> int:
     """Return the number of judged pages that the latest critic has not learned from."""
-    return len(read_definition(room.path).judged - room.learned_from())
+    return len(read_definition(topic.path).judged - topic.learned_from())

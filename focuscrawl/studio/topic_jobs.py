@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import Desk
-    from focuscrawl.studio.topic_folder import TopicRoom
+    from focuscrawl.studio.topic_folder import TopicFiles
     from focuscrawl.topics import TopicDefinition
 
 
@@ -30,65 +30,65 @@ ENOUGH = 5
 _LONGEST = 4 << 20  # bytes
 
 
-def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
+def begin_training(desk: Desk, topic: TopicFiles, others: int = 200) -> Job:
     """Train a critic from the definition, or return the training that runs.
 
     Pages are read from the recording that the definition names, or from what was fetched for it.
     If there is neither they are fetched, and `others` beside them. UserError if a crawl follows
     the definition: it trains its own critics.
     """
-    _refuse_of_crawl(room)
-    definition = _definition(room)
+    _refuse_of_crawl(topic)
+    definition = _definition(topic)
     with desk.beginning():
-        running = desk.jobs.running(TRAIN, room.name)
+        running = desk.jobs.running(TRAIN, topic.name)
         if running is not None:
             return running
-        arguments = ["topic", "train", f"./{room.name}", f"--out={room.next_critic()}"]
+        arguments = ["topic", "train", f"./{topic.name}", f"--out={topic.next_critic()}"]
         if definition.web is None:
-            recordings = room.recordings()
+            recordings = topic.recordings()
             arguments += [f"--web={each}" for each in recordings]
             if not recordings:
-                arguments += [f"--others={others}", f"--crawl-dir={room.next_examples()}"]
-        return desk.jobs.begin(TRAIN, room.name, arguments)
+                arguments += [f"--others={others}", f"--crawl-dir={topic.next_examples()}"]
+        return desk.jobs.begin(TRAIN, topic.name, arguments)
 
 
-def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
+def begin_measuring(desk: Desk, topic: TopicFiles) -> Job:
     """Measure the latest critic, and compare it with the one before."""
     with desk.beginning():
-        running = desk.jobs.running(MEASURE, room.name)
+        running = desk.jobs.running(MEASURE, topic.name)
         if running is not None:
             return running
-        critics = room.critics()
+        critics = topic.critics()
         if not critics:
-            raise UserError(f"{room.title} has no critic yet: train one first")
+            raise UserError(f"{topic.title} has no critic yet: train one first")
         critic = critics[-1]
-        room.examples.mkdir(exist_ok=True)
-        web = _definition(room).web
+        topic.examples.mkdir(exist_ok=True)
+        web = _definition(topic).web
         if web is not None:
-            check_named(web, room.name)
-        webs = room.recordings() if web is None else [web]
-        topics, out = ",".join(room.marked(critic)), room.shown(_file(critic))
-        arguments = ["critic", "quality", room.shown(critic), f"--topic={topics}", f"--out={out}"]
+            check_named(web, topic.name)
+        webs = topic.recordings() if web is None else [web]
+        topics, out = ",".join(topic.marked(critic)), topic.shown(_file(critic))
+        arguments = ["critic", "quality", topic.shown(critic), f"--topic={topics}", f"--out={out}"]
         arguments += [f"--web={each}" for each in webs]
         if len(critics) > 1:
-            arguments += [f"--before={room.shown(critics[-2])}"]
-        return desk.jobs.begin(MEASURE, room.name, arguments)
+            arguments += [f"--before={topic.shown(critics[-2])}"]
+        return desk.jobs.begin(MEASURE, topic.name, arguments)
 
 
-def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | None) -> Job:
+def begin_fetching(desk: Desk, topic: TopicFiles, urls: Sequence[str], web: str | None) -> Job:
     """Fetch pages to be judged, politely and within a crawl's limits; or read them from `web`.
 
     UserError if all were fetched before, or if a crawl follows the definition.
     """
-    _refuse_of_crawl(room)
+    _refuse_of_crawl(topic)
     with desk.beginning():
-        if desk.jobs.running(FETCH, room.name) is not None:
+        if desk.jobs.running(FETCH, topic.name) is not None:
             raise UserError("pages are being fetched: name more when these are here")
-        known = room.fetched()
+        known = topic.fetched()
         new = [url for url in urls if url not in known]
         if not new:
             raise UserError("every one of these pages is here already: name others")
-        folder = room.next_examples()
+        folder = topic.next_examples()
         listed = desk.folder.place(f"{folder}/asked.txt")
         try:
             listed.parent.mkdir(parents=True)
@@ -98,20 +98,20 @@ def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | 
         arguments = ["topic", "fetch", f"{folder}/asked.txt", f"--crawl-dir={folder}"]
         if web is not None:
             arguments.append(f"--web={web}")
-        return desk.jobs.begin(FETCH, room.name, arguments)
+        return desk.jobs.begin(FETCH, topic.name, arguments)
 
 
-def _refuse_of_crawl(room: TopicRoom) -> None:
-    if room.is_of_crawl:
-        raise UserError(f"{room.name} is what a crawl follows: judge pages of the crawl instead")
+def _refuse_of_crawl(topic: TopicFiles) -> None:
+    if topic.is_of_crawl:
+        raise UserError(f"{topic.name} is what a crawl follows: judge pages of the crawl instead")
 
 
-def _definition(room: TopicRoom) -> TopicDefinition:
+def _definition(topic: TopicFiles) -> TopicDefinition:
     """Read the definition; UserError if a file that it names is behind a link in the folder."""
-    definition = read_definition(room.path)
+    definition = read_definition(topic.path)
     for named in (definition.critic, definition.web):
         if named is not None and not PurePath(named).is_absolute() and "://" not in named:
-            room.folder.place(named)
+            topic.folder.place(named)
     return definition
 
 
@@ -125,7 +125,7 @@ def quality_of(critic: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
+def training_state(desk: Desk, topic: TopicFiles) -> dict[str, Any]:
     """Return the jobs and critics of a topic.
 
     Returns
@@ -134,8 +134,8 @@ def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
     ``quality`` of the latest; ``unmeasured``: whether it has to be measured, which no job does or
     has failed to do; ``running``: whether a job runs
     """
-    critics = room.critics()
-    newest = desk.jobs.all(subject=room.name)
+    critics = topic.critics()
+    newest = desk.jobs.all(subject=topic.name)
     jobs = {
         kind: next((job for job in newest if job.kind == kind), None)
         for kind in (TRAIN, MEASURE, FETCH)
@@ -144,7 +144,7 @@ def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
     measuring = jobs[MEASURE]
     tried = False
     if critics and measuring is not None:
-        tried = f"--out={room.shown(_file(critics[-1]))}" in measuring.arguments
+        tried = f"--out={topic.shown(_file(critics[-1]))}" in measuring.arguments
     running = any(job is not None and job.state is JobState.RUNNING for job in jobs.values())
     return {
         "training": jobs[TRAIN],

@@ -30,7 +30,7 @@ from focuscrawl.studio.page_rendering import (
     text_of,
     texts_of,
 )
-from focuscrawl.studio.topic_folder import Examples, TopicRoom, new_judgements
+from focuscrawl.studio.topic_folder import Examples, TopicFiles, new_judgements
 from focuscrawl.studio.topic_jobs import (
     ENOUGH,
     begin_fetching,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from focuscrawl.studio.page_rendering import Desk
     from focuscrawl.studio.served_folder import StudioFolder
 
-    FindRoom = Callable[[Request], TopicRoom]
+    FindTopic = Callable[[Request], TopicFiles]
 
 _PHRASES_END = re.compile(r"[,\n]")
 _GOOD, _BAD, _SKIP = "good", "bad", "skip"
@@ -75,21 +75,21 @@ def routes(desk: Desk) -> list[Route]:
     """Return the routes of the pages and their API."""
     examples = Examples()
 
-    def room(request: Request) -> TopicRoom:
-        return TopicRoom(desk.folder, desk.folder.topic(request.path_params["name"]))
+    def topic(request: Request) -> TopicFiles:
+        return TopicFiles(desk.folder, desk.folder.topic(request.path_params["name"]))
 
     return [
-        *_topic_api(desk, room, examples),
-        *_class_api(desk, room),
-        *_topic_pages(desk, room, examples),
+        *_topic_api(desk, topic, examples),
+        *_class_api(desk, topic),
+        *_topic_pages(desk, topic, examples),
         *_class_pages(desk),
     ]
 
 
-def _topic_api(desk: Desk, room: FindRoom, examples: Examples) -> list[Route]:
+def _topic_api(desk: Desk, topic: FindTopic, examples: Examples) -> list[Route]:
     def begin(_: Request, values: Mapping[str, Any]) -> Response:
         train = text_of(values, "train")
-        made = TopicRoom(desk.folder, begin_topic(desk.folder, values))
+        made = TopicFiles(desk.folder, begin_topic(desk.folder, values))
         if train:
             begin_training(desk, made)
         where = {"HX-Redirect": f"{desk.base}/topics/{quote(made.name)}/definition"}
@@ -100,17 +100,17 @@ def _topic_api(desk: Desk, room: FindRoom, examples: Examples) -> list[Route]:
         return JSONResponse([each._asdict() for each in found])
 
     def quality(request: Request) -> dict[str, Any] | None:
-        critics = room(request).critics()
+        critics = topic(request).critics()
         return quality_of(critics[-1]) if critics else None
 
     def state(request: Request) -> dict[str, Any]:
-        found = training_state(desk, room(request))
+        found = training_state(desk, topic(request))
         for name in ("training", "measuring", "fetching"):
             found[name] = None if found[name] is None else found[name].plain()
         return found
 
     def judge(request: Request, values: Mapping[str, Any]) -> Response:
-        about, (url, verdict) = room(request), judgement_of(values)
+        about, (url, verdict) = topic(request), judgement_of(values)
         if about.is_of_crawl:
             raise UserError(f"{about.name} is what a crawl follows: judge pages of the crawl")
         if verdict is None:
@@ -122,17 +122,17 @@ def _topic_api(desk: Desk, room: FindRoom, examples: Examples) -> list[Route]:
         return JSONResponse({"url": url}, headers=JUDGED)
 
     def train(request: Request, _: Mapping[str, Any]) -> Response:
-        return accepted(begin_training(desk, room(request)).plain(), JOBS_CHANGED)
+        return accepted(begin_training(desk, topic(request)).plain(), JOBS_CHANGED)
 
     def measure(request: Request, _: Mapping[str, Any]) -> Response:
-        return accepted(begin_measuring(desk, room(request)).plain(), JOBS_CHANGED)
+        return accepted(begin_measuring(desk, topic(request)).plain(), JOBS_CHANGED)
 
     def fetch(request: Request, values: Mapping[str, Any]) -> Response:
         urls, web = urls_among(texts_of(values, "urls")), text_of(values, "web")
         if not urls:
             raise UserError("name pages to fetch: URLs, one a line")
         recording = desk.folder.recording(web) if web else None
-        job = begin_fetching(desk, room(request), urls, recording)
+        job = begin_fetching(desk, topic(request), urls, recording)
         return accepted(job.plain(), JOBS_CHANGED)
 
     one = f"{PREFIX}/topics/{{name:path}}"
@@ -145,14 +145,14 @@ def _topic_api(desk: Desk, room: FindRoom, examples: Examples) -> list[Route]:
         post(f"{one}/examples", fetch),
         Route(f"{one}/quality", json_of(quality)),
         Route(f"{one}/training", json_of(state)),
-        Route(f"{one}/examples", json_of(lambda request: examples.plain(room(request)))),
-        Route(one, json_of(lambda request: _plain(room(request)))),
+        Route(f"{one}/examples", json_of(lambda request: examples.plain(topic(request)))),
+        Route(one, json_of(lambda request: _plain(topic(request)))),
     ]
 
 
-def _class_api(desk: Desk, room: FindRoom) -> list[Route]:
+def _class_api(desk: Desk, topic: FindTopic) -> list[Route]:
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
-        about, good = room(request), _verdict_of(text_of(values, "verdict")) is True
+        about, good = topic(request), _verdict_of(text_of(values, "verdict")) is True
 
         def change(known: TopicDefinition) -> TopicDefinition:
             if known.critic is None:
@@ -164,7 +164,7 @@ def _class_api(desk: Desk, room: FindRoom) -> list[Route]:
         return JSONResponse(_plain(about), headers=_MARKED)
 
     def split(request: Request, values: Mapping[str, Any]) -> Response:
-        about, name = room(request), text_of(values, "sub").strip("/")
+        about, name = topic(request), text_of(values, "sub").strip("/")
         path = f"{text_of(values, 'class')}/{name}"
         urls = urls_among(texts_of(values, "urls"))
         if not name or not urls:
@@ -187,8 +187,8 @@ def _class_api(desk: Desk, room: FindRoom) -> list[Route]:
     ]
 
 
-def _topic_pages(desk: Desk, room: FindRoom, examples: Examples) -> list[Route]:
-    def shown(about: TopicRoom, here: str, **values: Any) -> dict[str, Any]:
+def _topic_pages(desk: Desk, topic: FindTopic, examples: Examples) -> list[Route]:
+    def shown(about: TopicFiles, here: str, **values: Any) -> dict[str, Any]:
         known = {"topic": about, "definition": read_definition(about.path), "here": here}
         return {**known, **training_state(desk, about), **values}
 
@@ -200,22 +200,22 @@ def _topic_pages(desk: Desk, room: FindRoom, examples: Examples) -> list[Route]:
         }
 
     def definition(request: Request) -> dict[str, Any]:
-        about = room(request)
+        about = topic(request)
         return shown(about, "definition", text=read_regular(about.path).decode())
 
     def training(request: Request) -> dict[str, Any]:
-        return shown(room(request), "")
+        return shown(topic(request), "")
 
     def judging(request: Request) -> dict[str, Any]:
-        return shown(room(request), "examples", recordings=desk.folder.recordings())
+        return shown(topic(request), "examples", recordings=desk.folder.recordings())
 
     def example(request: Request) -> dict[str, Any]:
-        about = room(request)
+        about = topic(request)
         values = {"card": examples.next(about), "left": len(examples.waiting(about))}
         return shown(about, "", **values, new=new_judgements(about), enough=ENOUGH)
 
     def quality(request: Request) -> dict[str, Any]:
-        about = room(request)
+        about = topic(request)
         found = [quality_of(critic) for critic in about.critics()]
         earlier = found[-2] if len(found) > 1 else None
         curve = draw_reliability(found[-1]["bins"]) if found and found[-1] else None
@@ -237,7 +237,7 @@ def _class_pages(desk: Desk) -> list[Route]:
         name, query = request.path_params["name"], request.query_params
         desk.folder.critic(name)
         of = query.get("topic", "")
-        about = TopicRoom(desk.folder, desk.folder.topic(of)) if of else None
+        about = TopicFiles(desk.folder, desk.folder.topic(of)) if of else None
         topics = listing.topics(desk.folder)
         return {
             "name": name,
@@ -344,6 +344,6 @@ def judged(known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
     return known.judging([url], []) if good else known.judging([], [url])
 
 
-def _plain(room: TopicRoom) -> dict[str, Any]:
-    known = read_definition(room.path)
-    return {"name": room.name} | {field: getattr(known, field) for field in _SHOWN}
+def _plain(topic: TopicFiles) -> dict[str, Any]:
+    known = read_definition(topic.path)
+    return {"name": topic.name} | {field: getattr(known, field) for field in _SHOWN}

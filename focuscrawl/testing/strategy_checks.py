@@ -20,6 +20,8 @@ from focuscrawl.testing.tiny_web import SEED, KeywordCritic, example_web
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.strategies import RecalledPage, Strategy
     from focuscrawl.testing.rehearsal import Factory
@@ -104,11 +106,8 @@ def _every_link_has_a_score(trial: Trial) -> None:
     for number, expansion in crawl.expansions.items():
         page = next(each.page for each in crawl.outcomes if each.url == number)
         assert page is not None
-        scores = expansion.link_scores
-        assert scores.dtype == np.float64
-        assert scores.shape == page.targets.shape
-        assert not np.isnan(scores).any()
-        assert not np.isposinf(scores).any(), "inf is the score of seeds"
+        _are_scores(expansion.link_scores)
+        assert expansion.link_scores.shape == page.targets.shape
 
 
 def _every_url_is_scored_once(trial: Trial) -> None:
@@ -116,14 +115,18 @@ def _every_url_is_scored_once(trial: Trial) -> None:
     crawl = trial.crawled()
     for expansion in crawl.expansions.values():
         urls, scores = expansion.urls, expansion.scores
+        _are_scores(scores)
         assert urls.dtype == np.int64
-        assert scores.dtype == np.float64
         assert urls.shape == scores.shape == (len(urls),)
         assert len(np.unique(urls)) == len(urls)
         assert ((urls >= 0) & (urls < len(crawl.urls))).all()
-        assert not np.isnan(scores).any()
-        assert not np.isposinf(scores).any(), "inf is the score of seeds"
         assert expansion.memo is None or isinstance(expansion.memo, bytes)
+
+
+def _are_scores(scores: NDArray[np.float64]) -> None:
+    assert scores.dtype == np.float64
+    assert not np.isnan(scores).any()
+    assert not np.isposinf(scores).any(), "inf is the score of seeds"
 
 
 def _links_that_are_refused_bring_nothing(trial: Trial) -> None:
@@ -190,7 +193,7 @@ def _recall_is_like_expand(trial: Trial) -> None:
 
 
 def _resumed_crawls_go_on_as_if_uninterrupted(trial: Trial) -> None:
-    """Check that a resumed crawl has the scores, and goes on in the order, of one that is not."""
+    """Check that a resumed crawl has the same scores and order as one that is not interrupted."""
     for lag in {0, trial.strategy().lag}:
         whole = trial.crawled(lag=lag)
         for stop in _STOPS:
@@ -230,7 +233,7 @@ def _who_learns_has_lessons(trial: Trial) -> None:
 
 
 def _a_lesson_is_about_what_was_known_when_it_began(trial: Trial) -> None:
-    """Check that what comes while a lesson is learned does not change it."""
+    """Check that pages judged while a lesson is learned do not change it."""
     lag = max(trial.strategy().lag, 2)
     early = trial.crawled(lag=lag)
     late = trial.crawled(lag=lag, late=True)

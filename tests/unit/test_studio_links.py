@@ -16,7 +16,7 @@ from focuscrawl.studio.crawl_form import begin, check_arguments, read_crawl
 from focuscrawl.studio.jobs import Jobs
 from focuscrawl.studio.judging import Following
 from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
-from focuscrawl.studio.topic_folder import TopicRoom
+from focuscrawl.studio.topic_folder import TopicFiles
 from focuscrawl.studio.topic_jobs import (
     begin_fetching,
     begin_measuring,
@@ -58,12 +58,12 @@ def untouched(outside: Path) -> bool:
     return [each.name for each in outside.iterdir()] == ["precious"]
 
 
-def room_of(folder: StudioFolder, **said: Any) -> TopicRoom:
+def topic_of(folder: StudioFolder, **said: Any) -> TopicFiles:
     (folder.root / "birds").mkdir(exist_ok=True)
     path = folder.root / "birds" / "topic.toml"
     named: dict[str, Any] = {} if "topics" in said else {"name": "/birds", "words": ("birds",)}
     write_definition(TopicDefinition(**named, **said), path)
-    return TopicRoom(folder, path)
+    return TopicFiles(folder, path)
 
 
 def copy_critic(to: Path) -> Path:
@@ -164,14 +164,14 @@ def test_nor_is_one_with_a_link_in_it(folder: StudioFolder, outside: Path) -> No
 def test_what_is_fetched_and_measured_for_a_topic_is_behind_no_link(
     folder: StudioFolder, desk: Desk, outside: Path
 ) -> None:
-    room = room_of(folder)
+    topic = topic_of(folder)
     critic = copy_critic(folder.root / "birds" / "critic-1")
     (folder.root / "birds" / ".examples").symlink_to(outside)
     for act in (
-        lambda: begin_training(desk, room),
-        lambda: begin_measuring(desk, room),
-        lambda: begin_fetching(desk, room, [URL], None),
-        room.fetched,
+        lambda: begin_training(desk, topic),
+        lambda: begin_measuring(desk, topic),
+        lambda: begin_fetching(desk, topic, [URL], None),
+        topic.fetched,
     ):
         with pytest.raises(UserError, match=r"\.examples is a link"):
             act()
@@ -187,9 +187,9 @@ def test_what_a_definition_names_is_behind_no_link(
     named: dict[str, Any], folder: StudioFolder, desk: Desk, outside: Path
 ) -> None:
     (folder.root / "linked").symlink_to(outside)
-    room = room_of(folder, **named)
+    topic = topic_of(folder, **named)
     with pytest.raises(UserError, match="linked is a link"):
-        begin_training(desk, room)
+        begin_training(desk, topic)
     assert desk.jobs.all() == []
 
 

@@ -13,7 +13,7 @@ from focuscrawl.report.templates import load_template
 from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.page_rendering import text_of
 from focuscrawl.studio.served_folder import StudioFolder
-from focuscrawl.studio.topic_folder import TopicRoom, rows, tree_of
+from focuscrawl.studio.topic_folder import TopicFiles, rows, tree_of
 from focuscrawl.studio.topic_routes import begin_topic, judged
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 
@@ -89,12 +89,12 @@ def fetch(path: Path, statuses: list[int]) -> None:
 
 def test_what_could_not_be_had_can_be_asked_for_again(folder: StudioFolder, path: Path) -> None:
     fetch(folder.root / ".examples" / "1", [0, 503])
-    room = TopicRoom(folder, path)
-    assert room.recordings() == []
-    assert not room.fetched()
+    topic = TopicFiles(folder, path)
+    assert topic.recordings() == []
+    assert not topic.fetched()
     fetch(folder.root / ".examples" / "2", [200, 0, 301])
-    assert room.recordings() == ["./.examples/2/pages.warc.gz"]
-    assert [*room.fetched()] == ["http://a.example/0", "http://a.example/2"]
+    assert topic.recordings() == ["./.examples/2/pages.warc.gz"]
+    assert [*topic.fetched()] == ["http://a.example/0", "http://a.example/2"]
 
 
 def test_what_another_program_writes_meanwhile_stays(path: Path) -> None:
