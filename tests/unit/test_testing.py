@@ -362,7 +362,8 @@ def test_pytest_is_not_needed() -> None:
     """Neither for the import, nor for a check."""
     program = (
         "import sys; sys.modules['pytest'] = None; from focuscrawl.testing import *;"
-        "from focuscrawl.strategies.baselines import BestFirst; check_strategy(BestFirst);"
+        "from focuscrawl.strategies.baselines import BestFirst;"
+        "strategy_checks(BestFirst)[0][1]();"
         "assert 'scrapy' not in sys.modules"
     )
     done: Any = subprocess.run(
