@@ -119,12 +119,12 @@ def processes(of: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-def check_folder(folder: Path, option: str = "--out") -> None:
-    """Raise `UserError` if a folder that the user has named with `option` cannot be written."""
+def check_folder(folder: Path) -> None:
+    """Raise `UserError` if the folder that the user has named with ``--out`` cannot be written."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         why = "it may not be written" if there.is_dir() else "it is a file"
-        raise UserError(f"{there}: {why}; name another folder with {option}")
+        raise UserError(f"{there}: {why}; name another folder with --out")
 
 
 def check_file(path: Path | None, option: str) -> None:

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 TRAIN, MEASURE, FETCH = "train", "measure", "fetch"
 #: new judgements after which the critic is trained again, which takes some seconds
 ENOUGH = 5
+_OTHERS = 200  # pages fetched beside the examples
 _LONGEST = 4 << 20  # bytes
 
 
-def begin_training(desk: Desk, topic: TopicFiles, others: int = 200) -> Job:
+def begin_training(desk: Desk, topic: TopicFiles) -> Job:
     """Train a critic from the definition, or return the training that runs.
 
     Pages are read from the recording that the definition names, or from what was fetched for it.
-    If there is neither they are fetched, and `others` beside them. UserError if a crawl follows
+    If there is neither they are fetched, and others beside them. UserError if a crawl follows
     the definition: it trains its own critics.
     """
     _refuse_of_crawl(topic)
@@ -48,7 +49,7 @@ def begin_training(desk: Desk, topic: TopicFiles, others: int = 200) -> Job:
             recordings = topic.recordings()
             arguments += [f"--web={each}" for each in recordings]
             if not recordings:
-                arguments += [f"--others={others}", f"--crawl-dir={topic.next_examples()}"]
+                arguments += [f"--others={_OTHERS}", f"--crawl-dir={topic.next_examples()}"]
         return desk.jobs.begin(TRAIN, topic.name, arguments)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -248,6 +249,16 @@ class Trial:
     def crawled(self, **how: Any) -> Rehearsal:
         """Crawl `FETCHES` pages."""
         return self.begin(**how).run(FETCHES)
+
+    @cached_property
+    def whole(self) -> Rehearsal:
+        """A crawl for checks that do not change it."""
+        return self.crawled()
+
+    @cached_property
+    def without_lessons(self) -> Rehearsal:
+        """A crawl without lessons, for checks that do not change it."""
+        return self.crawled(lessons=False)
 
 
 def same_scores(left: Scores, right: Scores) -> None:

@@ -102,7 +102,7 @@ def _options_have_defaults(trial: Trial) -> None:
 
 def _every_link_has_a_score(trial: Trial) -> None:
     """Check that `link_scores` is float64 (n,), each a number or -inf."""
-    crawl = trial.crawled()
+    crawl = trial.whole
     for number, expansion in crawl.expansions.items():
         page = next(each.page for each in crawl.outcomes if each.url == number)
         assert page is not None
@@ -112,7 +112,7 @@ def _every_link_has_a_score(trial: Trial) -> None:
 
 def _every_url_is_scored_once(trial: Trial) -> None:
     """Check that `urls` are distinct, int64 (m,); `scores` float64 (m,), a number or -inf."""
-    crawl = trial.crawled()
+    crawl = trial.whole
     for expansion in crawl.expansions.values():
         urls, scores = expansion.urls, expansion.scores
         _are_scores(scores)
@@ -131,7 +131,7 @@ def _are_scores(scores: NDArray[np.float64]) -> None:
 
 def _links_that_are_refused_bring_nothing(trial: Trial) -> None:
     """Check that a URL has a score once a link to it has, none while all of them have -inf."""
-    crawl = trial.crawled()
+    crawl = trial.whole
     followed: set[int] = set()
     scored: set[int] = set()
     for outcome in crawl.outcomes:
@@ -161,7 +161,7 @@ def _a_page_without_links_is_no_trouble(trial: Trial) -> None:
 
 def _worth_is_a_share(trial: Trial) -> None:
     """Check that `worth` of every fetched page is in [0, 1]."""
-    crawl = trial.crawled()
+    crawl = trial.whole
     for outcome in crawl.outcomes:
         assert 0.0 <= crawl.strategy.worth(outcome.url, outcome.relevance) <= 1.0
 
@@ -182,7 +182,7 @@ def _crawls_can_be_repeated(trial: Trial) -> None:
 
 def _recall_is_like_expand(trial: Trial) -> None:
     """Check that `recall` returns the URLs and scores that `expand` did, before any lesson."""
-    crawl = trial.crawled(lessons=False)
+    crawl = trial.without_lessons
     strategy = trial.strategy()
     for outcome in crawl.outcomes:
         strategy.observe(outcome.url, outcome.relevance, outcome.duplicate_of)
@@ -249,7 +249,7 @@ def _a_lesson_is_about_what_was_known_when_it_began(trial: Trial) -> None:
 
 def _links_can_be_told_to_another_process(trial: Trial) -> None:
     """Check that links in parts, and otherwise numbered, give URLs the same scores."""
-    crawl = trial.crawled(lessons=False)
+    crawl = trial.without_lessons
     if not crawl.strategy.in_rounds:
         return
     there = trial.strategy()
@@ -287,7 +287,7 @@ def _parts(strategy: Strategy, page: RecalledPage, hosts: list[str]) -> list[Rec
 
 def _recall_all_is_recall_of_each(trial: Trial) -> None:
     """Check that `recall_all` scores the URLs that `recall` of each page does, each once."""
-    crawl = trial.crawled(lessons=False)
+    crawl = trial.without_lessons
     if not crawl.strategy.in_rounds:
         return
     pages = [each.page for each in crawl.outcomes if each.page is not None]

@@ -95,6 +95,11 @@ def scoring(score: Callable[[JudgedPage], Any]) -> type[BestFirst]:
     return Scoring
 
 
+def written_to(page: JudgedPage) -> float:
+    page.targets.sort()
+    return 0.5
+
+
 one_too_many = expanding(lambda found: {"link_scores": np.append(found.link_scores, 0.5)})
 twice = expanding(
     lambda found: {"urls": np.tile(found.urls, 2), "scores": np.tile(found.scores, 2)}
@@ -106,7 +111,7 @@ forgets_urls = expanding(lambda found: {"urls": found.urls[::2], "scores": found
 no_numbers = scoring(lambda page: np.nan)
 needs_links = scoring(lambda page: page.targets.max())
 clocked = scoring(lambda page: time.perf_counter())
-writes_to_pages = scoring(lambda page: page.targets.sort() or 0.5)
+writes_to_pages = scoring(written_to)
 
 
 class Generous(BestFirst):
