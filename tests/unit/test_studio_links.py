@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,8 +29,6 @@ from focuscrawl.topics import TopicDefinition, write_definition
 from .studio_folders import desk_of, make_crawl, write_job
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.studio.page_rendering import Desk
 
 DEMO = {"name": "new", "critic": "models/demo", "topic": "/Sports/Cycling", "web": "demo"}
@@ -68,10 +67,7 @@ def topic_of(folder: StudioFolder, **said: Any) -> TopicFiles:
 
 def copy_critic(to: Path) -> Path:
     """Copy a critic that comes with the package."""
-    from importlib import resources  # noqa: PLC0415
-
-    demo = resources.files("focuscrawl").joinpath("../models/demo")
-    return type(to)(shutil.copytree(str(demo), to))
+    return Path(shutil.copytree(Path(__file__).parents[2] / "models" / "demo", to))
 
 
 @pytest.mark.parametrize("linked", [".studio", ".studio/jobs"])
