@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from tqdm import tqdm
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import check_folder, write_files
 from focuscrawl.cli.lab_commands import crawl_with_progress
 from focuscrawl.cli.main import OneLineErrors
@@ -68,9 +68,9 @@ def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Comm
         kind = show.__name__
 
         @studies.command(kind)
-        @options.STUDY
-        @options.out("Folder of results.")
-        @options.processes("Topics")
+        @common_options.STUDY
+        @common_options.out("Folder of results.")
+        @common_options.processes("Topics")
         @wraps(show)
         def done(study_file: Path, out: Path, processes: int) -> None:
             check_folder(out)
@@ -216,7 +216,7 @@ def restored(folder: Path) -> None:
 
 
 @studies.command("findings")
-@options.RESULTS
+@common_options.RESULTS
 @click.option("--topics/--summary", default=False, help="Also every topic's numbers.")
 def find(folder: Path, topics: bool) -> None:
     """Say which findings of the papers hold in the results of a study."""
@@ -232,9 +232,9 @@ def _show(grid: Grid, folder: Path) -> None:
 
 @studies.command()
 @click.argument("name", metavar="FIGURE", type=click.Choice(list(FIGURES)))
-@options.STUDY
-@options.out("Folder of results.")
-@options.processes("Crawls")
+@common_options.STUDY
+@common_options.out("Folder of results.")
+@common_options.processes("Crawls")
 def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     r"""Draw one figure of the papers, after all that it is made of.
 
@@ -275,7 +275,7 @@ def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
 
 
 @studies.command("figures")
-@options.RESULTS
+@common_options.RESULTS
 def all_figures(folder: Path) -> None:
     """Draw every figure of the papers that the results in DIR allow, into DIR/figures."""
     results = Results.open(folder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import write_files
 from focuscrawl.cli.paths_commands import labelled
 from focuscrawl.cli.paths_commands import training as training_options
@@ -54,7 +54,7 @@ _MEASURES = ["macro", "micro", "goal_f1"]
 )
 @click.option(
     "--bound",
-    type=options.Number(0, 1, min_open=True),
+    type=common_options.Number(0, 1, min_open=True),
     help="Forage also by an oracle that knows all goals and ways, for this share of the goals.",
 )
 @click.option(
@@ -77,17 +77,17 @@ _MEASURES = ["macro", "micro", "goal_f1"]
 )
 @click.option("--labels-only", is_flag=True, help="Tell labels, and forage nothing.")
 @click.option("--unseen", help="Front doors of sites that are foraged, and not learned from.")
-@options.number("--budget", "Fetches of each forage.", 500)
+@common_options.number("--budget", "Fetches of each forage.", 500)
 @click.option(
     "--stop",
     "stops",
     multiple=True,
-    type=options.Number(0, min_open=True),
+    type=common_options.Number(0, min_open=True),
     help="Forage again, and stop below so many goals a fetch; may be repeated.",
 )
 @click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE))
-@options.number("--processes", "Sites at a time.", 1)
-@options.out("Folder of results.")
+@common_options.number("--processes", "Sites at a time.", 1)
+@common_options.out("Folder of results.")
 @labelled
 @training_options
 def check(

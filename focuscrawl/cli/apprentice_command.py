@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from focuscrawl.apprentice.apprentice import FORMAT, save_apprentice
 from focuscrawl.apprentice.options import Options
-from focuscrawl.cli import common_options as shared
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import reading
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import refuse_program
@@ -23,16 +23,11 @@ from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Web
-
-
-# cross-validation loads scikit-learn: a second that the rest can do without
-# ruff: noqa: PLC0415
 
 
 @click.group()
@@ -41,8 +36,8 @@ def apprentice() -> None:
 
 
 @apprentice.command()
-@shared.CRAWL_DIR
-@shared.out("models/NAME.")
+@common_options.CRAWL_DIR
+@common_options.out("models/NAME.")
 @click.option("--web", help="Where the pages are, if they have to be read again.")
 @click.option("--critic", help="Who reads links and pages then.  [default: the crawl's own]")
 @click.option("--d-max", metavar="N|cv", help="DOM offsets looked at; cv: by cross-validation.")
@@ -74,17 +69,20 @@ def train(
     """
     FORMAT.check_out(out)
     with closing(open_store(crawl_dir)) as store:
-        options = _options(
-            _with(options_of(store) or Options(), given),
-            groups=None if groups is None else tuple(g.strip() for g in groups.split(",")),
-            d_max=None if d_max in {None, "cv"} else _whole_number(d_max),
+        options = _changed(options_of(store) or Options(), given)
+        changes: dict[str, Any] = {
+            "groups": None if groups is None else tuple(g.strip() for g in groups.split(",")),
+            "d_max": None if d_max in {None, "cv"} else _whole_number(d_max),
             **named,
-        )
+        }
+        options = replace(options, **{k: v for k, v in changes.items() if v is not None})
         identity = store.identity()
         source, judge = None, None
         if web is not None:
             source = open_web(web)
-            judge = load_critic(critic or _own(crawl_dir, identity), identity["topic"])
+            # the crawl may be a stranger's, and name a program
+            own = critic or refuse_program(identity["critic_name"], crawl_dir, "--critic ")
+            judge = load_critic(own, identity["topic"])
         if d_max == "cv":
             if source is None or judge is None:
                 raise UserError(
@@ -105,13 +103,8 @@ def train(
     click.echo(f"{out}: learned from {learned.n_judged:,} URLs of {crawl_dir}")
 
 
-def _own(crawl_dir: str, identity: Mapping[str, str]) -> str:
-    """Return the crawl's own critic; the crawl may be a stranger's."""
-    return refuse_program(identity["critic_name"], crawl_dir, "--critic ")
-
-
-def _with(options: Options, given: str | None) -> Options:
-    """Change what the JSON `given` says."""
+def _changed(options: Options, given: str | None) -> Options:
+    """Return the options with the changes in the JSON `given`."""
     try:
         changes = json.loads(given or "{}")
     except ValueError:
@@ -125,12 +118,6 @@ def _with(options: Options, given: str | None) -> Options:
     return Options.of(asdict(options) | changes)
 
 
-def _options(options: Options, **given: str | int | tuple[str, ...] | None) -> Options:
-    """Change what was given."""
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return replace(options, **changes)
-
-
 def _whole_number(d_max: str) -> int:
     if not d_max.isdecimal():
         raise UserError(f"--d-max must be cv or a whole number, 0 or more, not {d_max!r}")
@@ -139,7 +126,12 @@ def _whole_number(d_max: str) -> int:
 
 def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
     """Choose d_max by cross-validation, and print what was compared."""
-    from focuscrawl.offline.d_max_selection import FITS, chosen, try_windows
+    # it imports scikit-learn, which takes a second
+    from focuscrawl.offline.d_max_selection import (  # noqa: PLC0415
+        FITS,
+        chosen,
+        try_windows,
+    )
 
     with (
         reading(store, "Reading") as pages,

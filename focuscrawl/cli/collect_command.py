@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from focuscrawl import collection
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import Bar
 from focuscrawl.collection import Wanted, write_collection
 from focuscrawl.collection.export_files import (
@@ -29,9 +29,11 @@ _LONGEST = 10_000_000  # characters of a chunk
 
 
 @click.command()
-@options.CRAWL_DIR
-@options.out("The collection: a .parquet, .jsonl, .csv, .warc.gz, or a new folder of Markdown.")
-@options.share("--min-relevance", "Take pages with R at least so much.", 0.5, max=1)
+@common_options.CRAWL_DIR
+@common_options.out(
+    "The collection: a .parquet, .jsonl, .csv, .warc.gz, or a new folder of Markdown."
+)
+@common_options.share("--min-relevance", "Take pages with R at least so much.", 0.5, max=1)
 @click.option("--language", help="Only pages in these languages, comma-separated: en,de.")
 @click.option(
     "--extractor",
@@ -41,7 +43,7 @@ _LONGEST = 10_000_000  # characters of a chunk
     help="What finds the main text: the better one, or the faster one.",
 )
 @click.option("--near-duplicates", is_flag=True, help="Keep pages that say nearly the same.")
-@options.number(
+@common_options.number(
     "--chunk",
     "Characters of a chunk for retrieval, at most; 0 for none.",
     0,
@@ -50,7 +52,7 @@ _LONGEST = 10_000_000  # characters of a chunk
 )
 @click.option("--links", is_flag=True, help="Also links between pages, and hosts, as edges.")
 @click.option("--web", help="Where pages are that the crawl has not kept itself.")
-@options.processes("Pages whose text is taken")
+@common_options.processes("Pages whose text is taken")
 def collect(
     *,
     crawl_dir: str,
@@ -73,7 +75,7 @@ def collect(
     """
     check_out(out)
     languages = () if language is None else LANGUAGES.read("--language", language)
-    Languages(languages)  # refuses what cannot be told
+    Languages(languages)  # refuses languages that cannot be detected
     wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
     with (
         closing(open_store(crawl_dir)) as store,
@@ -106,7 +108,7 @@ def collect(
 
 
 def _as_typed() -> str:
-    """Return the command, with the options that are not as they are by default."""
+    """Return the command, with the options that differ from their defaults."""
     context = click.get_current_context()
     words = ["focuscrawl", "collect"]
     for parameter in context.command.params:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from focuscrawl.cli import common_options as options
-from focuscrawl.cli.common_options import CRAWL_DIR
+from focuscrawl.cli import common_options
 from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import middle, printable
@@ -27,12 +26,16 @@ if TYPE_CHECKING:
 
 _Found: TypeAlias = "dict[str, Status | UserError]"
 
-_CLEAR = "\x1b[{}F\x1b[J"  # to the beginning of so many lines above, and away with the rest
+_CLEAR = "\x1b[{}F\x1b[J"  # go up so many lines, and erase from there
+_EVERY = 0.2  # seconds between two looks
+
+_CRAWL = click.argument("crawl", metavar="CRAWL")
+_WAIT = common_options.seconds("--wait", "How long to wait until it has happened.", 60.0)
 
 
 @click.command()
 @click.argument("crawls", metavar="CRAWL...", nargs=-1, required=True)
-@options.seconds("--every", "How often a terminal shows it anew.", 2.0, least=0.1)
+@common_options.seconds("--every", "How often a terminal shows it anew.", 2.0, least=0.1)
 @click.option("--once", is_flag=True, help="Show it once, also in a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON a crawl, once.")
 def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> None:
@@ -57,7 +60,7 @@ def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> 
 
 
 def _try_again(crawl: str) -> Status | UserError:
-    """Look again; a crawl that cannot be read does not end the table of the others."""
+    """Return the status, or the error: the table of the other crawls continues."""
     try:
         return status_of(crawl)
     except UserError as error:
@@ -69,12 +72,12 @@ def _ended(found: _Found) -> bool:
 
 
 def _show(found: _Found, above: int, *, live: bool) -> int:
-    """Show crawls in place of so many lines above; return how many lines it were."""
+    """Print the crawls in place of `above` lines; return the number of lines printed."""
     lines = []
     for crawl, each in found.items():
         text = printable(str(each)) if isinstance(each, UserError) else each.text()
         lines += [crawl, *(f"  {line}" for line in text.splitlines())]
-    if live:  # a line that is broken would not be cleared
+    if live:  # of a line that wraps only a part would be erased
         width = shutil.get_terminal_size().columns
         lines = [middle(line, width - 1) for line in lines]
     click.echo((_CLEAR.format(above) if above else "") + "\n".join(lines))
@@ -82,7 +85,7 @@ def _show(found: _Found, above: int, *, live: bool) -> int:
 
 
 @click.command()
-@CRAWL_DIR
+@common_options.CRAWL_DIR
 @click.argument("url", metavar="URL")
 def why(crawl_dir: str, url: str) -> None:
     """Say why a URL was fetched, waits, or was left out.
@@ -94,15 +97,9 @@ def why(crawl_dir: str, url: str) -> None:
         click.echo(Explanation.of(store, url).text())
 
 
-_EVERY = 0.2  # seconds between two looks
-
-_crawl = click.argument("crawl", metavar="CRAWL")
-_wait = options.seconds("--wait", "How long to wait until it has happened.", 60.0)
-
-
 @click.command()
-@_crawl
-@_wait
+@_CRAWL
+@_WAIT
 def pause(crawl: str, wait: float) -> None:
     """Let a crawl fetch nothing more until it is resumed.
 
@@ -118,8 +115,8 @@ def pause(crawl: str, wait: float) -> None:
 
 
 @click.command()
-@_crawl
-@_wait
+@_CRAWL
+@_WAIT
 def resume(crawl: str, wait: float) -> None:
     """Let a paused crawl go on. One that has ended is gone on with by `scrapy crawl`.
 
@@ -136,8 +133,8 @@ def resume(crawl: str, wait: float) -> None:
 
 
 @click.command()
-@_crawl
-@_wait
+@_CRAWL
+@_WAIT
 def stop(crawl: str, wait: float) -> None:
     """End a crawl: what is under way is finished, everything is kept for the next run.
 
@@ -151,9 +148,9 @@ def stop(crawl: str, wait: float) -> None:
 
 
 @click.command()
-@_crawl
+@_CRAWL
 @click.argument("budget", type=click.IntRange(min=0))
-@_wait
+@_WAIT
 def extend(crawl: str, budget: int, wait: float) -> None:
     """Give a crawl that runs another BUDGET: fetches in all, 0 for no limit.
 
@@ -174,7 +171,7 @@ def extend(crawl: str, budget: int, wait: float) -> None:
 
 
 def _await(asked: ControlledCrawl, wait: float, what: str, done: Callable[[], bool]) -> None:
-    """Wait until the crawl has done it; it may also end for a reason of its own."""
+    """Wait until the crawl has done it, or has ended for another reason."""
     until = time.monotonic() + wait
     while not done() and asked.in_use:
         if time.monotonic() >= until:

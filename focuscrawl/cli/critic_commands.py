@@ -3,62 +3,271 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from focuscrawl.cli import common_options as options
-from focuscrawl.cli.common_options import Bar, check_file
-from focuscrawl.cli.critic_examples import Little, little_options, live_options, train_little
+from focuscrawl.cli import common_options
+from focuscrawl.cli.common_options import Bar, check_file, write_file, writing
+from focuscrawl.cli.critic_examples import (
+    FewExamples,
+    few_examples_options,
+    live_options,
+    print_unread,
+    train_few_examples,
+    warn_of_missing_embeddings,
+)
+from focuscrawl.crawl.duplicates import MinHashIndex, sketch
+from focuscrawl.critic.assessment import (
+    Prediction,
+    Quality,
+    check_classes,
+    check_few_examples,
+    check_relevance,
+    read_examples,
+)
+from focuscrawl.critic.critic_files import (
+    FORMAT,
+    find_model,
+    load_critic,
+    read_critic,
+    save_critic,
+)
+from focuscrawl.critic.example_checks import share_of, too_few
+from focuscrawl.critic.focused_critic import is_from_little
+from focuscrawl.critic.phrase_model import OFF_TOPIC
+from focuscrawl.critic.protocol import is_callable_spec
+from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import write_whole
+from focuscrawl.page.words import PageWords
 from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.taxonomy import (
+    Label,
+    fitting_minimum,
+    prune,
+    read_dmoz,
+    read_labels,
+    read_topics,
+)
+from focuscrawl.taxonomy.pruning import ENOUGH
+from focuscrawl.webs import open_web
+from focuscrawl.webs.web_protocol import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from focuscrawl.critic.assessment import CheckReport, Example, Prediction
+    from focuscrawl.critic.assessment import CheckReport, Example
     from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, Share
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.foundation.user_input import Progress
-    from focuscrawl.taxonomy import Label
     from focuscrawl.webs.web_protocol import Web
 
-
-# the critics load scikit-learn: a second that `--help` can do without
-# ruff: noqa: PLC0415
-
-_DOUBTFUL = 10
-_LISTED = 20  # of the pages called relevant: somebody is to look at them
+_DOUBTFUL = 10  # examples listed
+_LISTED = 20  # pages called relevant that are listed, for a person to look at
 _NEAREST = 5  # if none is
-_TITLE, _URL = 60, 200
+_TITLE, _URL = 60, 200  # characters
+_SHOWN = 10  # confusions; examples of `critic quality` that look mislabelled
 
 
-def check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[Prediction]:
-    """Check a critic from few examples, print what is found, and return every page's verdict.
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def critic() -> None:
+    """Train and check critics: they judge whether a page is on the topic."""
 
-    Parameters
-    ----------
-    spec : folder of the critic, or its name under ``models/``
-    web_name : recorded web
-    wrong : how many of the pages that it lists as called relevant are not; None if nobody looked
 
-    Raises
-    ------
-    UserError
-        The critic was learned from labels, or the web does not have its pages, or fewer than
-        `wrong` pages are listed.
+@critic.command()
+@click.argument("labels", required=False)
+@click.option("--web", help=common_options.EXAMPLES_WEB)
+@click.option("--out", required=True, help="Folder to write, like models/NAME.")
+@click.option("--kind", help="discriminative (usual), flat, hierarchical or words.")
+@few_examples_options
+@live_options
+@click.option(
+    "--min-examples",
+    type=click.IntRange(min=1),
+    help="Topics with fewer are merged into the topic above; usual: 300 where that leaves a "
+    "hundred classes or more, else 1.",
+)
+@common_options.number("--max-examples", "Topics with more are sampled down.", 300)
+@click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
+@click.option("--calibrate", is_flag=True, help="Let the critic's judgements be calibrated.")
+@common_options.random_state()
+@click.option("--force", is_flag=True, help="Replace an existing critic.")
+def train(
+    *,
+    labels: str | None,
+    out: str,
+    force: bool,
+    few: FewExamples,
+    others: int,
+    crawl_dir: str | None,
+    settings: tuple[str, ...],
+    **learning: Any,
+) -> None:
+    """Train a critic, and write it to --out.
+
+    From LABELS, a CSV file url,topic[,split] or a Dmoz dump (content.rdf.u8 or .gz); rows of the
+    split `test` are left for `check`. Or from what you have of one topic: --words, a
+    --description, pages that are --good or --bookmarks, pages that are --bad, any of them
+    together. --web is where the pages are, and others to tell them from; without it they are
+    fetched, by a polite crawl that is kept.
+
+    \b
+    focuscrawl critic train labels.csv --web pages.warc --out models/mine
+    focuscrawl critic train --words "bird watching" --good urls.txt --out models/birds
+    focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
+    focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
-    from focuscrawl.critic.assessment import Prediction, check_few_examples, read_examples
-    from focuscrawl.critic.critic_files import find_model, read_critic
-    from focuscrawl.critic.focused_critic import is_from_little
-    from focuscrawl.critic.phrase_model import OFF_TOPIC
-    from focuscrawl.critic.protocol import is_callable_spec
-    from focuscrawl.webs import open_web
+    if labels is not None and few.given:
+        raise UserError(
+            "LABELS have the topics: leave out what is of one topic, like --words and --good"
+        )
+    if labels is None and not (few.phrases or few.good):
+        raise UserError(
+            "learn from what? Give LABELS, or of one topic --words, --description, --good or "
+            "--bookmarks, or several of these"
+        )
+    FORMAT.check_out(Path(out), force=force)
+    if labels is not None:
+        with closing(Bar("Reading")) as shown:
+            trained = _from_labels(labels, progress=shown, **learning)
+    else:
+        live = {"out": out, "others": others, "crawl_dir": crawl_dir, "settings": settings}
+        trained = train_few_examples(few, live, **learning)
+    size = save_critic(trained, out, force=force)
+    _print_training(trained, out, size)
+    warn_of_missing_embeddings(trained)
+    if learning["web"] is not None:  # where pages are fetched, that has named them
+        print_unread([*few.good, *few.bad], trained)
 
+
+def _from_labels(
+    labels: str,
+    *,
+    web: str | None,
+    kind: str | None,
+    progress: Progress,
+    **learning: Any,
+) -> TrainedCritic:
+    rows = _labels(labels, **learning)
+    if ".rdf" in Path(labels).name:
+        learning["min_examples"] = 1  # a pruned class that the web has half of stays a class
+    if web is None:
+        raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
+    return train_critic(
+        rows, open_web(web), kind=kind or DEFAULT_KIND, progress=progress, **learning
+    )
+
+
+def _labels(
+    name: str, *, min_examples: int | None, max_examples: int, random_state: int, **_: Any
+) -> list[Label]:
+    """Read a table of labels, or the examples of a Dmoz dump after pruning (methods 2)."""
+    if ".rdf" not in Path(name).name:
+        return read_labels(name)
+    click.echo(f"Reading topics of {name}", err=True)
+    held = max(max_examples, min_examples or ENOUGH)
+    dump = read_dmoz(name, max_examples=held, random_state=random_state)
+    least = fitting_minimum(dump) if min_examples is None else min_examples
+    tree = prune(dump, least, max_examples, random_state)
+    topics, leaves = len(dump.topics), len(tree.leaves)
+    click.echo(f"{topics:,} topics pruned at {least} examples: {leaves} classes", err=True)
+    return [Label(url, leaf, "train") for leaf in tree.leaves for url in tree.examples(leaf)]
+
+
+def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
+    click.echo(f"{out}: {trained.model.kind} critic, {size / 1024:.0f} KiB")
+    topics = [topic for _, topic in trained.examples]
+    width = max(map(len, trained.model.classes))
+    for path in trained.model.classes:
+        count = f"{topics.count(path):>6} examples" if topics else ""
+        click.echo(f"  {path:<{width}}  {count}".rstrip())
+    for topic in trained.absent:
+        click.echo(f"  {topic}: no example could be read, the critic does not know it")
+    left_out = _listed(trained.skipped)
+    if left_out:
+        click.echo(f"Examples left out: {left_out}")
+    if trained.cross_validation:
+        measured = trained.cross_validation
+        click.echo(
+            f"Cross-validation on {len(topics)} examples, {measured['folds']:.0f} folds: "
+            f"accuracy {measured['accuracy']:.3f}, mean recall {measured['mean_recall']:.3f}"
+        )
+    elif not trained.examples:
+        click.echo("Learned from words alone: a few pages on the topic, --good, would tell more")
+
+
+@critic.command()
+@click.argument("spec", metavar="CRITIC")
+@click.option("--labels", help="CSV file url,topic[,split].")
+@click.option("--web", required=True, help=common_options.EXAMPLES_WEB)
+@click.option("--topic", help="Check relevance to these topics of LABELS instead of classes.")
+@click.option("--focus", help="Topics to mark in the critic, if they have other names there.")
+@click.option("--calibrated/--raw", default=None, help="Which probabilities to show.")
+@click.option(
+    "--wrong",
+    type=click.IntRange(min=0),
+    help="Without LABELS: how many pages of those listed as called relevant are not.",
+)
+@click.option(
+    "--csv",
+    "table",
+    type=common_options.PATH,
+    help="Write every page's label and verdict to this file.",
+)
+def check(
+    *,
+    spec: str,
+    labels: str | None,
+    web: str,
+    topic: str | None,
+    focus: str | None,
+    calibrated: bool | None,
+    wrong: int | None,
+    table: Path | None,
+) -> None:
+    """Check CRITIC, a folder, a name in models/ or module:callable, on labelled pages.
+
+    The `test` rows are used; without any, those that it has not learned from. With --topic the
+    question is whether R > 1/2 on the pages of that topic and nowhere else. A critic learned from
+    words, good and bad pages needs no --labels: its examples are held out in turn.
+
+    \b
+    focuscrawl critic check models/birds --web pages.warc
+    focuscrawl critic check models/mine --labels labels.csv --web pages.warc
+    focuscrawl critic check mycode:judge --topic /Sports --labels labels.csv --web pages.warc
+    focuscrawl critic check models/cycling --topic /Sports/Cycling --focus /good --labels ...
+    """
+    check_file(table, "--csv")
+    if labels is None:
+        if topic is not None or focus is not None or calibrated is not None:
+            raise UserError("--topic, --focus, --calibrated and --raw go with --labels")
+        predictions: Sequence[Prediction] = _check_without_labels(spec, web, wrong)
+    elif wrong is not None:
+        raise UserError("--wrong goes without --labels")
+    else:
+        predictions = _check_with_labels(
+            spec, labels, web, topic=topic, focus=focus, calibrated=calibrated
+        )
+    if table is not None:
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(["url", "topic", "predicted", "probability"])
+        writer.writerows(
+            (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
+            for prediction in predictions
+        )
+        write_file(table, text.getvalue().encode(), "--csv")
+
+
+def _check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[Prediction]:
+    """Check a critic from few examples, print what is found, and return every page's verdict."""
     if is_callable_spec(spec):
         raise UserError(f"critic {spec} has no examples to be checked with: name --labels")
     trained, _ = read_critic(find_model(spec))
@@ -84,11 +293,63 @@ def check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[Pr
     ]
 
 
-def _distinct(examples: Sequence[Example]) -> list[Example]:
-    """Return the examples, of those that say nearly the same the first."""
-    from focuscrawl.crawl.duplicates import MinHashIndex, sketch
-    from focuscrawl.page.words import PageWords
+def _check_with_labels(
+    spec: str,
+    labels: str,
+    web: str,
+    *,
+    topic: str | None,
+    focus: str | None,
+    calibrated: bool | None,
+) -> Sequence[Prediction]:
+    rows = read_labels(labels)
+    with closing(Bar("Checking")) as shown:
+        if topic is not None:
+            asked = read_topics(topic)
+            judge = load_critic(spec, focus or topic, calibrated=calibrated)
+            report = check_relevance(judge, asked, rows, open_web(web), progress=shown)
+        elif is_callable_spec(spec) and not Path(spec).exists():
+            raise UserError(f"critic {spec} has no classes to check: add --topic")
+        else:
+            folder = find_model(spec)
+            trained, _ = read_critic(folder)
+            if calibrated and trained.calibration is None:
+                raise UserError(f"{folder}: has no calibration; leave out --calibrated")
+            if calibrated is not None:
+                trained = replace(trained, calibrated=calibrated)
+            report = check_classes(trained, rows, open_web(web), progress=shown)
+    _print_report(report)
+    return report.predictions
 
+
+def _print_report(report: CheckReport) -> None:
+    click.echo(f"Pages {len(report.predictions)}, accuracy {report.accuracy:.4f}")
+    left_out = _listed(report.skipped)
+    if left_out:
+        click.echo(f"Rows left out: {left_out}")
+    width = max(len(result.topic) for result in report.classes)
+    click.echo(f"\n{'':<{width}}   pages  precision  recall")
+    for result in report.classes:
+        click.echo(
+            f"{result.topic:<{width}}  {result.pages:>6}  {_share(result.precision):>9}  "
+            f"{_share(result.recall):>6}"
+        )
+    if report.confusions:
+        click.echo("\nMost frequent confusions (label -> verdict)")
+        for label, verdict, pages in report.confusions[:_SHOWN]:
+            click.echo(f"{pages:>6}  {label} -> {verdict}")
+    for name, measured in report.reliability.items():
+        click.echo(f"\nProbabilities ({name}): Brier {measured.brier:.4f}, ECE {measured.ece:.4f}")
+        click.echo("  said      pages  mean  true")
+        for each in measured.bins:
+            click.echo(
+                f"  {each.low:.1f}-{each.high:.1f}  {each.pages:>6}  {each.confidence:.2f}  "
+                f"{each.frequency:.2f}"
+            )
+
+
+def _distinct(examples: Sequence[Example]) -> list[Example]:
+    """Return the examples without near-duplicates of earlier ones."""
     near = {True: MinHashIndex(), False: MinHashIndex()}
     texts: set[tuple[bool, tuple[str, ...]]] = set()
     kept = []
@@ -144,16 +405,12 @@ def _lines(
 
 
 def _found(report: FewExamplesReport, good: int) -> str:
-    from focuscrawl.critic.example_checks import too_few
-
     if report.recall is not None:
         return f"Finds {_of_ten(report.recall, 'relevant pages')}."
     return f"How many relevant pages it finds cannot be told: {too_few(good)}."
 
 
 def _wrong(listed: Sequence[JudgedPage], wrong: int | None) -> str:
-    from focuscrawl.critic.example_checks import share_of
-
     if wrong is not None and wrong > len(listed):
         raise UserError(f"--wrong {wrong}: of other pages, {len(listed)} are listed as relevant")
     if not listed:
@@ -175,8 +432,6 @@ def _of_ten(share: Share, pages: str) -> str:
 
 
 def _others(report: FewExamplesReport, listed: Sequence[JudgedPage], web: Web) -> list[str]:
-    from focuscrawl.webs.web_protocol import read_page
-
     heading = "Other pages called relevant (R)"
     if not listed:
         heading = "Other pages nearest to the topic (R)"
@@ -199,221 +454,12 @@ def _words(words: Sequence[str]) -> str:
     return ", ".join(one_line(word) for word in words)
 
 
-# the critics load scikit-learn: a second that `--help` can do without
-# ruff: noqa: PLC0415
-
-_SHOWN_CONFUSIONS = 10
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def critic() -> None:
-    """Train and check critics: they judge whether a page is on the topic."""
-
-
-@critic.command()
-@click.argument("labels", required=False)
-@click.option("--web", help=options.EXAMPLES_WEB)
-@click.option("--out", required=True, help="Folder to write, like models/NAME.")
-@click.option("--kind", help="discriminative (usual), flat, hierarchical or words.")
-@little_options
-@live_options
-@click.option(
-    "--min-examples",
-    type=click.IntRange(min=1),
-    help="Topics with fewer are merged into the topic above; usual: 300 where that leaves a "
-    "hundred classes or more, else 1.",
-)
-@options.number("--max-examples", "Topics with more are sampled down.", 300)
-@click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
-@click.option("--calibrate", is_flag=True, help="Let the critic's judgements be calibrated.")
-@options.random_state()
-@click.option("--force", is_flag=True, help="Replace an existing critic.")
-def train(
-    *,
-    labels: str | None,
-    out: str,
-    force: bool,
-    words: str | None,
-    description: str | None,
-    good: str | None,
-    bad: str | None,
-    bookmarks: Path | None,
-    folder: str | None,
-    name: str | None,
-    others: int,
-    crawl_dir: str | None,
-    settings: tuple[str, ...],
-    **learning: Any,
-) -> None:
-    """Train a critic, and write it to --out.
-
-    From LABELS, a CSV file url,topic[,split] or a Dmoz dump (content.rdf.u8 or .gz); rows of the
-    split `test` are left for `check`. Or from what you have of one topic: --words, a
-    --description, pages that are --good or --bookmarks, pages that are --bad, any of them
-    together. --web is where the pages are, and others to tell them from; without it they are
-    fetched, by a polite crawl that is kept.
-
-    \b
-    focuscrawl critic train labels.csv --web pages.warc --out models/mine
-    focuscrawl critic train --words "bird watching" --good urls.txt --out models/birds
-    focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
-    focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
-    """
-    from focuscrawl.cli.critic_examples import say_left_out, warn_of_missing_embeddings
-    from focuscrawl.critic.critic_files import FORMAT, save_critic
-
-    little = Little.of(
-        words=words,
-        description=description,
-        good=good,
-        bad=bad,
-        bookmarks=bookmarks,
-        folder=folder,
-        name=name,
-    )
-    if labels is not None and little.given:
-        raise UserError(
-            "LABELS have the topics: leave out what is of one topic, like --words and --good"
-        )
-    if labels is None and not (little.phrases or little.good):
-        raise UserError(
-            "learn from what? Give LABELS, or of one topic --words, --description, --good or "
-            "--bookmarks, or several of these"
-        )
-    FORMAT.check_out(Path(out), force=force)
-    if labels is not None:
-        with closing(Bar("Reading")) as shown:
-            trained = _from_labels(labels, progress=shown, **learning)
-    else:
-        live = {"out": out, "others": others, "crawl_dir": crawl_dir, "settings": settings}
-        trained = train_little(little, live, **learning)
-    size = save_critic(trained, out, force=force)
-    _print_training(trained, out, size)
-    warn_of_missing_embeddings(trained)
-    if learning["web"] is not None:  # where pages are fetched, that has named them
-        say_left_out([*little.good, *little.bad], trained)
-
-
-def _from_labels(
-    labels: str,
-    *,
-    web: str | None,
-    kind: str | None,
-    progress: Progress,
-    **learning: Any,
-) -> TrainedCritic:
-    from focuscrawl.critic.training import DEFAULT_KIND, train_critic
-    from focuscrawl.webs import open_web
-
-    rows = _labels(labels, **learning)
-    if ".rdf" in Path(labels).name:
-        learning["min_examples"] = 1  # a pruned class that the web has half of stays a class
-    if web is None:
-        raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
-    return train_critic(
-        rows, open_web(web), kind=kind or DEFAULT_KIND, progress=progress, **learning
-    )
-
-
-def _labels(
-    name: str, *, min_examples: int | None, max_examples: int, random_state: int, **_: Any
-) -> list[Label]:
-    """Read a table of labels, or the examples of a Dmoz dump after pruning (methods 2)."""
-    from focuscrawl.taxonomy import Label, fitting_minimum, prune, read_dmoz, read_labels
-    from focuscrawl.taxonomy.pruning import ENOUGH
-
-    if ".rdf" not in Path(name).name:
-        return read_labels(name)
-    click.echo(f"Reading topics of {name}", err=True)
-    held = max(max_examples, min_examples or ENOUGH)
-    dump = read_dmoz(name, max_examples=held, random_state=random_state)
-    least = fitting_minimum(dump) if min_examples is None else min_examples
-    tree = prune(dump, least, max_examples, random_state)
-    topics, leaves = len(dump.topics), len(tree.leaves)
-    click.echo(f"{topics:,} topics pruned at {least} examples: {leaves} classes", err=True)
-    return [Label(url, leaf, "train") for leaf in tree.leaves for url in tree.examples(leaf)]
-
-
-def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
-    click.echo(f"{out}: {trained.model.kind} critic, {size / 1024:.0f} KiB")
-    topics = [topic for _, topic in trained.examples]
-    width = max(map(len, trained.model.classes))
-    for path in trained.model.classes:
-        count = f"{topics.count(path):>6} examples" if topics else ""
-        click.echo(f"  {path:<{width}}  {count}".rstrip())
-    for topic in trained.absent:
-        click.echo(f"  {topic}: no example could be read, the critic does not know it")
-    left_out = _listed(trained.skipped)
-    if left_out:
-        click.echo(f"Examples left out: {left_out}")
-    if trained.cross_validation:
-        measured = trained.cross_validation
-        click.echo(
-            f"Cross-validation on {len(topics)} examples, {measured['folds']:.0f} folds: "
-            f"accuracy {measured['accuracy']:.3f}, mean recall {measured['mean_recall']:.3f}"
-        )
-    elif not trained.examples:
-        click.echo("Learned from words alone: a few pages on the topic, --good, would tell more")
-
-
-@critic.command()
-@click.argument("spec", metavar="CRITIC")
-@click.option("--labels", help="CSV file url,topic[,split].")
-@click.option("--web", required=True, help=options.EXAMPLES_WEB)
-@click.option("--topic", help="Check relevance to these topics of LABELS instead of classes.")
-@click.option("--focus", help="Topics to mark in the critic, if they have other names there.")
-@click.option("--calibrated/--raw", default=None, help="Which probabilities to show.")
-@click.option(
-    "--wrong",
-    type=click.IntRange(min=0),
-    help="Without LABELS: how many pages of those listed as called relevant are not.",
-)
-@click.option("--csv", "table", help="Write every page's label and verdict to this file.")
-def check(
-    *,
-    spec: str,
-    labels: str | None,
-    web: str,
-    topic: str | None,
-    focus: str | None,
-    calibrated: bool | None,
-    wrong: int | None,
-    table: str | None,
-) -> None:
-    """Check CRITIC, a folder, a name in models/ or module:callable, on labelled pages.
-
-    The `test` rows are used; without any, those that it has not learned from. With --topic the
-    question is whether R > 1/2 on the pages of that topic and nowhere else. A critic learned from
-    words, good and bad pages needs no --labels: its examples are held out in turn.
-
-    \b
-    focuscrawl critic check models/birds --web pages.warc
-    focuscrawl critic check models/mine --labels labels.csv --web pages.warc
-    focuscrawl critic check mycode:judge --topic /Sports --labels labels.csv --web pages.warc
-    focuscrawl critic check models/cycling --topic /Sports/Cycling --focus /good --labels ...
-    """
-    if table is not None:
-        check_file(Path(table), "--csv")
-    if labels is None:
-        if topic is not None or focus is not None or calibrated is not None:
-            raise UserError("--topic, --focus, --calibrated and --raw go with --labels")
-        predictions: Sequence[Prediction] = check_without_labels(spec, web, wrong)
-    elif wrong is not None:
-        raise UserError("--wrong goes without --labels")
-    else:
-        predictions = _check_with_labels(
-            spec, labels, web, topic=topic, focus=focus, calibrated=calibrated
-        )
-    if table is not None:
-        _write_predictions(predictions, table)
-
-
 @critic.command()
 @click.argument("spec", metavar="CRITIC")
 @click.option("--topic", required=True, help="Classes that are on the topic, comma-separated.")
 @click.option("--web", "webs", multiple=True, help="Where its examples are; may be repeated.")
 @click.option("--before", help="A critic to compare with, on what it has not learned from.")
-@options.path("--out", "Write all of it to this JSON file.")
+@common_options.path("--out", "Write all of it to this JSON file.")
 def quality(
     *, spec: str, topic: str, webs: tuple[str, ...], before: str | None, out: Path | None
 ) -> None:
@@ -427,14 +473,7 @@ def quality(
     focuscrawl critic quality models/birds --topic /good
     focuscrawl critic quality models/mine --topic /Sports --web pages.warc --out quality.json
     """
-    from focuscrawl.critic.assessment import Quality
-    from focuscrawl.critic.critic_files import find_model, load_critic, read_critic
-    from focuscrawl.foundation.files import write_whole
-    from focuscrawl.taxonomy import read_topics
-    from focuscrawl.webs import open_web
-
-    if out is not None:
-        check_file(out, "--out")
+    check_file(out, "--out")
     trained, _ = read_critic(find_model(spec))
     marked = read_topics(topic)
     load_critic(spec, topic)  # refuses classes that it has not
@@ -443,10 +482,8 @@ def quality(
         opened = [*map(open_web, webs)]
         found = Quality.of(trained, marked, opened, before=earlier, progress=shown)
     if out is not None:
-        try:
+        with writing(out, "name another file with --out"):
             write_whole(out, found.json())
-        except OSError as error:
-            raise UserError(f"{out}: cannot be written ({error.strerror})") from None
     without = "it calls none relevant" if found.off else "there are no examples off the topic"
     click.echo(
         f"{found.on} examples on the topic, {found.off} off it, {found.others} other pages\n"
@@ -462,7 +499,7 @@ def quality(
             f"of {counted(change.pages, 'new example')}, {change.right_before} were judged right "
             f"before, {change.right} are now"
         )
-    for page in found.doubtful[:_SHOWN_CONFUSIONS]:
+    for page in found.doubtful[:_SHOWN]:
         click.echo(
             f"  {page['relevance']:.2f}  {one_line(page['label'])}  {one_line(page['url'])}"
         )
@@ -474,86 +511,9 @@ def _interval(share: Share | None, why_not: str) -> str:
     return "{:.2f} ({:.2f} to {:.2f})".format(*share)
 
 
-def _check_with_labels(
-    spec: str,
-    labels: str,
-    web: str,
-    *,
-    topic: str | None,
-    focus: str | None,
-    calibrated: bool | None,
-) -> Sequence[Prediction]:
-    from dataclasses import replace
-
-    from focuscrawl.critic.assessment import check_classes, check_relevance
-    from focuscrawl.critic.critic_files import find_model, load_critic, read_critic
-    from focuscrawl.critic.protocol import is_callable_spec
-    from focuscrawl.taxonomy import read_labels, read_topics
-    from focuscrawl.webs import open_web
-
-    rows = read_labels(labels)
-    with closing(Bar("Checking")) as shown:
-        if topic is not None:
-            asked = read_topics(topic)
-            judge = load_critic(spec, focus or topic, calibrated=calibrated)
-            report = check_relevance(judge, asked, rows, open_web(web), progress=shown)
-        elif is_callable_spec(spec) and not Path(spec).exists():
-            raise UserError(f"critic {spec} has no classes to check: add --topic")
-        else:
-            folder = find_model(spec)
-            trained, _ = read_critic(folder)
-            if calibrated and trained.calibration is None:
-                raise UserError(f"{folder}: has no calibration; leave out --calibrated")
-            if calibrated is not None:
-                trained = replace(trained, calibrated=calibrated)
-            report = check_classes(trained, rows, open_web(web), progress=shown)
-    _print_report(report)
-    return report.predictions
-
-
-def _print_report(report: CheckReport) -> None:
-    click.echo(f"Pages {len(report.predictions)}, accuracy {report.accuracy:.4f}")
-    left_out = _listed(report.skipped)
-    if left_out:
-        click.echo(f"Rows left out: {left_out}")
-    width = max(len(result.topic) for result in report.classes)
-    click.echo(f"\n{'':<{width}}   pages  precision  recall")
-    for result in report.classes:
-        click.echo(
-            f"{result.topic:<{width}}  {result.pages:>6}  {_share(result.precision):>9}  "
-            f"{_share(result.recall):>6}"
-        )
-    if report.confusions:
-        click.echo("\nMost frequent confusions (label -> verdict)")
-        for label, verdict, pages in report.confusions[:_SHOWN_CONFUSIONS]:
-            click.echo(f"{pages:>6}  {label} -> {verdict}")
-    for name, measured in report.reliability.items():
-        click.echo(f"\nProbabilities ({name}): Brier {measured.brier:.4f}, ECE {measured.ece:.4f}")
-        click.echo("  said      pages  mean  true")
-        for each in measured.bins:
-            click.echo(
-                f"  {each.low:.1f}-{each.high:.1f}  {each.pages:>6}  {each.confidence:.2f}  "
-                f"{each.frequency:.2f}"
-            )
-
-
-def _write_predictions(predictions: Sequence[Prediction], table: str) -> None:
-    try:
-        with Path(table).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["url", "topic", "predicted", "probability"])
-            writer.writerows(
-                (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
-                for prediction in predictions
-            )
-    except OSError as error:
-        raise UserError(f"{table}: cannot be written ({error.strerror})") from error
-
-
 def _share(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3f}"
 
 
-def _listed(skipped: dict[str, int] | object) -> str:
-    counts = skipped if isinstance(skipped, dict) else {}
-    return ", ".join(f"{pages} {reason}" for reason, pages in counts.items() if pages)
+def _listed(skipped: Mapping[str, int]) -> str:
+    return ", ".join(f"{pages} {reason}" for reason, pages in skipped.items() if pages)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import Bar
 from focuscrawl.cli.critic_examples import (
     fetch_examples,
     in_words,
     live_options,
-    say_left_out,
+    print_unread,
     warn_of_missing_embeddings,
 )
 from focuscrawl.crawl.page_source import webs_of
@@ -54,75 +54,16 @@ if TYPE_CHECKING:
 
 _WORDS = {True: "good", False: "bad", None: "unsure"}
 
-
-def teacher_of(endpoint: str | None, model: str | None, per_minute: int) -> Teacher | None:
-    """Return who is to be asked; None if nobody is named."""
-    if endpoint is None:
-        if model is not None:
-            raise UserError("--model goes with --teacher: name the endpoint, too")
-        return None
-    if model is None or not model.strip():
-        raise UserError("--teacher asks a model: name it with --model")
-    return Teacher(endpoint, model.strip(), key=os.environ.get(KEY), per_minute=per_minute)
-
-
-def ask_teacher(
-    teaching: Teaching, pages: Sequence[Suggestion], known: TopicDefinition, path: Path
-) -> TopicDefinition:
-    """Ask about pages; each verdict is in the definition's file before the next is asked for.
-
-    Ctrl-C ends the questions, and what was answered counts.
-
-    Returns
-    -------
-    The definition with the verdicts; `known` itself if there is none
-
-    Raises
-    ------
-    UserError
-        The teacher does not answer; what it has answered is kept.
-    """
-    made, tokens, found = known, 0, Counter[str]()
-    with closing(teaching):
-        try:
-            for number, lesson in enumerate(teaching.ask(pages), 1):
-                tokens += lesson.tokens
-                word = lesson.how if lesson.how in ("no verdict", "unread") else ""
-                word = word or _WORDS[lesson.verdict]
-                found[word] += 1
-                url = middle(one_line(lesson.page.url), 90)
-                click.echo(f"{number}/{len(pages)}  {word:10}  {url}")
-                if lesson.verdict is not None:
-                    made = _keep(path, known, lesson.page.url, good=lesson.verdict)
-        except KeyboardInterrupt:
-            click.echo("interrupted: what was answered counts", err=True)
-        except UserError as error:
-            if made is known:
-                raise
-            n = counted(found["good"] + found["bad"], "answer")
-            raise UserError(
-                f"{error}; {path} holds {n} of it, which focuscrawl topic apply has the crawl "
-                "follow"
-            ) from None
-        finally:
-            if found:
-                said = ", ".join(f"{n} {word}" for word, n in found.items())
-                click.echo(f"{one_line(teaching.model)}: {said}; {tokens:,} tokens")
-    return made
-
-
-def _keep(path: Path, known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
-    judged = ([url], []) if good else ([], [url])
-    return edit_definition(path, lambda now: now.judging(*judged), lambda: known)
-
-
-_CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=options.PATH)
+_CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
 _WEB = click.option("--web", help="Where pages and examples are that the crawl has not.")
+_NUMBER = common_options.number("--n", "Pages to judge.", 20)
+_OUT = common_options.path("--out", "Write the questions to this CSV.")
+_ANSWERS = common_options.path("--answers", "Take the answers from this CSV.")
 
 
 @click.command()
 @_CRAWL
-@options.DEFINITION
+@common_options.DEFINITION
 @_WEB
 def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     """Have the crawl in CRAWL_DIR follow TOPIC.toml.
@@ -176,10 +117,10 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
 @click.option(
     "--topic",
     "definition",
-    type=options.PATH,
+    type=common_options.PATH,
     help=f"The definition.  [default: CRAWL_DIR/{DEFINITION}, made if need be]",
 )
-@options.number("--n", "Pages to judge.", 20)
+@_NUMBER
 @click.option(
     "--kind",
     multiple=True,
@@ -188,13 +129,13 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     show_default=True,
     help="Which pages; of several kinds, in turn.",
 )
-@options.path("--out", "Write the questions to this CSV.")
-@options.path("--answers", "Take the answers from this CSV.")
+@_OUT
+@_ANSWERS
 @click.option(
     "--teacher", "endpoint", metavar="URL", help="Ask the model behind this: https://host/v1."
 )
 @click.option("--model", help="Its name there.")
-@options.number("--per-minute", "Questions to it, at most.", 60)
+@common_options.number("--per-minute", "Questions to it, at most.", 60)
 @_WEB
 def suggest_command(
     *,
@@ -222,17 +163,14 @@ def suggest_command(
     focuscrawl topic suggest crawls/cycling --answers questions.csv
     focuscrawl topic suggest crawls/cycling --teacher http://localhost:11434/v1 --model NAME
     """
-    if out is not None and answers is not None:
-        raise UserError("--out asks and --answers tells: give one of them")
-    teacher = teacher_of(endpoint, model, per_minute)
+    _check_asking(out, answers)
+    teacher = _teacher_of(endpoint, model, per_minute)
     if teacher is not None and (out or answers):
         raise UserError("--teacher asks and tells: leave out --out and --answers")
     path = crawl_dir / DEFINITION if definition is None else definition
     with closing(open_store(crawl_dir)) as store:
-        if definition is None:
-            known = definition_of(store, crawl_dir, web)
-        else:
-            known = read_definition(path)
+        of_crawl = definition is None
+        known = definition_of(store, crawl_dir, web) if of_crawl else read_definition(path)
         webs = check_applicable(known, crawl_dir, web=web)
         settled, teaching = known.judged, None
         if teacher is not None:
@@ -242,17 +180,15 @@ def suggest_command(
         pages = [] if answers else suggest(store, webs, n, known=settled, kinds=kind)
     if not pages and answers is None:
         raise UserError(f"{crawl_dir}: every page worth asking about was judged already")
-    if out is not None:
-        write_questions(pages, out)
-        click.echo(f"wrote {out}: fill in the column verdict (good or bad), then give --answers")
-        return
     if teaching is not None:
-        made = ask_teacher(teaching, pages, known, path)
+        made = _ask_teacher(teaching, pages, known, path)
     else:
-        good, bad = ask_here(pages) if answers is None else read_judgements(answers)
+        judged = _judgements(pages, out, answers)
+        if judged is None:
+            return
         made = known
-        if good or bad:  # they are kept, whatever comes
-            made = edit_definition(path, lambda now: now.judging(good, bad), lambda: known)
+        if any(judged):  # they are kept, even if the crawl cannot follow
+            made = edit_definition(path, lambda now: now.judging(*judged), lambda: known)
     if made is known:
         click.echo("no judgement, no change")
         return
@@ -260,56 +196,22 @@ def suggest_command(
     click.echo(f"{path}: {in_words(made)}")
 
 
-def ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
-    """Ask in the terminal; ``q`` ends the questions, and what was said counts."""
-    judged = {True: list[str](), False: list[str]()}
-    for number, page in enumerate(pages, 1):
-        click.echo(f"{number}/{len(pages)}  {page.kind}, {page.reason}")
-        click.echo(f"  {one_line(page.title, 90)}")
-        click.echo(f"  {middle(one_line(page.url), 110)}")
-        try:
-            answer = click.prompt(
-                "  on the topic? yes, no, skip, quit", type=click.Choice(list("ynsq")), default="s"
-            )
-        except click.Abort:
-            if sys.stdin.isatty():
-                raise
-            if number > 1:
-                break  # what was said counts
-            raise UserError(
-                "nobody is there to answer: write the questions with --out FILE, and tell the "
-                "answers with --answers FILE"
-            ) from None
-        if answer == "q":
-            break
-        verdict = read_verdict("?" if answer == "s" else answer)
-        if verdict is not None:
-            judged[verdict].append(page.url)
-    return judged[True], judged[False]
-
-
 def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> None:
     with closing(Bar("Reading")) as examples, closing(Bar("Judging")) as pages:
-        applied = apply_definition(
-            definition,
-            crawl_dir,
-            web=web,
-            examples=examples,
-            pages=pages,
-        )
-    say_left_out(definition.judged, applied.trained)
+        applied = apply_definition(definition, crawl_dir, web=web, examples=examples, pages=pages)
+    print_unread(definition.judged, applied.trained)
     warn_of_missing_embeddings(applied.trained)
     click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
     click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")
 
 
 @click.command("neighbours")
-@options.DEFINITION
+@common_options.DEFINITION
 @click.option("--web", help="Where the pages are, if the definition names no web.")
 @click.option("--crawl", "crawls", multiple=True, help="A crawl that knows who links to them.")
-@options.number("--n", "Pages to judge.", 20)
-@options.path("--out", "Write the questions to this CSV.")
-@options.path("--answers", "Take the answers from this CSV.")
+@_NUMBER
+@_OUT
+@_ANSWERS
 @live_options
 def neighbours_command(
     *,
@@ -319,9 +221,7 @@ def neighbours_command(
     n: int,
     out: Path | None,
     answers: Path | None,
-    others: int,
-    crawl_dir: str | None,
-    settings: tuple[str, ...],
+    **live: Any,
 ) -> None:
     """Propose pages around the examples of TOPIC.toml as further examples, before a crawl.
 
@@ -333,25 +233,17 @@ def neighbours_command(
     focuscrawl topic neighbours cycling.toml
     focuscrawl topic neighbours cycling.toml --crawl crawls/cycling --out questions.csv
     """
-    if out is not None and answers is not None:
-        raise UserError("--out asks and --answers tells: give one of them")
+    _check_asking(out, answers)
     known = read_definition(definition)
-    if answers is None:
-        live = {"out": definition.stem, "others": others, "crawl_dir": crawl_dir}
-        pages = _around(known, web, crawls, n, {**live, "settings": settings})
-        if out is not None:
-            write_questions(pages, out)
-            click.echo(
-                f"wrote {out}: fill in the column verdict (good or bad), then give --answers"
-            )
-            return
-        good, bad = ask_here(pages)
-    else:
-        good, bad = read_judgements(answers)
-    if not good and not bad:
+    live["out"] = definition.stem
+    pages = _around(known, web, crawls, n, live) if answers is None else []
+    judged = _judgements(pages, out, answers)
+    if judged is None:
+        return
+    if not any(judged):
         click.echo("no judgement, no change")
         return
-    made = edit_definition(definition, lambda now: now.judging(good, bad), lambda: known)
+    made = edit_definition(definition, lambda now: now.judging(*judged), lambda: known)
     click.echo(f"{definition}: {in_words(made)}")
 
 
@@ -374,3 +266,100 @@ def _around(
         if not webs:
             webs = [fetch_examples(examples, reach=1, **live)]
         return neighbours(known, webs, n, crawls=graphs)
+
+
+def _check_asking(out: Path | None, answers: Path | None) -> None:
+    if out is not None and answers is not None:
+        raise UserError("--out asks and --answers tells: give one of them")
+
+
+def _judgements(
+    pages: Sequence[Suggestion], out: Path | None, answers: Path | None
+) -> tuple[list[str], list[str]] | None:
+    """Ask about pages, or read the answers; return good and bad URLs, None if asked in a file."""
+    if out is not None:
+        write_questions(pages, out)
+        click.echo(f"wrote {out}: fill in the column verdict (good or bad), then give --answers")
+        return None
+    return _ask_here(pages) if answers is None else read_judgements(answers)
+
+
+def _ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
+    """Ask in the terminal; ``q`` ends the questions, and the answers so far count."""
+    judged = {True: list[str](), False: list[str]()}
+    for number, page in enumerate(pages, 1):
+        click.echo(f"{number}/{len(pages)}  {page.kind}, {page.reason}")
+        click.echo(f"  {one_line(page.title, 90)}")
+        click.echo(f"  {middle(one_line(page.url), 110)}")
+        try:
+            answer = click.prompt(
+                "  on the topic? yes, no, skip, quit", type=click.Choice(list("ynsq")), default="s"
+            )
+        except click.Abort:
+            if sys.stdin.isatty():
+                raise
+            if number > 1:
+                break  # the answers so far count
+            raise UserError(
+                "nobody is there to answer: write the questions with --out FILE, and tell the "
+                "answers with --answers FILE"
+            ) from None
+        if answer == "q":
+            break
+        verdict = read_verdict("?" if answer == "s" else answer)
+        if verdict is not None:
+            judged[verdict].append(page.url)
+    return judged[True], judged[False]
+
+
+def _teacher_of(endpoint: str | None, model: str | None, per_minute: int) -> Teacher | None:
+    """Return the teacher; None if no endpoint is named."""
+    if endpoint is None:
+        if model is not None:
+            raise UserError("--model goes with --teacher: name the endpoint, too")
+        return None
+    if model is None or not model.strip():
+        raise UserError("--teacher asks a model: name it with --model")
+    return Teacher(endpoint, model.strip(), key=os.environ.get(KEY), per_minute=per_minute)
+
+
+def _ask_teacher(
+    teaching: Teaching, pages: Sequence[Suggestion], known: TopicDefinition, path: Path
+) -> TopicDefinition:
+    """Ask about pages; return the definition with the verdicts, `known` itself if there is none.
+
+    Each verdict is in the definition's file before the next is asked for. After Ctrl-C, or if the
+    teacher stops answering, the answers so far count.
+    """
+    made, tokens, found = known, 0, Counter[str]()
+    with closing(teaching):
+        try:
+            for number, lesson in enumerate(teaching.ask(pages), 1):
+                tokens += lesson.tokens
+                word = lesson.how if lesson.how in ("no verdict", "unread") else ""
+                word = word or _WORDS[lesson.verdict]
+                found[word] += 1
+                url = middle(one_line(lesson.page.url), 90)
+                click.echo(f"{number}/{len(pages)}  {word:10}  {url}")
+                if lesson.verdict is not None:
+                    made = _keep(path, known, lesson.page.url, good=lesson.verdict)
+        except KeyboardInterrupt:
+            click.echo("interrupted: what was answered counts", err=True)
+        except UserError as error:
+            if made is known:
+                raise
+            n = counted(found["good"] + found["bad"], "answer")
+            raise UserError(
+                f"{error}; {path} holds {n} of it, which focuscrawl topic apply has the crawl "
+                "follow"
+            ) from None
+        finally:
+            if found:
+                said = ", ".join(f"{n} {word}" for word, n in found.items())
+                click.echo(f"{one_line(teaching.model)}: {said}; {tokens:,} tokens")
+    return made
+
+
+def _keep(path: Path, known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
+    judged = ([url], []) if good else ([], [url])
+    return edit_definition(path, lambda now: now.judging(*judged), lambda: known)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import crawl, reading
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.critic_files import refuse_program
@@ -39,9 +39,9 @@ def knowledge() -> None:
 
 
 @knowledge.command(name="learn")
-@options.CRAWL_DIRS
+@common_options.CRAWL_DIRS
 @click.option("--topic", required=True, help="Topic path(s) of the crawls.")
-@options.path("--out", "The file.  [default: knowledge/TOPIC.db]")
+@common_options.path("--out", "The file.  [default: knowledge/TOPIC.db]")
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Take finished crawls of a topic, the oldest first, into one file of knowledge.
 
@@ -53,41 +53,34 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
     focuscrawl crawl -a knowledge=knowledge/Sports_Cycling.db -a topic=/Sports/Cycling
     """
-    topics = topics_of(topic)
-    path = out or default_path(topics)
+    topics = _topics_of(topic)
+    path = out or _default_path(topics)
     for crawl_dir in crawl_dirs:  # before the first is learned
-        check_topic(Path(crawl_dir), topics)
+        _check_topic(Path(crawl_dir), topics)
     for crawl_dir in crawl_dirs:
         try:
-            learned = learn_crawl(Path(crawl_dir), topics, path)
+            learned = _learn_crawl(Path(crawl_dir), topics, path)
         except LearnedAlreadyError as error:
             if len(crawl_dirs) == 1:
                 raise
-            click.echo(str(error))  # as after a command that was interrupted: the rest is new
+            click.echo(str(error))  # a command that was interrupted is repeated: the rest is new
         else:
-            click.echo(f"{path}: {in_words(learned)} in {crawl_dir}")
+            click.echo(f"{path}: {_in_words(learned)} in {crawl_dir}")
 
 
-def topics_of(topic: str) -> str:
-    """Return topic paths as a crawl keeps them.
-
-    Raises
-    ------
-    UserError
-        There is none.
-    """
+def _topics_of(topic: str) -> str:
+    """Return topic paths as a crawl keeps them."""
     topics = ",".join(read_topics(topic))
     if not topics:
         raise UserError("no topic given: name the topic path of the crawl")
     return topics
 
 
-def default_path(topics: str) -> Path:
-    """Return where the knowledge of a topic is kept if nobody says otherwise."""
+def _default_path(topics: str) -> Path:
     return Path("knowledge") / (topics.strip("/").replace("/", "_").replace(",_", "+") + ".db")
 
 
-def check_topic(folder: Path, topics: str) -> None:
+def _check_topic(folder: Path, topics: str) -> None:
     """Raise `UserError` unless there is a crawl of these topics."""
     with closing(open_store(folder)) as store:
         found = store.identity().get("topic", "")
@@ -95,21 +88,13 @@ def check_topic(folder: Path, topics: str) -> None:
         raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
 
 
-def learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
-    """Take one crawl into the knowledge at `path`.
-
-    Raises
-    ------
-    UserError
-        It is of another topic, or cannot be read or learned.
-    """
-    check_topic(folder, topics)
+def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
+    _check_topic(folder, topics)
     with closing(open_store(folder)) as store, reading(store, "Learning") as bar:
         return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
 
 
-def in_words(learned: UpdateCounts) -> str:
-    """Say what a crawl has brought."""
+def _in_words(learned: UpdateCounts) -> str:
     return (
         f"{counted(learned.fetches, 'fetch')}, "
         f"{learned.relevant:,} relevant; {counted(learned.new, 'new page')}, "
@@ -118,9 +103,9 @@ def in_words(learned: UpdateCounts) -> str:
 
 
 @knowledge.command()
-@click.argument("file", metavar="FILE", type=options.PATH)
+@click.argument("file", metavar="FILE", type=common_options.PATH)
 @click.argument("urls", metavar="[URL...]", nargs=-1)
-@options.top()
+@common_options.top()
 def show(file: Path, urls: tuple[str, ...], top: int) -> None:
     """Say what a file of knowledge holds, or what it knows of single URLs."""
     known = Knowledge(file)
@@ -142,20 +127,15 @@ def _of_all(known: Knowledge, top: int) -> list[str]:
         "apprentice": "none" if known.graduate is None else "kept",
         "time": f"counted in {one_line(about['clock'])}",
     }
-    names = ["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]
-    rows = [names]
+    rows = [["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]]
     for number, name, at, *numbers in known.history():
         counts = [f"{n:,}" for n in numbers]
         rows.append([str(number), *counts, str(at), middle(one_line(str(name)), _URL // 2)])
     weights = list(known.keywords.weights.items())[:top]
+    keywords = ", ".join(f"{one_line(word)} {weight:.2f}" for word, weight in weights)
     lines = [*(f"{name:<11}{value}" for name, value in facts.items()), "", *table(rows, {7, 8})]
     lines += ["", "seeds", *(f"  {middle(one_line(url), _URL)}" for url in known.seeds(top))]
-    lines += [
-        "",
-        "keywords",
-        "  " + ", ".join(f"{one_line(w)} {weight:.2f}" for w, weight in weights),
-    ]
-    return lines
+    return [*lines, "", "keywords", f"  {keywords}"]
 
 
 def _of_url(known: Knowledge, given: str) -> list[str]:
@@ -184,12 +164,12 @@ def _of_url(known: Knowledge, given: str) -> list[str]:
 @click.command()
 @click.argument("topic")
 @click.option("--budget", required=True, help="Fetches; 0: no limit.")
-@options.path("--knowledge", "File of what is known.  [default: knowledge/TOPIC.db]")
+@common_options.path("--knowledge", "File of what is known.  [default: knowledge/TOPIC.db]")
 @click.option("--critic", help="Who judges.  [default: who judged before; at first models/demo]")
 @click.option("--seeds", help="Start URLs, or a file, of the first time.  [default: the critic's]")
 @click.option("--web", help="A recorded web.  [default: the live Web]")
 @click.option("--crawl-dir", help="[default: crawls/TOPIC-TIME]")
-@options.SETTINGS
+@common_options.SETTINGS
 def recrawl(
     *,
     topic: str,
@@ -210,8 +190,8 @@ def recrawl(
     \b
     focuscrawl recrawl /Sports/Cycling --budget 500 --critic models/cycling
     """
-    topics = topics_of(topic)
-    path = knowledge or default_path(topics)
+    topics = _topics_of(topic)
+    path = knowledge or _default_path(topics)
     whole_number().read("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
     known_at = None
@@ -227,24 +207,15 @@ def recrawl(
         settings = ("FOCUSCRAWL_REVISIT=1", *settings)
         seeds = None
     with _alone(path):
-        crawl(
-            {
-                "topic": topics,
-                "budget": budget,
-                "crawl_dir": str(folder),
-                "knowledge": known_at,
-                "critic": critic,
-                "seeds": seeds,
-                "web": web,
-            },
-            settings,
-        )
+        arguments = {"topic": topics, "budget": budget, "crawl_dir": str(folder)}
+        others = {"knowledge": known_at, "critic": critic, "seeds": seeds, "web": web}
+        crawl(arguments | others, settings)
         with closing(open_store(folder)) as store:
             if not History(store).n_fetches():
                 click.echo(f"{path}: nothing was due, nothing was fetched")
                 return
-        learned = learn_crawl(folder, topics, path)
-    click.echo(f"{path}: {in_words(learned)}")
+        learned = _learn_crawl(folder, topics, path)
+    click.echo(f"{path}: {_in_words(learned)}")
 
 
 def _who_judged(known: Knowledge) -> str:
@@ -255,7 +226,7 @@ def _who_judged(known: Knowledge) -> str:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Keep a second one of the same topic from running: cron jobs may overtake each other."""
+    """Allow one recrawl of a topic at a time: cron jobs may overtake each other."""
     made = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -263,10 +234,10 @@ def _alone(path: Path) -> Iterator[None]:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     busy = f"another recrawl with {path} is running: wait for it, or name another file"
     try:
-        # not the lock of the file itself: the crawl is learned there in the end
+        # not the lock of the file itself, which learning the crawl takes at the end
         with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
             yield
     finally:
         if made:
-            with suppress(OSError):  # it stays if there is something in it
+            with suppress(OSError):  # a folder that holds something stays
                 path.parent.rmdir()

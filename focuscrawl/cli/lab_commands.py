@@ -8,7 +8,7 @@ import click
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import check_folder, write_files
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import refuse_link, write_whole
@@ -34,9 +34,9 @@ def lab() -> None:
 
 
 @lab.command()
-@options.STUDY
-@options.out("Folder of results.")
-@options.processes("Crawls")
+@common_options.STUDY
+@common_options.out("Folder of results.")
+@common_options.processes("Crawls")
 @click.option("--keep/--tidy", default=False, help="Keep every crawl, not only its fetches.")
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     """Crawl every web, topic, draw and strategy of a study.
@@ -60,7 +60,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
 
 
 def _alone(out: Path) -> AbstractContextManager[object]:
-    """Keep a second one from running in the same folder: each would take the other's crawls."""
+    """Allow one run in a folder at a time: each would take the other's crawls."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         return FileLock(out / ".lock", fallback_to_soft=False).acquire(blocking=False)
@@ -73,7 +73,7 @@ def _alone(out: Path) -> AbstractContextManager[object]:
 def crawl_with_progress(
     runs: Sequence[Run], processes: int, title: str, *, keep: bool = False
 ) -> dict[str, str]:
-    """Crawl what of `runs` is to be crawled; return those that failed, and why."""
+    """Crawl the `runs` that are not done yet; return the error of each that failed, by name."""
     failed: dict[str, str] = {}
     done = len(runs) - len(unfinished(runs, keep=keep))
     with tqdm(total=len(runs), initial=done, unit="crawl", desc=title) as bar:
@@ -88,8 +88,8 @@ def crawl_with_progress(
 
 
 @lab.command()
-@options.RESULTS
-@options.path("--out", "[default: DIR/report]")
+@common_options.RESULTS
+@common_options.path("--out", "[default: DIR/report]")
 @click.option("--csv", is_flag=True, help="Write the tables as CSV, too.")
 @click.option(
     "--open",

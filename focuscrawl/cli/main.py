@@ -16,57 +16,35 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import as_user_error
 from focuscrawl.report.plain_text import printable
 
-# of a database, also where its URL was taken for a path
+# passwords in URIs, also in those that were taken for paths
 _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@", re.IGNORECASE)
 
-#: raised by click to end a command
-_CLICK = (click.ClickException, click.Abort, click.exceptions.Exit)
-
-#: subcommand: one-line help
-COMMANDS = {
-    "apprentice": "Train apprentices on crawls that are over.",
-    "collect": "Take the pages of a crawl home.",
-    "crawl": "Crawl the pages of a topic.",
-    "critic": "Train and check critics.",
-    "distill": "List the hubs and authorities of a crawl.",
-    "extend": "Give a running crawl another budget.",
-    "knowledge": "Learn from crawls what the next ones can use.",
-    "lab": "Compare strategies on recorded webs.",
-    "new": "Begin a project: settings, topic, seeds.",
-    "paths": "Learn paths to goal pages; forage other sites.",
-    "pause": "Let a running crawl wait.",
-    "plan": "Judge start pages; what a crawl takes.",
-    "recrawl": "Crawl a topic again: what is new, changed.",
-    "report": "Summarise crawls and draw their curves.",
-    "resume": "Let a paused crawl go on.",
-    "rounds": "Crawl in rounds, on a cluster.",
-    "status": "Show how crawls are doing.",
-    "stop": "End a running crawl.",
-    "studio": "Topics and crawls, in a browser.",
-    "topic": "Define topics; judge pages of a crawl.",
-    "web": "Look into recorded webs.",
-    "why": "Say why a URL was fetched, or waits.",
+#: subcommand: its module, imported only when it is called, and one-line help
+_SUBCOMMANDS = {
+    "apprentice": ("cli.apprentice_command", "Train apprentices on crawls that are over."),
+    "collect": ("cli.collect_command", "Take the pages of a crawl home."),
+    "crawl": ("commands.anywhere", "Crawl the pages of a topic."),
+    "critic": ("cli.critic_commands", "Train and check critics."),
+    "distill": ("cli.report_commands", "List the hubs and authorities of a crawl."),
+    "extend": ("cli.crawl_commands", "Give a running crawl another budget."),
+    "knowledge": ("cli.knowledge_commands", "Learn from crawls what the next ones can use."),
+    "lab": ("cli.lab_commands", "Compare strategies on recorded webs."),
+    "new": ("cli.new_command", "Begin a project: settings, topic, seeds."),
+    "paths": ("cli.paths_commands", "Learn paths to goal pages; forage other sites."),
+    "pause": ("cli.crawl_commands", "Let a running crawl wait."),
+    "plan": ("commands.plan", "Judge start pages; what a crawl takes."),
+    "recrawl": ("cli.knowledge_commands", "Crawl a topic again: what is new, changed."),
+    "report": ("cli.report_commands", "Summarise crawls and draw their curves."),
+    "resume": ("cli.crawl_commands", "Let a paused crawl go on."),
+    "rounds": ("cli.rounds_command", "Crawl in rounds, on a cluster."),
+    "status": ("cli.crawl_commands", "Show how crawls are doing."),
+    "stop": ("cli.crawl_commands", "End a running crawl."),
+    "studio": ("cli.studio_command", "Topics and crawls, in a browser."),
+    "topic": ("cli.topic_commands", "Define topics; judge pages of a crawl."),
+    "web": ("cli.web_commands", "Look into recorded webs."),
+    "why": ("cli.crawl_commands", "Say why a URL was fetched, or waits."),
 }
-
-#: module: its subcommands; it is imported only when one of them is called
-_MODULES = {
-    "focuscrawl.cli.apprentice_command": ("apprentice",),
-    "focuscrawl.cli.collect_command": ("collect",),
-    "focuscrawl.cli.crawl_commands": ("extend", "pause", "resume", "status", "stop", "why"),
-    "focuscrawl.cli.critic_commands": ("critic",),
-    "focuscrawl.cli.knowledge_commands": ("knowledge", "recrawl"),
-    "focuscrawl.cli.lab_commands": ("lab",),
-    "focuscrawl.cli.new_command": ("new",),
-    "focuscrawl.cli.paths_commands": ("paths",),
-    "focuscrawl.cli.report_commands": ("distill", "report"),
-    "focuscrawl.cli.rounds_command": ("rounds",),
-    "focuscrawl.cli.studio_command": ("studio",),
-    "focuscrawl.cli.topic_commands": ("topic",),
-    "focuscrawl.cli.web_commands": ("web",),
-    "focuscrawl.commands.anywhere": ("crawl",),
-    "focuscrawl.commands.plan": ("plan",),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+COMMANDS = {name: text for name, (_, text) in _SUBCOMMANDS.items()}
 
 #: subcommand: the extra of the package that it needs
 EXTRA_OF = {
@@ -79,17 +57,17 @@ EXTRA_OF = {
 
 
 class OneLineErrors(click.Group):
-    """Prints errors that the user can cause as one line, and exits with code 2."""
+    """Prints an error that the user can cause as one line, and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print what the user can put right."""
+        """Run the command; print the errors that the user can correct."""
         try:
             return super().invoke(ctx)
         except UserError as error:
             _refuse(ctx, error)
         except WorkerError as error:
             _refuse(ctx, error, 1)
-        except _CLICK:
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except OSError as error:
             refused = as_user_error(error)
@@ -112,7 +90,7 @@ class _Commands(OneLineErrors):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = _MODULE_OF[cmd_name]
+        module = f"focuscrawl.{_SUBCOMMANDS[cmd_name][0]}"
         extra = EXTRA_OF.get(cmd_name)
         with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
             command: click.Command = getattr(importlib.import_module(module), cmd_name)
@@ -124,17 +102,17 @@ class _Commands(OneLineErrors):
 
 
 def _refuse(ctx: click.Context, error: Exception, code: int = 2) -> NoReturn:
-    """Say in one line what is wrong, and end."""
+    """Print in one line what is wrong, and exit."""
     said = _CREDENTIALS.sub(r"\1//", printable(str(error)))
     click.echo(f"focuscrawl: {said}", err=True)
     ctx.exit(code)
 
 
 def _find_damage() -> UserError | None:
-    """Return what is wrong with a store that was read, if that may be why something failed."""
+    """Return what is wrong with a store that was read, if that may be the cause of a failure."""
     if "focuscrawl.store" not in sys.modules:
         return None
-    from focuscrawl.store.crawl_store import find_damage  # noqa: PLC0415 - when it is needed
+    from focuscrawl.store.crawl_store import find_damage  # noqa: PLC0415 - keeps --help quick
 
     return find_damage()
 

@@ -1,4 +1,4 @@
-"""``focuscrawl new``: a project to go on from."""
+"""``focuscrawl new``: create a project."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import write_files
 from focuscrawl.errors import UserError
 
@@ -62,7 +62,7 @@ FILES = {
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=options.PATH)
+@click.argument("folder", metavar="DIR", type=common_options.PATH)
 def new(*, folder: Path) -> None:
     """Write a project to DIR: scrapy.cfg, settings, a topic and start pages, to go on from.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import check_file, crawl
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
@@ -42,16 +42,28 @@ from focuscrawl.webs.live_web import LiveWeb
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from focuscrawl.paths.path_model import PathModel
     from focuscrawl.paths.training_paths import LinkChoice
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
     Command = Callable[..., None]
 
 _TRAINING = ("farthest", "untied", "one_state", "l2", "gamma", "max_iter", "printed_rewards")
+_KEYS = (
+    "NUMBER: take a link   /WORDS: only links with these words   m LABEL: a milestone",
+    "g: a goal   f: a dead end   b: back   u: undo   q: save and quit",
+)
+_LINKS = 40  # shown of a page
+_WIDTH = 60  # characters of a title
+_FEATURES = 6  # of a label
+_LISTED = 10  # goal pages
+_STOP = 0.03  # goals a fetch
+
+
+@click.group()
+def paths() -> None:
+    """Learn the paths to the pages you want, and forage other sites for them."""
 
 
 def labelled(command: Command) -> Command:
@@ -60,11 +72,11 @@ def labelled(command: Command) -> Command:
     The command gets ``labels``, ``column``, ``sampling``, ``random_state``.
     """
 
-    @options.path("--labels", "CSV: url and a column of labels.", required=True)
+    @common_options.path("--labels", "CSV: url and a column of labels.", required=True)
     @click.option("--column", default="topic", help="Of --labels, the label.", show_default=True)
-    @options.number("--paths", "Paths to goals, at most, of each site.", PathSampling.goals)
-    @options.share("--fails", "Paths to fails, for each of these.", PathSampling.fails)
-    @options.random_state()
+    @common_options.number("--paths", "Paths to goals, at most, of each site.", PathSampling.goals)
+    @common_options.share("--fails", "Paths to fails, for each of these.", PathSampling.fails)
+    @common_options.random_state()
     @wraps(command)
     def sampled(*, paths: int, fails: float, **rest: object) -> None:
         command(sampling=PathSampling(paths, fails), **rest)
@@ -76,7 +88,7 @@ def training(command: Command) -> Command:
     """Add the options of a model's training; the command gets ``training``."""
 
     @click.option("--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones.")
-    @options.number(
+    @common_options.number(
         "--farthest",
         "With --ends-only: clicks from a goal that are told apart.",
         TrainingOptions.farthest,
@@ -90,15 +102,15 @@ def training(command: Command) -> Command:
         is_flag=True,
         help="One state a label, and words of links on the ways from one to another.",
     )
-    @options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True)
-    @options.share(
+    @common_options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True)
+    @common_options.share(
         "--gamma",
         "Discount of a goal for each step to it.",
         TrainingOptions.gamma,
         max=1,
         min_open=True,
     )
-    @options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter)
+    @common_options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter)
     @click.option(
         "--printed-rewards",
         is_flag=True,
@@ -112,19 +124,11 @@ def training(command: Command) -> Command:
     return trained
 
 
-_KEYS = (
-    "NUMBER: take a link   /WORDS: only links with these words   m LABEL: a milestone",
-    "g: a goal   f: a dead end   b: back   u: undo   q: save and quit",
-)
-_SHOWN = 40  # links
-_WIDTH = 60
-
-
-@click.command()
+@paths.command()
 @click.argument("start", metavar="START_URL")
-@options.out("paths.jsonl; paths in it stay.")
+@common_options.out("paths.jsonl; paths in it stay.")
 @click.option("--web", help="Walk a recorded web, or `demo`.  [default: the live Web]")
-@options.path(
+@common_options.path(
     "--warc", "Live: where pages are recorded, to train on.  [default: beside --out, .warc.gz]"
 )
 @click.option("--agent", help="Live: the User-Agent to send.")
@@ -176,7 +180,7 @@ def record(
 
 
 class _Session:
-    """The dialogue: shows a page, reads a key, goes on."""
+    """Shows a page, and reads what the person does next."""
 
     def __init__(self, pages: WebPages, walk: Walk) -> None:
         self._pages = pages
@@ -187,7 +191,7 @@ class _Session:
             raise UserError(f"{walk.here} is no page")
 
     def run(self) -> None:
-        """Go on until the person quits, or there is no more input."""
+        """Repeat until the person quits, or the input ends."""
         shown = self._show()
         while True:
             click.echo("> ", nl=False)
@@ -195,47 +199,43 @@ class _Session:
             if not line or line.strip() in {"q", "quit"}:
                 return
             try:
-                shown = self._obey(line.strip(), shown)
+                shown = self._act(line.strip(), shown)
             except UserError as error:
                 click.echo(one_line(str(error)))
 
-    def _obey(self, line: str, shown: list[LinkChoice]) -> list[LinkChoice]:
-        """Do what a line asks for; return the links that have numbers now."""
+    def _act(self, line: str, shown: list[LinkChoice]) -> list[LinkChoice]:
+        """Do what a line says; return the links that have numbers now."""
         if line.startswith("/"):
             self._words = line[1:].strip().lower()
             return self._show()
-        if line.isdecimal():
-            if not 1 <= int(line) <= len(shown):
-                raise UserError(f"there is no link {line}: they go from 1 to {len(shown)}")
-            to = shown[int(line) - 1].url
-            if self._pages.view(to) is None:
-                raise UserError(f"{to} is no page: take another link")
-            return self._go(self.walk.follow(to))
         if line == "u" and self._past:
             self.walk = self._past.pop()
             return self._show()
-        done = self._done(line)
-        if done is not None:
-            return self._go(done)
-        click.echo("\n".join(_KEYS))
-        return shown
-
-    def _done(self, line: str) -> Walk | None:
-        """Return the walk after a key that says what the page here is; None: no such key."""
-        label = line.removeprefix("m ").strip()
-        if line.startswith("m ") and label not in {"", GOAL, FAIL}:
-            return self.walk.milestone(label)
-        if line in {"g", "f"} and len(self.walk.pages) > 1:
-            return self.walk.end(goal=line == "g")
-        return self.walk.back() if line == "b" else None
-
-    def _go(self, walk: Walk) -> list[LinkChoice]:
+        walk, label = None, line.removeprefix("m ").strip()
+        if line.isdecimal():
+            walk = self._follow(int(line), shown)
+        elif line.startswith("m ") and label not in {"", GOAL, FAIL}:
+            walk = self.walk.milestone(label)
+        elif line in {"g", "f"} and len(self.walk.pages) > 1:
+            walk = self.walk.end(goal=line == "g")
+        elif line == "b":
+            walk = self.walk.back()
+        if walk is None:
+            click.echo("\n".join(_KEYS))
+            return shown
         self._past.append(self.walk)
         self.walk, self._words = walk, ""
         return self._show()
 
+    def _follow(self, number: int, shown: list[LinkChoice]) -> Walk:
+        if not 1 <= number <= len(shown):
+            raise UserError(f"there is no link {number}: they go from 1 to {len(shown)}")
+        to = shown[number - 1].url
+        if self._pages.view(to) is None:
+            raise UserError(f"{to} is no page: take another link")
+        return self.walk.follow(to)
+
     def _show(self) -> list[LinkChoice]:
-        """Show the page, and return the links that have a number."""
         walk = self.walk
         view = self._pages.view(walk.here)
         assert view is not None
@@ -249,26 +249,13 @@ class _Session:
         click.echo(
             f"{one_line(walk.here)}  (click {len(walk.pages) - 1}, {len(walk.saved)} saved)"
         )
-        for number, door in enumerate(found[:_SHOWN], 1):
+        for number, door in enumerate(found[:_LINKS], 1):
             click.echo(
                 f"{number:>4}  {one_line(door.anchor, _WIDTH) or '-'}  {one_line(door.url)}"
             )
-        if len(found) > _SHOWN:
-            click.echo(f"      and {len(found) - _SHOWN} more: /WORDS shows those with the words")
+        if len(found) > _LINKS:
+            click.echo(f"      and {len(found) - _LINKS} more: /WORDS shows those with the words")
         return found
-
-
-_SHOWN_PATHS = 6  # features of a label
-_LISTED = 10  # goal pages
-_STOP = 0.03  # goals a fetch
-
-
-@click.group()
-def paths() -> None:
-    """Learn the paths to the pages you want, and forage other sites for them."""
-
-
-paths.add_command(record)
 
 
 @paths.command()
@@ -276,7 +263,7 @@ paths.add_command(record)
 @click.option("--goal", required=True, help="The label of the pages looked for.")
 @click.option("--starts", help="Front doors: URLs, or a file of them.  [default: the crawl's own]")
 @click.option("--site-column", help="Of --labels, whose page it is: goals are of the same site.")
-@options.out("paths.jsonl.")
+@common_options.out("paths.jsonl.")
 @labelled
 def extract(
     *,
@@ -337,17 +324,13 @@ def extract(
 
 
 @paths.command()
-@click.argument("files", metavar="PATHS.jsonl...", nargs=-1, required=True, type=options.PATH)
-@click.option("--web", required=True, help=options.EXAMPLES_WEB)
-@options.out("models/NAME.")
+@click.argument(
+    "files", metavar="PATHS.jsonl...", nargs=-1, required=True, type=common_options.PATH
+)
+@click.option("--web", required=True, help=common_options.EXAMPLES_WEB)
+@common_options.out("models/NAME.")
 @training
-def train(
-    *,
-    files: tuple[Path, ...],
-    web: str,
-    out: Path,
-    training: TrainingOptions,
-) -> None:
+def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOptions) -> None:
     """Train a model on paths, and write it to --out.
 
     \b
@@ -372,11 +355,11 @@ def train(
 
 
 def _print_model(model: PathModel) -> None:
-    """Say what speaks most for each label: of links, of pages."""
+    """Print the features with the largest weights for each label, of links and of pages."""
     for i, label in enumerate(model.states.labels):
         for kind, of_label in (("link", model.states.link_states(i)), ("page", [i])):
             weights = model.crf.state_[:, of_label].mean(axis=1)
-            best = [j for j in (-weights).argsort(kind="stable")[:_SHOWN_PATHS] if weights[j] > 0]
+            best = [j for j in (-weights).argsort(kind="stable")[:_FEATURES] if weights[j] > 0]
             names = ", ".join(one_line(model.vocabulary.names[j]) for j in best)
             reward = f" (reward {model.rewards[i]:.2f})" if kind == "link" else ""
             click.echo(f"  {one_line(label)}, {kind}{reward}: {names}")
@@ -385,13 +368,15 @@ def _print_model(model: PathModel) -> None:
 @paths.command()
 @click.argument("model", metavar="MODEL")
 @click.argument("sites", metavar="SITES.txt")
-@options.out("Folder of the forage.")
+@common_options.out("Folder of the forage.")
 @click.option("--web", help="A recorded web to forage.  [default: the live Web]")
-@options.number("--budget", "Fetches; 0: no limit.", 1000, least=0)
-@options.number("--per-site", "Fetches after which a site is given up; 0: never.", 0, least=0)
+@common_options.number("--budget", "Fetches; 0: no limit.", 1000, least=0)
+@common_options.number(
+    "--per-site", "Fetches after which a site is given up; 0: never.", 0, least=0
+)
 @click.option(
     "--stop",
-    type=options.Number(0),
+    type=common_options.Number(0),
     help=f"Goals a fetch below which a site is given up; 0: never.  [default: {_STOP:g}]",
 )
 @click.option(
@@ -405,9 +390,9 @@ def _print_model(model: PathModel) -> None:
     help="Scores go by what the directories of the site brought, too.  [default: adapt, "
     "but for --printed-scores]",
 )
-@options.share("--threshold", "Score below which nothing is fetched.", 0.0)
-@options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
-@options.SETTINGS
+@common_options.share("--threshold", "Score below which nothing is fetched.", 0.0)
+@common_options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
+@common_options.SETTINGS
 def forage(
     *,
     model: str,
@@ -431,7 +416,7 @@ def forage(
     \b
     focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."
     """
-    trained, _ = read_model(Path(model))  # a slip ends here, not in another process
+    trained, _ = read_model(Path(model))  # errors are found here, not in another process
     read_seeds(sites, ())
     arguments = {
         "critic": model,

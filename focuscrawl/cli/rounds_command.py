@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
 from focuscrawl.report.outcomes import in_words
 from focuscrawl.rounds import crawl_in_rounds, read_plan
@@ -28,7 +28,7 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
 
 
 @click.command()
-@click.argument("plan_file", metavar="PLAN.toml", type=options.PATH)
+@click.argument("plan_file", metavar="PLAN.toml", type=common_options.PATH)
 @click.option("--out", "root", required=True, help="Folder of the tables, or its URI: s3://...")
 @click.option(
     "--master",
@@ -38,10 +38,10 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
 @click.option(
     "--from",
     "begun",
-    type=options.PATH,
+    type=common_options.PATH,
     help="Go on from the crawl in this folder, which stays as it is.",
 )
-@options.path("--folder", "Write the crawl into this folder, too, for reports.")
+@common_options.path("--folder", "Write the crawl into this folder, too, for reports.")
 @click.option(
     "--pages",
     type=click.IntRange(1),
@@ -88,7 +88,7 @@ def _master(name: str | None) -> Master:
 
 @contextmanager
 def _bar(what: str, tasks: int) -> Iterator[Callable[[int], object]]:
-    """Show, on a terminal, how many tasks of a round's stage are done."""
+    """Show on a terminal how many tasks of a stage are done."""
     with tqdm(total=tasks, desc=what, unit=" buckets", leave=False, disable=None) as bar:
         yield bar.update
 

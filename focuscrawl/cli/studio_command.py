@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import SETTINGS
 from focuscrawl.studio.access import PublicUrl
@@ -18,7 +18,7 @@ from focuscrawl.studio.serving import Studio, has_browser
 
 
 @click.command()
-@click.argument("folder", type=options.PATH, default=Path())
+@click.argument("folder", type=common_options.PATH, default=Path())
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -38,7 +38,7 @@ from focuscrawl.studio.serving import Studio, has_browser
     help="Address that browsers use where a proxy stands before the studio, as for TLS: "
     "https://studio.example.org, or a path below one.",
 )
-@options.SETTINGS
+@common_options.SETTINGS
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def studio(
@@ -69,7 +69,7 @@ def studio(
         public_url=None if public_url is None else PublicUrl.read(public_url),
     )
     os.environ[SETTINGS] = json.dumps({name: value for name, _, value in pairs})
-    os.chdir(folder)  # what definitions and crawls name is named from there
+    os.chdir(folder)  # paths in definitions and crawls are relative to it
     click.echo(f"The studio is at {served.address}\nCtrl-C ends it; crawls go on without it.")
     if has_browser() and not no_browser:
         webbrowser.open(served.address)

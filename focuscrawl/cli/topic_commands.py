@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import Bar
 from focuscrawl.cli.critic_examples import (
     REDIRECTS,
@@ -20,16 +21,20 @@ from focuscrawl.cli.critic_examples import (
     kept_options,
     live_options,
     parts,
+    print_unread,
     read_description,
-    say_left_out,
     urls_of,
     warn_of_missing_embeddings,
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
+from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
+from focuscrawl.critic.phrase_model import phrases_of, words_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.knowledge import Keywords
+from focuscrawl.knowledge.keywords import ranked, read_candidates
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.taxonomy import ROOT, normalise, read_labels, read_topics
 from focuscrawl.topics import (
@@ -47,16 +52,168 @@ from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_webs
 
 if TYPE_CHECKING:
-    from focuscrawl.knowledge import Keywords
-
+    from collections.abc import Callable
 
 _WIDTH = 100  # characters of a URL
+_QUERY = 8  # keywords of the query that a callable gets
+_EACH = 3  # classes shown of a page
 
 
-@click.command()
+@click.group()
+def topic() -> None:
+    """Define a topic, judge pages of a crawl, and have it follow."""
+
+
+for command in (apply, mark, neighbours_command, suggest_command):
+    topic.add_command(command)
+
+
+def _judged_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that name examples; the command gets the URLs as ``good`` and ``bad``."""
+
+    @click.option("--good", multiple=True, help="URLs on the topic, or a file of them.")
+    @click.option("--bad", multiple=True, help="URLs off the topic, or a file of them.")
+    @common_options.BOOKMARKS
+    @common_options.BOOKMARK_FOLDER
+    @wraps(command)
+    def judged(
+        *,
+        good: tuple[str, ...],
+        bad: tuple[str, ...],
+        bookmarks: Path | None,
+        folder: str | None,
+        **others: Any,
+    ) -> None:
+        liked = [*urls_of(good), *bookmarked(bookmarks, folder)]
+        command(good=liked, bad=urls_of(bad), **others)
+
+    return judged
+
+
+@topic.command()
+@common_options.DEFINITION
+@click.option("--critic", help="A trained critic: its classes are the taxonomy.")
+@click.option("--topic", "marked", help="Classes of it to mark, comma-separated.")
+@click.option("--web", help="Where the pages of its examples are.")
+@common_options.WORDS
+@common_options.DESCRIPTION
+@common_options.NAME
+@click.option("--seeds", multiple=True, help="Start URLs, or a file of them.")
+@_judged_options
+def new(
+    *,
+    definition: Path,
+    critic: str | None,
+    marked: str | None,
+    web: str | None,
+    words: str | None,
+    description: str | None,
+    name: str | None,
+    seeds: tuple[str, ...],
+    good: list[str],
+    bad: list[str],
+) -> None:
+    """Write a definition of a topic to TOPIC.toml.
+
+    \b
+    focuscrawl topic new cycling.toml --critic models/demo --topic /Sports/Cycling
+    focuscrawl topic new cycling.toml --words "road cycling, peloton" --good good.txt
+    focuscrawl topic new mine.toml --bookmarks bookmarks.html --folder Bikes --bad bad.txt
+    """
+    if definition.exists():
+        raise UserError(f"{definition} is there already: add to it with focuscrawl topic add")
+    made = TopicDefinition(
+        critic=critic,
+        web=web,
+        topics=parts(marked),
+        words=parts(words),
+        seeds=tuple(urls_of(seeds)),
+        name=name,
+        description=None if description is None else read_description(description),
+    ).judging(good, bad)
+    if made.topics and critic is None:
+        raise UserError("--topic marks classes of a critic: name it with --critic")
+    check_marked(made)
+    write_definition(made, definition)
+    click.echo(f"{definition}: {in_words(made)}")
+
+
+@topic.command()
+@common_options.DEFINITION
+@_judged_options
+def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
+    """Add examples to TOPIC.toml; of two judgements of a page the latest counts."""
+    if not good and not bad:
+        raise UserError("nothing to add: give --good, --bad or --bookmarks")
+    made = edit_definition(definition, lambda known: known.judging(good, bad))
+    click.echo(f"{definition}: {in_words(made)}")
+
+
+@topic.command()
+@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@click.option("--crawl-dir", required=True, help="Where they are kept.")
+@click.option("--web", help="Take them from this recording instead of the Web.")
+@common_options.SETTINGS
+def fetch(
+    *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
+) -> None:
+    """Fetch pages that are to be judged, or files of their URLs: no link is followed.
+
+    It is a polite crawl that is kept; `topic train` learns from it with --web.
+
+    \b
+    focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
+    """
+    wanted = urls_of(urls)
+    fetch_examples(
+        wanted,
+        out="examples",
+        others=REDIRECTS * len(wanted),
+        crawl_dir=crawl_dir,
+        settings=settings,
+        reach=0,
+        web=web,
+    )
+
+
+@topic.command()
+@common_options.DEFINITION
+@click.option("--out", required=True, help="Folder of the critic, like models/NAME.")
+@click.option(
+    "--web",
+    "named",
+    multiple=True,
+    help="Where the pages are, if the definition names no web; may be repeated.",
+)
+@live_options
+def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) -> None:
+    """Train the critic of TOPIC.toml, for a new crawl.
+
+    Pages that no web is named for are fetched, by a polite crawl that is kept.
+
+    \b
+    focuscrawl topic train cycling.toml --out models/cycling
+    focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
+    focuscrawl crawl -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
+    """
+    FORMAT.check_out(Path(out))
+    known = read_definition(definition)
+    webs = open_webs(known.web, definition, named)
+    pages = () if webs else pages_learned_from(known)
+    if pages:
+        webs = [fetch_examples(pages, out=out, **live)]
+    with closing(Bar("Reading")) as shown:
+        trained, topics = train_definition(known, webs, progress=shown)
+    save_critic(trained, out)
+    print_unread(known.judged, trained)
+    warn_of_missing_embeddings(trained)
+    click.echo(f"{out}: topics {', '.join(topics)}")
+
+
+@topic.command()
 @click.argument("critic", metavar="CRITIC")
 @click.option("--under", help="Only this class and those below it.")
-@options.number("--examples", "Example URLs shown of a class.", 2, least=0)
+@common_options.number("--examples", "Example URLs shown of a class.", 2, least=0)
 def tree(*, critic: str, under: str | None, examples: int) -> None:
     """List the classes of CRITIC, a folder or a name in models/: what can be marked.
 
@@ -96,21 +253,15 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
         click.echo("learned from words alone: there is no example")
 
 
-# scikit-learn comes with critics: a second that `--help` can do without
-# ruff: noqa: PLC0415
-
-_QUERY = 8  # keywords that a callable is asked with
-
-
-@click.command("seeds")
-@options.DEFINITION
+@topic.command("seeds")
+@common_options.DEFINITION
 @click.option(
     "--candidates",
     required=True,
     help="A JSON file of an engine's answers, a CSV of url,title,description, or module:callable.",
 )
 @click.option("--query", help="What a callable is asked with; usual: the topic's first words.")
-@options.number("--n", "Start URLs to take.", 20)
+@common_options.number("--n", "Start URLs to take.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
     """Take the start URLs of TOPIC.toml from candidates: those most like the topic's words.
 
@@ -121,8 +272,6 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     focuscrawl topic seeds cycling.toml --candidates answers.json
     focuscrawl topic seeds cycling.toml --candidates mysearch:ask --query "road cycling"
     """
-    from focuscrawl.knowledge.keywords import ranked, read_candidates
-
     known = read_definition(definition)
     keywords = _keywords(known)
     if not keywords.weights:
@@ -150,10 +299,6 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
 
 
 def _keywords(known: TopicDefinition) -> Keywords:
-    from focuscrawl.critic import load_critic
-    from focuscrawl.critic.phrase_model import phrases_of, words_of
-    from focuscrawl.knowledge import Keywords
-
     phrases = phrases_of(", ".join(known.words)) if known.words else []
     if known.description is not None:
         phrases.append(words_of(known.description))
@@ -166,17 +311,14 @@ def _keywords(known: TopicDefinition) -> Keywords:
     return Keywords.of_all(*sources)
 
 
-_EACH = 3  # classes shown of a page
-
-
-@click.command()
+@topic.command()
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option("--critic", required=True, help="Whose classes: a folder, or a name in models/.")
-@click.option("--web", help=options.EXAMPLES_WEB)
+@click.option("--web", help=common_options.EXAMPLES_WEB)
 @kept_options
-@options.path("--bookmarks", "Also the pages of a bookmarks.html.")
-@options.BOOKMARK_FOLDER
-@options.top("Rows.")
+@common_options.path("--bookmarks", "Also the pages of a bookmarks.html.")
+@common_options.BOOKMARK_FOLDER
+@common_options.top("Rows.")
 def classify(
     *,
     urls: tuple[str, ...],
@@ -238,9 +380,9 @@ def classify(
         click.echo(f"left out: {counted(len(wanted) - len(read), 'page')} not in {web}", err=True)
 
 
-@click.command()
-@options.DEFINITION
-@click.argument("pages", metavar="PAGES.csv", type=options.PATH)
+@topic.command()
+@common_options.DEFINITION
+@click.argument("pages", metavar="PAGES.csv", type=common_options.PATH)
 @click.option("--mark", help="Mark only these sub-classes, comma-separated; the rest is off.")
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Split a class that is too broad: move pages into sub-classes of it.
@@ -262,162 +404,3 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     made = edit_definition(definition, lambda known: refined(known, moved, marks))
     for path, urls in sorted(made.classes.items()):
         click.echo(f"{path}: {counted(len(urls), 'page')}")
-
-
-_GOOD = click.option("--good", multiple=True, help="URLs on the topic, or a file of them.")
-_BAD = click.option("--bad", multiple=True, help="URLs off the topic, or a file of them.")
-
-
-@click.group()
-def topic() -> None:
-    """Define a topic, judge pages of a crawl, and have it follow."""
-
-
-for command in (
-    apply,
-    classify,
-    mark,
-    neighbours_command,
-    refine,
-    seeds_command,
-    suggest_command,
-    tree,
-):
-    topic.add_command(command)
-
-
-@topic.command()
-@options.DEFINITION
-@click.option("--critic", help="A trained critic: its classes are the taxonomy.")
-@click.option("--topic", "marked", help="Classes of it to mark, comma-separated.")
-@click.option("--web", help="Where the pages of its examples are.")
-@options.WORDS
-@options.DESCRIPTION
-@options.NAME
-@click.option("--seeds", multiple=True, help="Start URLs, or a file of them.")
-@_GOOD
-@_BAD
-@options.BOOKMARKS
-@options.BOOKMARK_FOLDER
-def new(
-    *,
-    definition: Path,
-    critic: str | None,
-    marked: str | None,
-    web: str | None,
-    words: str | None,
-    description: str | None,
-    name: str | None,
-    seeds: tuple[str, ...],
-    good: tuple[str, ...],
-    bad: tuple[str, ...],
-    bookmarks: Path | None,
-    folder: str | None,
-) -> None:
-    """Write a definition of a topic to TOPIC.toml.
-
-    \b
-    focuscrawl topic new cycling.toml --critic models/demo --topic /Sports/Cycling
-    focuscrawl topic new cycling.toml --words "road cycling, peloton" --good good.txt
-    focuscrawl topic new mine.toml --bookmarks bookmarks.html --folder Bikes --bad bad.txt
-    """
-    if definition.exists():
-        raise UserError(f"{definition} is there already: add to it with focuscrawl topic add")
-    liked = [*urls_of(good), *bookmarked(bookmarks, folder)]
-    made = TopicDefinition(
-        critic=critic,
-        web=web,
-        topics=parts(marked),
-        words=parts(words),
-        seeds=tuple(urls_of(seeds)),
-        name=name,
-        description=None if description is None else read_description(description),
-    ).judging(liked, urls_of(bad))
-    if made.topics and critic is None:
-        raise UserError("--topic marks classes of a critic: name it with --critic")
-    check_marked(made)
-    write_definition(made, definition)
-    click.echo(f"{definition}: {in_words(made)}")
-
-
-@topic.command()
-@options.DEFINITION
-@_GOOD
-@_BAD
-@options.BOOKMARKS
-@options.BOOKMARK_FOLDER
-def add(
-    *,
-    definition: Path,
-    good: tuple[str, ...],
-    bad: tuple[str, ...],
-    bookmarks: Path | None,
-    folder: str | None,
-) -> None:
-    """Add examples to TOPIC.toml; of two judgements of a page the latest counts."""
-    liked, disliked = [*urls_of(good), *bookmarked(bookmarks, folder)], urls_of(bad)
-    if not liked and not disliked:
-        raise UserError("nothing to add: give --good, --bad or --bookmarks")
-    made = edit_definition(definition, lambda known: known.judging(liked, disliked))
-    click.echo(f"{definition}: {in_words(made)}")
-
-
-@topic.command()
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
-@click.option("--crawl-dir", required=True, help="Where they are kept.")
-@click.option("--web", help="Take them from this recording instead of the Web.")
-@options.SETTINGS
-def fetch(
-    *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
-) -> None:
-    """Fetch pages that are to be judged, or files of their URLs: no link is followed.
-
-    It is a polite crawl that is kept; `topic train` learns from it with --web.
-
-    \b
-    focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
-    """
-    wanted = urls_of(urls)
-    fetch_examples(
-        wanted,
-        out="examples",
-        others=REDIRECTS * len(wanted),
-        crawl_dir=crawl_dir,
-        settings=settings,
-        reach=0,
-        web=web,
-    )
-
-
-@topic.command()
-@options.DEFINITION
-@click.option("--out", required=True, help="Folder of the critic, like models/NAME.")
-@click.option(
-    "--web",
-    "named",
-    multiple=True,
-    help="Where the pages are, if the definition names no web; may be repeated.",
-)
-@live_options
-def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) -> None:
-    """Train the critic of TOPIC.toml, for a new crawl.
-
-    Pages that no web is named for are fetched, by a polite crawl that is kept.
-
-    \b
-    focuscrawl topic train cycling.toml --out models/cycling
-    focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
-    focuscrawl crawl -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
-    """
-    FORMAT.check_out(Path(out))
-    known = read_definition(definition)
-    webs = open_webs(known.web, definition, named)
-    pages = () if webs else pages_learned_from(known)
-    if pages:
-        webs = [fetch_examples(pages, out=out, **live)]
-    with closing(Bar("Reading")) as shown:
-        trained, topics = train_definition(known, webs, progress=shown)
-    save_critic(trained, out)
-    say_left_out(known.judged, trained)
-    warn_of_missing_embeddings(trained)
-    click.echo(f"{out}: topics {', '.join(topics)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, no_url, normalize
 from focuscrawl.report.plain_text import counted, one_line, printable
@@ -81,9 +81,11 @@ def get(warc: str, url: str, head: bool) -> None:
 
 
 @web.command()
-@click.argument("archives", metavar="FILES", nargs=-1, required=True, type=options.PATH)
-@options.out("The index: .cdxj, or .parquet with the columns of Common Crawl.")
-@options.path("--base", "Folder that names of the files begin at.  [default: that of the index]")
+@click.argument("archives", metavar="FILES", nargs=-1, required=True, type=common_options.PATH)
+@common_options.out("The index: .cdxj, or .parquet with the columns of Common Crawl.")
+@common_options.path(
+    "--base", "Folder that names of the files begin at.  [default: that of the index]"
+)
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
     """Write the index of WARC files, by which they are a web wherever they are.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.cli import common_options as options
+from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import crawl
 from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.crawl.assembly import load_critic_of
@@ -41,8 +41,8 @@ _EMPTY = 110_000  # bytes of a crawl without a page
 
 @click.command()
 @click.option("-a", "given", multiple=True, metavar="NAME=VALUE", help="As for a crawl.")
-@options.SETTINGS
-@options.number("--most", "Start pages to fetch.", 50)
+@common_options.SETTINGS
+@common_options.number("--most", "Start pages to fetch.", 50)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_json: bool) -> None:
     """Judge the start pages of a crawl, and say what it would take.

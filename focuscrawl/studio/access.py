@@ -31,20 +31,40 @@ if TYPE_CHECKING:
 
 _BYTES = 32
 _FORM = re.compile(r"[\w-]{43}", re.ASCII)
+_READING = ("GET", "HEAD")
+_TOKEN = "token"
+_BEARER = "Bearer "
+_PATH_LETTERS = 22  # 128 bits
+_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)
+_PREFIX = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*", re.ASCII)
+_POLICY = "Content-Security-Policy"
+
+#: headers of every answer: nothing runs, loads or is shown but what the studio itself serves
+HEADERS = {
+    _POLICY: (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 def token_of(root: Path) -> str:
-    """Return the token for the studio of `root`; whoever knows it may use that.
+    """Return the token for the studio of `root`; everybody who knows it may use the studio.
 
-    It is kept with what belongs to the user, readable by nobody else, and not in `root`, which
-    somebody else may have made. Where it cannot be kept it is another one each time.
+    It is stored among the user's own state, readable by nobody else, and not in `root`, which
+    may be a stranger's. If it cannot be stored, each studio has another token.
     """
     name = sha256(os.fsencode(root)).hexdigest()[:32]
     path = platformdirs.user_state_path("focuscrawl") / "studio" / name
     before = os.umask(0o077)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with changing(path):  # another studio of the folder may begin, too
+        with changing(path):  # another studio of the folder may start at the same time
             token = _kept(path)
             if token is None:
                 token = secrets.token_urlsafe(_BYTES)
@@ -66,36 +86,14 @@ def _kept(path: Path) -> str | None:
     return None
 
 
-_READING = ("GET", "HEAD")
-_TOKEN = "token"
-_BEARER = "Bearer "
-_PATH_LETTERS = 22  # 128 bits
-_PORTS = {"http": 80, "https": 443}
-_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)
-_PREFIX = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*", re.ASCII)
-_POLICY = "Content-Security-Policy"
-
-#: of every answer: nothing runs, loads or is shown but what the studio itself serves
-HEADERS = {
-    _POLICY: (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-
-
 @dataclass(frozen=True)
 class PublicUrl:
     """Where a proxy has the studio: ``https://studio.example.org``, or a path below that.
 
     Attributes
     ----------
-    origin : scheme, host and port, as browsers send it as ``Origin``
-    hosts : what ``Host`` may be where the proxy passes it on, with its port and without
+    origin : scheme, host and port, as browsers send them in ``Origin``
+    hosts : values of ``Host``, with the port and without it
     prefix : of paths there, ``/studio``; or empty
     """
 
@@ -105,7 +103,7 @@ class PublicUrl:
 
     @classmethod
     def read(cls, said: str) -> PublicUrl:
-        """Read one that a user gives; UserError: it is none."""
+        """Read the URL that a user gives; UserError if it is none."""
         wrong = UserError(
             f"--public-url {said!r:.200} is no address of a studio: give one like "
             "https://studio.example.org, with a path if the proxy has it below one"
@@ -135,23 +133,23 @@ class PublicUrl:
 
 
 class Access:
-    """What is asked of a request before anything else looks at it.
+    """Checks each request, before any route sees it.
 
-    A browser sends a cookie to every port of a host: another program of this machine is shown it.
-    So the cookie belongs to a path that only this studio's pages know, and is sent to nobody who
-    does not know that path; who knows one of the two is not let in. Scripts send the token.
+    A browser sends a cookie to every port of a host, so to other programs of this machine. The
+    cookie therefore belongs to a path that only this studio's pages know; it is not sent to other
+    paths, and a request needs both, path and cookie. Scripts send the token.
 
     Parameters
     ----------
-    token : whoever knows it may use the studio
-    hosts : names and ports, as ``Host`` has them, that the studio answers to
+    token : everybody who knows it may use the studio
+    hosts : values of ``Host`` that the studio answers to: names with ports
     cookie : name of the cookie; other studios have other ports
     read_only : nobody may change anything
     public : where a proxy has the studio, if one does
 
     Attributes
     ----------
-    base : what the paths of its pages begin with
+    base : prefix of the paths of its pages
     """
 
     def __init__(
@@ -178,7 +176,7 @@ class Access:
             self.base = public.prefix + self._own
 
     def inner_path(self, path: str) -> str | None:
-        """Return what follows the base in a path; None: it does not begin with that."""
+        """Return what follows the base in a path; None if the path does not start with it."""
         for base in (self.base, self._own):  # proxies may take their prefix away
             begun = secrets.compare_digest(path[: len(base)].encode(), base.encode())
             if begun and path[len(base) :][:1] in ("", "/"):
@@ -186,11 +184,11 @@ class Access:
         return None
 
     def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
-        """Return why a request is refused, with the way out; None: it is not.
+        """Return why a request is refused, with the way out; None if it is not.
 
         Parameters
         ----------
-        by_path : whether it was made below the base
+        by_path : whether its path starts with the base
         """
         if not self._is_ours(request):
             return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio has printed."
@@ -206,18 +204,23 @@ class Access:
             return HTTPStatus.UNAUTHORIZED, (
                 "Open the address that `focuscrawl studio` has printed: it holds a token."
             )
-        if request.method in _READING:
-            return None
-        return self._refusal_of_change(origin=origin, by_header=by_header)
+        changes = request.method not in _READING
+        if changes and self._read_only:
+            return HTTPStatus.FORBIDDEN, (
+                "This studio is read-only: start one without --read-only to change something."
+            )
+        if changes and origin is None and not by_header:
+            return HTTPStatus.FORBIDDEN, "Changes need the header Origin, or Authorization."
+        return None
 
     def greeting(self, request: Request, path: str) -> Response | None:
-        """Answer an address that holds the token: with the cookie, and the address without it.
+        """Answer an address with the token by the cookie, and a redirect without the token.
 
-        The token so stays out of the history and of what is shown.
+        So the token stays out of the history and of the address bar.
 
         Parameters
         ----------
-        path : what is asked for, below the base
+        path : requested, below the base
         """
         said = request.query_params.get(_TOKEN)
         reading = request.method in _READING
@@ -239,24 +242,13 @@ class Access:
     def _is_ours(self, request: Request) -> bool:
         return request.headers.get("host", "").lower() in self._hosts
 
-    def _refusal_of_change(
-        self, *, origin: str | None, by_header: bool
-    ) -> tuple[HTTPStatus, str] | None:
-        if self._read_only:
-            return HTTPStatus.FORBIDDEN, (
-                "This studio is read-only: start one without --read-only to change something."
-            )
-        if origin is None and not by_header:
-            return HTTPStatus.FORBIDDEN, "Changes need the header Origin, or Authorization."
-        return None
-
     def _bearer(self, request: Request) -> str | None:
         said = request.headers.get("authorization", "")
         return said.removeprefix(_BEARER) if said.startswith(_BEARER) else None
 
 
 def _derive(token: str, purpose: str) -> str:
-    """Return a secret that tells nothing of the token, nor of those for other purposes."""
+    """Return a secret from which neither the token nor other derived secrets can be computed."""
     made = hmac.digest(token.encode(), purpose.encode(), "sha256")
     return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
@@ -268,7 +260,7 @@ def _is_same(said: str | None, secret: str) -> bool:
 class AccessMiddleware:
     """Refuses what `Access` refuses, and adds `HEADERS` to every answer.
 
-    What is behind it sees paths without the base.
+    The application gets paths without the base.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -283,7 +275,7 @@ class AccessMiddleware:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                own = headers.get(_POLICY)  # an answer may be held to more, never to less
+                own = headers.get(_POLICY)  # an answer may restrict more, never less
                 headers.update(HEADERS)
                 if own is not None:
                     headers[_POLICY] += f"; {own}"

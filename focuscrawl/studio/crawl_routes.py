@@ -1,10 +1,9 @@
-"""Addresses about crawls that start, run and stop."""
+"""Routes of crawls: the form of a new one, and the page of one while it runs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -29,91 +28,39 @@ from focuscrawl.studio.crawl_form import (
     read_crawl,
 )
 from focuscrawl.studio.crawl_watch import Watches
-from focuscrawl.studio.page_rendering import PREFIX, render, text_of, with_values
+from focuscrawl.studio.page_rendering import PREFIX, accepted, json_of, post, text_of
 from focuscrawl.taxonomy import read_topics
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from threading import Event
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from focuscrawl.studio.page_rendering import Desk
 
-
-_EVERY = 1.0  # seconds between two looks while it crawls
+_EVERY = 1.0  # seconds between two looks at a crawl that runs
 _AT_REST = 3.0
-_STEP = 0.1  # seconds after which it is seen that the studio ends
-_SIGN = 15.0  # seconds after which a tab hears something, so that both ends know of each other
-
-
-def stream(request: Request, watches: Watches, name: str, over: Event) -> StreamingResponse:
-    """Return a stream of events ``state``, each all that `Watch.look` tells, when it changes.
-
-    It ends with the tab, and when `over` is set.
-    """
-    return StreamingResponse(
-        _events(request, watches, name, over),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
-
-
-async def _events(
-    request: Request, watches: Watches, name: str, over: Event
-) -> AsyncIterator[str]:
-    sent, silent = "", 0.0
-    while not (over.is_set() or await request.is_disconnected()):
-        try:
-            seen = await run_in_threadpool(watches.look, name)
-        except UserError as error:
-            yield _event("wrong", json.dumps({"error": str(error)}))
-            return
-        text = json.dumps(seen, separators=(",", ":"))
-        pause = _EVERY if seen["running"] or seen["read"] < seen["fetched"] else _AT_REST
-        if text != sent:
-            sent, silent = text, 0.0
-            yield _event("state", text)
-        else:
-            silent += pause
-            if silent >= _SIGN:
-                silent = 0.0
-                yield ": here\n\n"
-        waits = pause if seen["read"] == seen["fetched"] else _STEP
-        while waits > 0.0 and not over.is_set():
-            await asyncio.sleep(_STEP)
-            waits -= _STEP
-
-
-def _event(kind: str, data: str) -> str:
-    return f"event: {kind}\ndata: {data}\n\n"
-
-
-_NAMED = f"{PREFIX}/crawls/{{name:path}}"
-_FIRST_BUDGET = 300  # fetches of a first run: minutes on the live Web
+_STEP = 0.1  # seconds after which a stream notices that the studio stops
+_SIGN = 15.0  # seconds after which a comment is sent, so that both ends notice a broken connection
+_FIRST_BUDGET = 300  # fetches of a first crawl: minutes on the live Web
 
 
 def routes(desk: Desk) -> list[Route]:
-    """Return the routes of this subject."""
-    outlooks = Outlooks(desk.folder.root)
-    return [*_api(desk, outlooks), *_pages(desk, outlooks)]
-
-
-def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
-    watches = Watches(desk)
+    """Return the routes of the pages and their API."""
+    outlooks, watches = Outlooks(desk.folder.root), Watches(desk)
 
     def create(_: Request, values: Mapping[str, Any]) -> Response:
-        made = read_crawl(desk.folder, values)
-        outlooks.end()  # the crawl asks the same hosts
-        begun = {"crawl": made.name, "job": begin(desk, made).plain()}
-        # htmx opens the page of the crawl, scripts read what was begun
-        page = f"{desk.base}/crawls/{quote(made.name)}/live"
-        return JSONResponse(begun, HTTPStatus.ACCEPTED, headers={"HX-Redirect": page})
+        new = read_crawl(desk.folder, values)
+        outlooks.end()  # the crawl fetches from the same hosts
+        begun = {"crawl": new.name, "job": begin(desk, new).plain()}
+        # htmx opens the page of the crawl, scripts read the body
+        page = f"{desk.base}/crawls/{quote(new.name)}/live"
+        return accepted(begun, {"HX-Redirect": page})
 
     def outlook(_: Request, values: Mapping[str, Any]) -> Response:
-        made = read_crawl(desk.folder, values)
-        found = outlooks.ask(made, begin=True)
+        new = read_crawl(desk.folder, values)
+        found = outlooks.ask(new, begin=True)
         assert found is not None
         known = found.outlook
         return JSONResponse(
@@ -121,111 +68,131 @@ def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
                 "running": not found.is_known(),
                 "error": found.error,
                 "outlook": None if known is None else known.plain(),
-                "facts": None if known is None else dict(known.facts(made.budget)),
+                "facts": None if known is None else dict(known.facts(new.budget)),
             }
         )
 
     def more(request: Request, values: Mapping[str, Any]) -> Response:
-        crawl = desk.crawl(request.path_params["name"])
-        budget = read_budget(text_of(values, "budget"))
-        give_budget(desk, crawl, budget)
-        return JSONResponse(listing.listed_crawl(crawl), HTTPStatus.ACCEPTED)
+        crawl = desk.crawl_of(request)
+        give_budget(desk, crawl, read_budget(text_of(values, "budget")))
+        return accepted(listing.listed_crawl(crawl))
 
     def again(request: Request, _: Mapping[str, Any]) -> Response:
-        crawl = desk.crawl(request.path_params["name"])
+        crawl = desk.crawl_of(request)
         go_on(desk, crawl.name)
-        return JSONResponse(listing.listed_crawl(crawl), HTTPStatus.ACCEPTED)
+        return accepted(listing.listed_crawl(crawl))
 
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
-        name = request.path_params["name"]
-        desk.folder.crawl(name)
+        name = desk.crawl_of(request).name
         marked = read_topics(text_of(values, "class"))
         if len(marked) != 1:
             raise UserError("mark which class? Name one")
         job = desk.jobs.begin("mark", name, ["topic", "mark", f"./{name}", marked[0]])
-        return JSONResponse(job.plain(), HTTPStatus.ACCEPTED)
+        return accepted(job.plain())
 
     async def events(request: Request) -> Response:
-        name = desk.crawl(request.path_params["name"]).name
-        return stream(request, watches, name, desk.over)
-
-    def state(request: Request) -> Response:
-        return JSONResponse(watches.look(request.path_params["name"]))
-
-    return [
-        Route(f"{PREFIX}/crawls", with_values(create), methods=["POST"]),
-        Route(f"{PREFIX}/outlook", with_values(outlook), methods=["POST"]),
-        Route(f"{_NAMED}/budget", with_values(more), methods=["POST"]),
-        Route(f"{_NAMED}/go-on", with_values(again), methods=["POST"]),
-        Route(f"{_NAMED}/mark", with_values(mark), methods=["POST"]),
-        Route(f"{_NAMED}/events", events),
-        Route(f"{_NAMED}/live", state),
-    ]
-
-
-def _pages(desk: Desk, outlooks: Outlooks) -> list[Route]:
-    folder = desk.folder
-
-    def new(request: Request) -> Response:
-        wanted = request.query_params.get("topic", "")
-        critics = listing.critics(folder)
-        if not any(each["name"] == DEFAULT_CRITIC for each in critics):
-            critics.append({"name": DEFAULT_CRITIC, "classes": ["/Sports/Cycling"]})
-        place = wanted.rpartition("/")[0]
-        choices = [
-            {
-                "critic": each["name"],
-                "classes": [
-                    {"name": topic, "value": choice(each["name"], topic)}
-                    for topic in each["classes"]
-                    if topic != OFF_TOPIC
-                ],
-                "wanted": bool(place) and each["name"].startswith(f"{place}/"),
-            }
-            for each in critics
-        ]
-        shown = {
-            "choices": choices,
-            "wanted": wanted,
-            "definitions": [
-                each["name"] for each in listing.topics(folder) if "error" not in each
-            ],
-            "strategies": strategy_names(),
-            "strategy": request.query_params.get("strategy", DEFAULT_STRATEGY),
-            "classes": request.query_params.get("classes", ""),
-            "web": request.query_params.get("web", ""),
-            "recordings": folder.recordings(),
-            "budget": _FIRST_BUDGET,
-            "name": place.rpartition("/")[2] or "first",
-            "settings": {field: what for field, (_, what) in SETTINGS.items()},
-        }
-        return render(desk, "new_crawl", shown)
+        name = desk.crawl_of(request).name
+        return StreamingResponse(
+            _events(request, desk, watches, name),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
 
     def guess(_: Request, values: Mapping[str, Any]) -> Response:
         shown: dict[str, Any] = {"wrong": None, "found": None}
         try:
-            made = read_crawl(folder, values)
-            asked = made.is_told_where or text_of(values, "judge") == "1"
-            found = outlooks.ask(made, begin=asked)
+            new = read_crawl(desk.folder, values)
+            asked = new.is_told_where or text_of(values, "judge") == "1"
+            found = outlooks.ask(new, begin=asked)
             shown["found"] = found
             if found is not None and found.outlook is not None:
-                shown["facts"] = found.outlook.facts(made.budget)
-                shown["heading"] = heading(found.outlook.pages)
-                shown["pages"] = found.outlook.pages[:SHOWN]
-                shown["more"] = len(found.outlook.pages) - len(shown["pages"])
+                pages = found.outlook.pages
+                shown["facts"] = found.outlook.facts(new.budget)
+                shown["heading"] = heading(pages)
+                shown["pages"], shown["more"] = pages[:SHOWN], len(pages[SHOWN:])
         except UserError as error:
             shown["wrong"] = str(error)
-        return render(desk, "estimate", shown)
+        return desk.render("estimate", shown)
 
-    def live(request: Request) -> Response:
-        crawl = listing.listed_crawl(desk.crawl(request.path_params["name"]))
-        return render(desk, "live", {"crawl": crawl, "tab": "live"})
+    def live(request: Request) -> dict[str, Any]:
+        return {"crawl": listing.listed_crawl(desk.crawl_of(request)), "tab": "live"}
 
+    def state(request: Request) -> dict[str, Any]:
+        return watches.look(request.path_params["name"])
+
+    one = f"{PREFIX}/crawls/{{name:path}}"
     return [
-        Route("/crawls/new", new),
-        Route("/parts/estimate", with_values(guess), methods=["POST"]),
-        Route("/crawls/{name:path}/live", live),
+        post(f"{PREFIX}/crawls", create),
+        post(f"{PREFIX}/outlook", outlook),
+        post(f"{one}/budget", more),
+        post(f"{one}/go-on", again),
+        post(f"{one}/mark", mark),
+        Route(f"{one}/events", events),
+        Route(f"{one}/live", json_of(state)),
+        Route("/crawls/new", desk.page("new_crawl", lambda request: _form(desk, request))),
+        post("/parts/estimate", guess),
+        Route("/crawls/{name:path}/live", desk.page("live", live)),
     ]
 
 
-__all__ = ["routes"]
+def _form(desk: Desk, request: Request) -> dict[str, Any]:
+    """Return what the form of a new crawl proposes."""
+    query, folder = request.query_params, desk.folder
+    wanted = query.get("topic", "")
+    critics = listing.critics(folder)
+    if not any(each["name"] == DEFAULT_CRITIC for each in critics):
+        critics.append({"name": DEFAULT_CRITIC, "classes": ["/Sports/Cycling"]})
+    place = wanted.rpartition("/")[0]
+    choices = [
+        {
+            "critic": each["name"],
+            "classes": [
+                {"name": topic, "value": choice(each["name"], topic)}
+                for topic in each["classes"]
+                if topic != OFF_TOPIC
+            ],
+            "wanted": bool(place) and each["name"].startswith(f"{place}/"),
+        }
+        for each in critics
+    ]
+    return {
+        "choices": choices,
+        "wanted": wanted,
+        "definitions": [each["name"] for each in listing.topics(folder) if "error" not in each],
+        "strategies": strategy_names(),
+        "strategy": query.get("strategy", DEFAULT_STRATEGY),
+        "classes": query.get("classes", ""),
+        "web": query.get("web", ""),
+        "recordings": folder.recordings(),
+        "budget": _FIRST_BUDGET,
+        "name": place.rpartition("/")[2] or "first",
+        "settings": {field: what for field, (_, what) in SETTINGS.items()},
+    }
+
+
+async def _events(request: Request, desk: Desk, watches: Watches, name: str) -> AsyncIterator[str]:
+    """Yield an event ``state`` whenever what `Watches.look` returns changes.
+
+    The events end when the tab is closed or the studio stops.
+    """
+    sent, silent = "", 0.0
+    while not (desk.over.is_set() or await request.is_disconnected()):
+        try:
+            seen = await run_in_threadpool(watches.look, name)
+        except UserError as error:
+            yield f"event: wrong\ndata: {json.dumps({'error': str(error)})}\n\n"
+            return
+        text = json.dumps(seen, separators=(",", ":"))
+        pause = _EVERY if seen["running"] or seen["read"] < seen["fetched"] else _AT_REST
+        if text != sent:
+            sent, silent = text, 0.0
+            yield f"event: state\ndata: {text}\n\n"
+        else:
+            silent += pause
+            if silent >= _SIGN:
+                silent = 0.0
+                yield ": here\n\n"
+        waits = pause if seen["read"] == seen["fetched"] else _STEP
+        while waits > 0.0 and not desk.over.is_set():
+            await asyncio.sleep(_STEP)
+            waits -= _STEP

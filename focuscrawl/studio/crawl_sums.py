@@ -1,18 +1,23 @@
-"""Sums over whole crawls, made by a process of its own and kept."""
+"""What is computed over whole crawls and kept: sorted copies of their URLs, and sums.
+
+Sums are computed by ``python -m focuscrawl.studio.crawl_sums WHAT OPTION FOLDER...``.
+"""
 
 from __future__ import annotations
 
 import atexit
 import json
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import weakref
 from collections import OrderedDict
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -23,33 +28,32 @@ import sqlalchemy as sa
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.report.comparison import PARTS, SHOWN, pages_of_part
+from focuscrawl.report.comparison import PARTS, SHOWN, pages_of_part, two_crawls
+from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.status import open_store
-from focuscrawl.report.url_tables import reading_sorted, sort_urls
+from focuscrawl.report.url_tables import host_map, reading_sorted, sort_urls
 from focuscrawl.studio.jobs import OWN_SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy import Connection
 
     from focuscrawl.store import CrawlStore
 
 
-_CRAWLS = 16  # that are kept at hand
-_SHARE = 30  # a copy is made anew when it is as many times as old as it took: 3 % of the time
+_CRAWLS = 16  # that stay open
+#: a copy or sum is renewed when its age is so many times the time it took: 3 % of the time
+_SHARE = 30
 _PATIENCE = 0.15  # seconds that a request waits for the first copy
+_KEPT = 32  # sums, and comparisons
+_TOP = 100  # of each list of hubs
+_NICE = 10  # of the process that computes a sum: crawls come first
 
 
 @dataclass
 class SortedCopy:
-    """A sorted copy of a crawl's URLs.
-
-    Attributes
-    ----------
-    path : where it is
-    made : when it was begun
-    """
+    """A sorted copy of a crawl's URLs; `made` is when sorting started."""
 
     path: Path
     made: datetime
@@ -72,7 +76,7 @@ class _Crawl:
 class OpenCrawls:
     """Opens stores of crawls in folders, and keeps a sorted copy of each; for any thread.
 
-    Copies are in a folder of their own that goes with the studio.
+    Copies are in a temporary folder.
     """
 
     def __init__(self) -> None:
@@ -84,12 +88,9 @@ class OpenCrawls:
 
     @contextmanager
     def store(self, path: Path) -> Iterator[CrawlStore]:
-        """Open the store of the crawl in `path`; it is checked the first time only.
+        """Open the store of the crawl in `path`, which is checked the first time only.
 
-        Raises
-        ------
-        UserError
-            It cannot be read.
+        UserError if it cannot be read.
         """
         with self._readable(path), closing(self._crawl(path).store.reopened()) as store:
             yield store
@@ -98,7 +99,7 @@ class OpenCrawls:
     def sorted(self, path: Path) -> Iterator[tuple[Connection, SortedCopy] | None]:
         """Open store and sorted copy of the crawl in `path`; None: it is being sorted.
 
-        A copy that is out of date is made anew in the background.
+        A copy that is out of date is renewed in the background.
         """
         with self._readable(path):
             crawl = self._crawl(path)
@@ -111,7 +112,7 @@ class OpenCrawls:
 
     @contextmanager
     def _readable(self, path: Path) -> Iterator[None]:
-        """Say in a sentence what is wrong with a store that was sound, and check it next time."""
+        """Raise `UserError` if a store that was sound is damaged now; check it the next time."""
         try:
             yield
         except sa.exc.DatabaseError as error:
@@ -128,7 +129,7 @@ class OpenCrawls:
                 self._crawls.move_to_end(path)
                 return crawl
         store = open_store(path)
-        store.close()  # what is read is read through others of its kind
+        store.close()  # it is reopened for each request
         crawl = _Crawl(store, file)
         with self._lock:
             self._crawls[path] = crawl
@@ -139,7 +140,7 @@ class OpenCrawls:
         return crawl
 
     def _copy(self, crawl: _Crawl, path: Path) -> SortedCopy | None:
-        """Return the last copy, after a moment if there is none; have it made anew if need be."""
+        """Return the last copy, after a moment if there is none; renew it if it is old."""
         stamp = stamp_of(path)
         with crawl.lock:
             copy = crawl.copy
@@ -172,14 +173,14 @@ class OpenCrawls:
         with crawl.lock:
             if copy is not None:
                 if crawl.copy is not None:
-                    crawl.copy.path.unlink(missing_ok=True)  # who reads it has it open
+                    crawl.copy.path.unlink(missing_ok=True)  # its readers have it open
                 crawl.copy = copy
             crawl.wrong, crawl.sorting = wrong, None
         done.set()
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
-    """Return what changes whenever the store of the crawl in `path` does."""
+    """Return a value that changes whenever the store of the crawl in `path` does."""
     store = CrawlFolder(path).store_path
     found = list[int]()
     for file in (store, store.with_name(f"{store.name}-wal")):
@@ -198,19 +199,16 @@ def _is_old(copy: SortedCopy | None, stamp: tuple[int, ...]) -> bool:
     return copy.stamp != stamp and age > _SHARE * copy.took
 
 
-_KEPT = 32
-
-
 @dataclass(frozen=True)
 class Sum:
-    """What is known of a sum.
+    """A sum, as far as it is known.
 
     Attributes
     ----------
-    value : as JSON has it; None: not known yet, or not to be had
-    error : why it is not to be had, a sentence
-    as_of : when it was begun, ISO 8601, UTC
-    running : whether it is being made, for the first time or anew
+    value : for JSON; None if it is not known yet, or cannot be computed
+    error : why it cannot be computed, a sentence
+    as_of : when the computation started, ISO 8601, UTC
+    running : whether it is being computed, for the first time or again
     """
 
     value: Any = None
@@ -228,12 +226,7 @@ class _Entry:
 
 
 class Background:
-    """Has `focuscrawl.studio.sums_process` make sums, one at a time; for any thread.
-
-    Parameters
-    ----------
-    root : folder that the processes work in
-    """
+    """Computes sums in processes, one at a time, which work in `root`; for any thread."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -245,12 +238,12 @@ class Background:
         atexit.register(self._close)
 
     def ask(self, what: str, *crawls: Path, option: str = "") -> Sum:
-        """Return what is known by now, and have it made if need be.
+        """Return what is known by now; start to compute the sum if it is not known, or old.
 
         Parameters
         ----------
-        what : one of `focuscrawl.studio.sums_process.SUMS`
-        crawls : folders of the crawls it is of
+        what : one of `SUMS`
+        crawls : their folders
         option : what else the sum depends on
         """
         key = (what, option, *map(str, crawls))
@@ -259,9 +252,7 @@ class Background:
             entry = self._entries.setdefault(key, _Entry(Sum()))
             old = entry.stamp != stamp and time.monotonic() - entry.ended > _SHARE * entry.took
             if old and not entry.known.running:
-                entry.known = Sum(
-                    entry.known.value, entry.known.error, entry.known.as_of, running=True
-                )
+                entry.known = replace(entry.known, running=True)
                 threading.Thread(target=self._make, args=(key, stamp), daemon=True).start()
             while len(self._entries) > _KEPT:
                 del self._entries[next(iter(self._entries))]
@@ -271,7 +262,7 @@ class Background:
         with self._turn:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             begun = time.monotonic()
-            command = ["-m", "focuscrawl.studio.sums_process", *key]
+            command = ["-m", "focuscrawl.studio.crawl_sums", *key]
             with self._lock:
                 if self._closed:
                     return
@@ -296,7 +287,7 @@ class Background:
             known = Sum(
                 None, "It could not be made: see what the studio says in its terminal.", now
             )
-            stamp = None  # not the crawl's fault: it is tried again
+            stamp = None  # the crawl is not the cause: it is tried again
         with self._lock:
             ended = time.monotonic()
             self._entries[key] = _Entry(known, stamp, ended, ended - begun)
@@ -309,7 +300,7 @@ class Background:
 
 
 class Compared:
-    """Pairs of crawls that are compared; their pages are in files that go with the studio."""
+    """Pairs of crawls that are compared; their pages are in temporary files."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
@@ -327,21 +318,9 @@ class Compared:
         return found
 
     def pages(self, a: Path, b: Path, part: str, start: str) -> dict[str, Any]:
-        """Return some pages of a part, and where the next begin.
+        """Return ``rows`` of a part from row `start` on, and ``next``, the row after them or None.
 
-        Parameters
-        ----------
-        part : one of `PARTS`
-        start : place of the first
-
-        Returns
-        -------
-        ``rows``, and ``next``, a place or None
-
-        Raises
-        ------
-        UserError
-            There is no such part, or the crawls have not been compared.
+        UserError if there is no such part, or the crawls have not been compared.
         """
         if part not in PARTS or not (start.isascii() and start.isdecimal() and len(start) < 10):
             raise UserError(f"part is one of {', '.join(PARTS)}, and start a place, from 0")
@@ -353,5 +332,63 @@ class Compared:
         return {"rows": rows[:SHOWN], "next": int(start) + SHOWN if more else None}
 
     def _lists(self, a: Path, b: Path) -> Path:
-        name = sha256("\n".join(map(str, (a, b))).encode()).hexdigest()
+        name = sha256(f"{a}\n{b}".encode()).hexdigest()
         return self._folder / f"{name}.db"
+
+
+# -- the process that computes a sum -------------------------------------------------------
+
+
+def _hubs(store: CrawlStore, *, option: str) -> dict[str, Any]:
+    found = Distillation.of(store, option or None)
+
+    def listed(score: str) -> list[dict[str, Any]]:
+        rows = found.best(score, _TOP).rename(columns={score: "best"})
+        rows = rows.astype(object).where(rows.notna(), None)
+        return [{str(name): row[name] for name in row} for row in rows.to_dict("records")]
+
+    sites = found.popular.head(_TOP).reset_index().to_dict("records")
+    return {
+        "facts": found.facts,
+        "between_sites": found.between_sites,
+        "hubs": listed("hub"),
+        "authorities": listed("authority"),
+        "sites": sites,
+    }
+
+
+def _hosts(store: CrawlStore, *, option: str) -> dict[str, Any]:
+    del option
+    found = host_map(store)
+    return {"hosts": [each._asdict() for each in found.hosts], "links": found.links}
+
+
+def _compare(a: CrawlStore, b: CrawlStore, *, option: str) -> dict[str, Any]:
+    return two_crawls(a, b, Path(option))
+
+
+SUMS: dict[str, Callable[..., dict[str, Any]]] = {
+    "hubs": _hubs,
+    "hosts": _hosts,
+    "compare": _compare,
+}
+
+
+def main(what: str, option: str, *folders: str) -> None:
+    """Print ``{"value": ...}`` or ``{"error": one sentence}``, of crawls in `folders`."""
+    os.nice(_NICE)
+    found: dict[str, Any]
+    try:
+        with ExitStack() as opened:
+            stores = [opened.enter_context(closing(open_store(Path(each)))) for each in folders]
+            found = {"value": SUMS[what](*stores, option=option)}
+    except UserError as error:
+        found = {"error": str(error)}
+    with suppress(BrokenPipeError):  # the studio has stopped
+        # numbers of NumPy as numbers of Python
+        sys.stdout.write(json.dumps(found, default=lambda number: number.item()))
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,4 +1,7 @@
-"""A crawl while it runs, read from its store page by page."""
+"""What the page of a running crawl shows, read from its store page by page.
+
+Neither the cost of a look nor the memory grows with the crawl: each page and event is read once.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.diagnosis import HarvestWatch, Outcome
-from focuscrawl.report.outcomes import PAGE, is_error, outcome, run_state
-from focuscrawl.report.status import Recent, last_pages, of_whom, open_store
+from focuscrawl.report.outcomes import PAGE, is_error, outcome
+from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import RECENT, is_page
 from focuscrawl.store import schema
 from focuscrawl.store.history import StoredEvent
@@ -36,10 +39,9 @@ SHOWN = 10  #: hosts that bring most
 class BestHosts:
     """Fetches and sum of R of each host.
 
-    Sums never fall: the ten largest are kept up with each fetch, so nothing is sorted but these.
-    Of more than 10,000 hosts the half that brought least is forgotten, and counted from 0 if it
-    brings something again: what is kept does not grow with the crawl, and of those that bring
-    most nothing is lost.
+    Sums never fall: the ten largest are updated with each fetch, so only these are sorted.
+    Of more than 10,000 hosts the half with the smallest sums is forgotten, and counted from 0
+    again, so the memory is bounded and the best hosts lose nothing.
     """
 
     def __init__(self) -> None:
@@ -80,8 +82,8 @@ _POINTS = 500
 class Curve:
     """Loss of all fetches so far, and harvest rate of the last `RECENT`, point by point.
 
-    When there are 500 points every other one is dropped, and from then on every other fetch makes
-    none: what is kept does not grow with the crawl.
+    When there are 500 points every other one is dropped, and points are made half as often from
+    then on, so the memory is bounded.
 
     Attributes
     ----------
@@ -120,7 +122,7 @@ class Curve:
                 self._every *= 2
 
     def plain(self) -> dict[str, list[float]]:
-        """Return ``fetches``, ``loss`` and ``harvest``, a list each; the last fetch is in it."""
+        """Return ``fetches``, ``loss`` and ``harvest``, lists that include the last fetch."""
         points = self._points
         if points and points[-1][0] != self.fetched:
             points = [*points, self._point()]
@@ -135,19 +137,14 @@ class Curve:
         return self.fetched, round(loss, 4), round(self._recent / len(self._latest), 4)
 
 
-BUDGET = "budget"  #: kind of the events that tell of another one
+BUDGET = "budget"  #: kind of the events that change the budget
 
 _KINDS = ("start", BUDGET, OVERTAKEN, REDEFINED)
 _SAID = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 class Happenings:
-    """Events of a crawl, as far as they have been read.
-
-    Attributes
-    ----------
-    budget : of the last run, as it was given or as it was changed; 0: no limit
-    """
+    """Events of a crawl that have been read; `budget` is that of the last run, 0: no limit."""
 
     def __init__(self) -> None:
         self.budget = DEFAULT_BUDGET
@@ -175,7 +172,7 @@ class Happenings:
         return redefined
 
     def overtakes(self, seq: int) -> str | None:
-        """Return the host of the best link that waited during a fetch; it is asked for once."""
+        """Return, once, the host of the best link that waited during a fetch."""
         return self._overtakes.pop(seq, None)
 
 
@@ -246,21 +243,12 @@ def lessons(store: CrawlStore) -> list[dict[str, Any]]:
 
 
 _AT_ONCE = 20_000  # pages read in one look: about a second
-_RARELY = 50.0  # counting what waits takes at most one part in so many of the time
-_LEAST = 2.0  # seconds between two looks at it
+_RARELY = 50.0  # counting the frontier takes at most one part in so many of the time
+_LEAST = 2.0  # seconds between two counts
 
 
 class Watch:
-    """What a page about a crawl shows while it goes on; several tabs share one.
-
-    Neither what a look costs nor what is kept grows with the crawl: each page and each event is
-    read once, and the class of the page that one was found on, which alarms ask for, is in the
-    store.
-
-    Parameters
-    ----------
-    crawl : that is watched
-    """
+    """Reads one crawl, for all tabs that show it."""
 
     def __init__(self, crawl: NamedCrawl) -> None:
         self._crawl = crawl
@@ -275,10 +263,7 @@ class Watch:
     def look(self) -> dict[str, Any]:
         """Read what is new, and return all that is shown; see docs/studio.md.
 
-        Raises
-        ------
-        UserError
-            The crawl cannot be read.
+        UserError if the crawl cannot be read.
         """
         with self._lock:
             store = self._opened()
@@ -352,7 +337,7 @@ class Watch:
         self._latest.read(store, last)
 
     def _count_waiting(self, store: CrawlStore) -> None:
-        """Count what waits by its score; with a million URLs that is done rarely."""
+        """Count the frontier by score; rarely if it is large."""
         began = time.monotonic()
         if began < self._count_waiting_at:
             return
@@ -374,22 +359,21 @@ class Watch:
     # -- showing -------------------------------------------------------------------------------
 
     def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
-        running, state = run_state(store)
-        recent = Recent.of(last_pages(store, fetched), datetime.now(UTC))
+        current = self._crawl.current(store)
         alarm = None if self._falls is None else self._falls.alarm
         return {
             "name": self._crawl.name,
-            "about": of_whom(store),
-            "state": state,
-            "running": running,
+            "about": current.about,
+            "state": current.state,
+            "running": current.running,
             "wanted": str(self._crawl.control.wanted),
             "budget": self._happenings.budget,
             "fetched": fetched,
             "read": self._seq,
             "harvest_rate": self._curve.harvest_rate,
-            # of the same fetches as the rate of all, not of those that came meanwhile
+            # of the same fetches as the rate of all, not of those stored meanwhile
             "recent_harvest_rate": self._curve.recent_harvest_rate,
-            "pages_per_second": recent.pages_per_second,
+            "pages_per_second": current.recent.pages_per_second,
             "curve": self._curve.plain(),
             "waiting": self._waiting,
             "hosts": self._best_hosts(store),
@@ -422,8 +406,8 @@ class Watch:
         ]
 
 
-_KEPT_WATCHES = 8  # crawls; that watched longest ago is forgotten first
-_EVERY = 0.9  # seconds for which a look holds
+_KEPT_WATCHES = 8  # crawls; the one watched longest ago is forgotten first
+_EVERY = 0.9  # seconds for which the result of a look is reused
 
 
 class Watches:
@@ -435,9 +419,9 @@ class Watches:
         self._watches: OrderedDict[tuple[str, int], _Shared] = OrderedDict()
 
     def look(self, name: str) -> dict[str, Any]:
-        """Return what `Watch.look` does, of the crawl called so."""
+        """Return the result of `Watch.look` for the crawl of this name."""
         crawl = self._desk.crawl(name)
-        # another crawl may have taken the place of one
+        # a crawl may have been replaced by another one
         key = (name, (crawl.place / "crawl.db").stat().st_ino)
         with self._lock:
             shared = self._watches.get(key)

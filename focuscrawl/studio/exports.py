@@ -1,4 +1,4 @@
-"""Exports of a crawl: what can be made, as jobs, their files and first rows."""
+"""Exports of a crawl: jobs that make them, a list of their files, previews, downloads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
-from starlette.responses import JSONResponse, StreamingResponse
+from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from focuscrawl.crawl import CrawlFolder
@@ -27,7 +26,7 @@ from focuscrawl.foundation.files import open_plain, plain_below
 from focuscrawl.report.plain_text import printable
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import JOBS_CHANGED
-from focuscrawl.studio.page_rendering import PREFIX, render, text_of, with_values
+from focuscrawl.studio.page_rendering import PREFIX, accepted, json_of, post, text_of
 from focuscrawl.webs.warc_reading import Scan
 
 if TYPE_CHECKING:
@@ -40,104 +39,7 @@ if TYPE_CHECKING:
 
 
 FOLDER = "take-home"  #: in the crawl's
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
-_COUNTED = 10_000  # files of a folder; more are said to be more
-_CHUNK = 1 << 18
-
-
-def home_of(crawl: Path) -> Path:
-    """Return the folder of what is taken home, made if need be.
-
-    Raises
-    ------
-    UserError
-        It is a link, or cannot be made.
-    """
-    home = plain_below(crawl, FOLDER)
-    try:
-        home.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{home} cannot be written: {error.strerror}") from None
-    return home
-
-
-def listed(crawl: Path) -> list[dict[str, Any]]:
-    """Return what is there, the newest first.
-
-    Returns
-    -------
-    ``name``, ``bytes``, ``made`` (ISO 8601, UTC), and ``files`` of a folder, None of a file
-    """
-    home = crawl / FOLDER
-    if home.is_symlink():
-        return []
-    found: list[tuple[float, dict[str, Any]]] = []
-    try:
-        with os.scandir(home) as entries:
-            named = [each for each in entries if _NAME.fullmatch(each.name)]
-    except OSError:
-        return []
-    for each in named:
-        about = each.stat(follow_symlinks=False)
-        size, files = about.st_size, None
-        if each.is_dir(follow_symlinks=False):
-            held = inside(Path(each.path))
-            size, files = sum(path.lstat().st_size for path in held), len(held)
-        elif not each.is_file(follow_symlinks=False):
-            continue
-        made = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
-        row = {"name": each.name, "bytes": size, "made": made, "files": files}
-        found.append((about.st_mtime, row))
-    return [row for _, row in sorted(found, key=lambda each: (-each[0], each[1]["name"]))]
-
-
-def find(crawl: Path, name: str) -> Path:
-    """Return the file or folder called so; UserError if there is none."""
-    if not _NAME.fullmatch(name):
-        raise UserError(f"no file {name!r:.100} to take home: see the list")
-    path = plain_below(crawl, f"{FOLDER}/{name}")
-    if not path.exists():
-        raise UserError(f"no file {name} to take home: see the list")
-    return path
-
-
-def opened(path: Path) -> tuple[IO[bytes], str]:
-    """Open what `find` has found, and say what it is called: of a folder, a ZIP of its files."""
-    if not path.is_dir():
-        return open(path, "rb", opener=open_plain), path.name
-    packed = tempfile.TemporaryFile()  # noqa: SIM115 - who sends it closes it
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each in inside(path, most=None):
-            with (
-                open(each, "rb", opener=open_plain) as file,
-                archive.open(each.relative_to(path.parent).as_posix(), "w") as into,
-            ):
-                while chunk := file.read(_CHUNK):
-                    into.write(chunk)
-    packed.seek(0)
-    return packed, f"{path.name}.zip"
-
-
-def chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the content of a file, and close it."""
-    with file:
-        while chunk := file.read(_CHUNK):
-            yield chunk
-
-
-def inside(folder: Path, most: int | None = _COUNTED) -> list[Path]:
-    """Return the plain files in a folder and below it, by name; no link is followed."""
-    found: list[Path] = []
-    for parent, folders, files in os.walk(folder):  # which follows no link to a folder
-        folders.sort()
-        paths = (Path(parent) / name for name in sorted(files))
-        found += [path for path in paths if not path.is_symlink() and path.is_file()]
-        if most is not None and len(found) >= most:
-            return found[:most]
-    return found
-
-
-#: endings of a collection by what it is asked for as, and what that is for people
+#: formats of a collection: ending, and description
 FORMATS = {
     "parquet": (".parquet", "Parquet, for data frames"),
     "jsonl": (".jsonl", "JSON lines, one a page"),
@@ -145,19 +47,96 @@ FORMATS = {
     "markdown": ("", "Markdown, a file a page"),
     "warc": (".warc.gz", "WARC, the pages as they came"),
 }
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
+_COUNTED = 10_000  # files of a folder that are listed
+_CHUNK = 1 << 18  # bytes
+_JOBS = 10  # shown
+_ROWS = 10  # of a preview
+_READ = 1 << 20  # bytes that a preview reads
+_CELL, _TEXT = 200, 3000  # characters of a cell, of a text
+
+
+def routes(desk: Desk) -> list[Route]:
+    """Return the routes of the page and its API."""
+
+    def shown(request: Request) -> dict[str, Any]:
+        crawl = desk.crawl_of(request)
+        jobs = [job for job in desk.jobs.all(subject=crawl.name) if job.kind in EXPORTS][:_JOBS]
+        return {
+            "crawl": crawl.name,
+            "exports": EXPORTS,
+            "formats": FORMATS,
+            "files": listed(crawl.place),
+            "jobs": jobs,
+            "running": any(job.state is JobState.RUNNING for job in jobs),
+        }
+
+    def api(request: Request) -> dict[str, Any]:
+        found = shown(request)
+        offered = [
+            {"name": each.name, "title": each.title, "about": each.about}
+            for each in EXPORTS.values()
+        ]
+        jobs = [job.plain() for job in found["jobs"]]
+        return {"exports": offered, "files": found["files"], "jobs": jobs}
+
+    def begin(request: Request, values: Mapping[str, Any]) -> Response:
+        crawl, what = desk.crawl_of(request), text_of(values, "export")
+        if what not in EXPORTS:
+            raise UserError(f"no export {what!r:.40}: take one of {', '.join(EXPORTS)}")
+        identity = CrawlFolder(crawl.place).identity()
+        # "./": never an option, whatever the name of the folder
+        arguments = EXPORTS[what].arguments(f"./{crawl.name}", identity, values)
+        with desk.beginning():
+            if desk.jobs.running(what, crawl.name):
+                raise UserError("it is being made at this moment: wait for its end")
+            home_of(crawl.place)
+            job = desk.jobs.begin(what, crawl.name, arguments)
+        return accepted(job.plain(), JOBS_CHANGED)
+
+    def file(request: Request) -> Response:
+        name = request.query_params.get("file", "")
+        content, called = opened(find(desk.crawl_of(request).place, name))
+        headers = {
+            "Content-Disposition": f'attachment; filename="{called}"',
+            "Content-Length": str(os.fstat(content.fileno()).st_size),
+            "Content-Security-Policy": "sandbox",
+            "Cache-Control": "no-store",
+        }
+        return StreamingResponse(
+            chunks(content), media_type="application/octet-stream", headers=headers
+        )
+
+    def first_rows(request: Request) -> dict[str, Any]:
+        crawl, name = desk.crawl_of(request), request.query_params.get("file", "")
+        return {"crawl": crawl.name, "file": name, "shown": preview(find(crawl.place, name))}
+
+    at = "/crawls/{name:path}/take-home"
+    return [
+        Route(f"{PREFIX}{at}/file", file),
+        Route(f"{PREFIX}{at}/preview", json_of(lambda request: first_rows(request)["shown"])),
+        Route(f"{PREFIX}{at}", json_of(api)),
+        post(f"{PREFIX}{at}", begin),
+        Route(at, desk.page("take_home", shown)),
+        Route(f"/parts{at}", desk.page("take_home_files", shown)),
+        Route(f"/parts{at}/preview", desk.page("take_home_preview", first_rows)),
+    ]
+
+
+# -- exports -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Export:
-    """One thing that can be taken home.
+    """One kind of export.
 
     Attributes
     ----------
-    name : of the job's kind, one word
+    name : also the kind of the job
     title, about : for people
-    arguments : the command, of the crawl's folder as the command is to name it, the crawl's
-        identity, and what was posted
+    arguments : returns the command, from the name of the crawl's folder, the crawl's identity,
+        and the posted values
     """
 
     name: str
@@ -196,15 +175,18 @@ def _knowledge(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) ->
     topic = identity.get("topic", "")
     if not topic.startswith("/"):
         raise UserError("the crawl names no topic: what it has learned is of no use to others")
-    return [
-        "knowledge",
-        "learn",
-        crawl,
-        "--topic",
-        topic,
-        "--out",
-        f"{crawl}/{FOLDER}/knowledge.db",
-    ]
+    out = f"{crawl}/{FOLDER}/knowledge.db"
+    return ["knowledge", "learn", crawl, "--topic", topic, "--out", out]
+
+
+def _share(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0.0 <= found <= 1.0:
+        raise UserError("the least relevance has to be a number from 0 to 1")
+    return found
 
 
 #: by their names, in the order they are offered
@@ -229,33 +211,105 @@ EXPORTS = {
 }
 
 
-def _share(text: str) -> float:
+# -- files ---------------------------------------------------------------------------------
+
+
+def home_of(crawl: Path) -> Path:
+    """Create the folder of the exports if it does not exist; return it.
+
+    UserError if it is a link, or cannot be created.
+    """
+    home = plain_below(crawl, FOLDER)
     try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0.0 <= found <= 1.0:
-        raise UserError("the least relevance has to be a number from 0 to 1")
+        home.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{home} cannot be written: {error.strerror}") from None
+    return home
+
+
+def listed(crawl: Path) -> list[dict[str, Any]]:
+    """Return ``name``, ``bytes`` and ``made`` (ISO 8601, UTC) of the exports, the newest first.
+
+    ``files`` is the number of files in a folder, None of a file.
+    """
+    home = crawl / FOLDER
+    if home.is_symlink():
+        return []
+    found: list[tuple[float, dict[str, Any]]] = []
+    try:
+        with os.scandir(home) as entries:
+            named = [each for each in entries if _NAME.fullmatch(each.name)]
+    except OSError:
+        return []
+    for each in named:
+        about = each.stat(follow_symlinks=False)
+        size, files = about.st_size, None
+        if each.is_dir(follow_symlinks=False):
+            held = inside(Path(each.path))
+            size, files = sum(path.lstat().st_size for path in held), len(held)
+        elif not each.is_file(follow_symlinks=False):
+            continue
+        made = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
+        row = {"name": each.name, "bytes": size, "made": made, "files": files}
+        found.append((about.st_mtime, row))
+    return [row for _, row in sorted(found, key=lambda each: (-each[0], each[1]["name"]))]
+
+
+def find(crawl: Path, name: str) -> Path:
+    """Return the file or folder of this name; UserError if there is none."""
+    if not _NAME.fullmatch(name):
+        raise UserError(f"no file {name!r:.100} to take home: see the list")
+    path = plain_below(crawl, f"{FOLDER}/{name}")
+    if not path.exists():
+        raise UserError(f"no file {name} to take home: see the list")
+    return path
+
+
+def opened(path: Path) -> tuple[IO[bytes], str]:
+    """Open what `find` returned, a folder as a ZIP of its files; return also the file's name."""
+    if not path.is_dir():
+        return open(path, "rb", opener=open_plain), path.name
+    packed = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it has been sent
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each in inside(path, most=None):
+            with (
+                open(each, "rb", opener=open_plain) as file,
+                archive.open(each.relative_to(path.parent).as_posix(), "w") as into,
+            ):
+                while chunk := file.read(_CHUNK):
+                    into.write(chunk)
+    packed.seek(0)
+    return packed, f"{path.name}.zip"
+
+
+def chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file, and close it."""
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def inside(folder: Path, most: int | None = _COUNTED) -> list[Path]:
+    """Return the plain files in a folder and below it, by name; no link is followed."""
+    found: list[Path] = []
+    for parent, folders, files in os.walk(folder):  # follows no link to a folder
+        folders.sort()
+        paths = (Path(parent) / name for name in sorted(files))
+        found += [path for path in paths if not path.is_symlink() and path.is_file()]
+        if most is not None and len(found) >= most:
+            return found[:most]
     return found
 
 
-_ROWS = 10
-_READ = 1 << 20  # bytes
-_CELL = 200  # characters
-_TEXT = 3000
+# -- previews ------------------------------------------------------------------------------
 
 
 def preview(path: Path) -> dict[str, Any]:
-    """Return what a file begins with.
+    """Return the beginning of a file; UserError if its content is not what its name says.
 
     Returns
     -------
     ``columns`` and ``rows`` of texts; or ``text``; or ``note``, why there is nothing to show
-
-    Raises
-    ------
-    UserError
-        It is not what its name says.
     """
     if path.is_dir():
         files = inside(path)
@@ -331,86 +385,3 @@ def _head(file: BinaryIO, most: int) -> str:
 
 _PLAIN = (".md", ".txt")
 _SHOWN = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet, ".gz": _warc, ".warc": _warc}
-
-
-_JOBS = 10  # that are shown
-
-
-def routes(desk: Desk) -> list[Route]:
-    """Return the routes of the API and of the pages."""
-    folder = desk.folder
-
-    def named(request: Request) -> tuple[str, Path]:
-        path = desk.folder.crawl(request.path_params["name"])
-        return folder.name_of(path), path
-
-    def found(request: Request) -> dict[str, Any]:
-        name, path = named(request)
-        jobs = [job for job in desk.jobs.all(subject=name) if job.kind in EXPORTS][:_JOBS]
-        return {
-            "crawl": name,
-            "exports": {each.name: each for each in EXPORTS.values()},
-            "formats": FORMATS,
-            "files": listed(path),
-            "jobs": jobs,
-            "running": any(job.state is JobState.RUNNING for job in jobs),
-        }
-
-    def api(request: Request) -> Response:
-        shown = found(request)
-        offered = [
-            {"name": each.name, "title": each.title, "about": each.about}
-            for each in EXPORTS.values()
-        ]
-        jobs = [job.plain() for job in shown["jobs"]]
-        return JSONResponse({"exports": offered, "files": shown["files"], "jobs": jobs})
-
-    def begin(request: Request, values: Mapping[str, Any]) -> Response:
-        name, path = named(request)
-        what = text_of(values, "export")
-        if what not in EXPORTS:
-            raise UserError(f"no export {what!r:.40}: take one of {', '.join(EXPORTS)}")
-        # never an option, whatever the folder is called
-        arguments = EXPORTS[what].arguments(f"./{name}", CrawlFolder(path).identity(), values)
-        with desk.beginning():
-            jobs = desk.jobs.all(kind=what, subject=name)
-            if any(job.state is JobState.RUNNING for job in jobs):
-                raise UserError("it is being made at this moment: wait for its end")
-            home_of(path)
-            job = desk.jobs.begin(what, name, arguments)
-        return JSONResponse(job.plain(), HTTPStatus.ACCEPTED, headers=JOBS_CHANGED)
-
-    def file(request: Request) -> Response:
-        _, path = named(request)
-        content, called = opened(find(path, request.query_params.get("file", "")))
-        headers = {
-            "Content-Disposition": f'attachment; filename="{called}"',
-            "Content-Length": str(os.fstat(content.fileno()).st_size),
-            "Content-Security-Policy": "sandbox",
-            "Cache-Control": "no-store",
-        }
-        return StreamingResponse(
-            chunks(content), media_type="application/octet-stream", headers=headers
-        )
-
-    def first_rows(request: Request) -> dict[str, Any]:
-        name, path = named(request)
-        file_name = request.query_params.get("file", "")
-        return {"crawl": name, "file": file_name, "shown": preview(find(path, file_name))}
-
-    home, at = "/crawls/{name:path}/take-home", f"{PREFIX}/crawls/{{name:path}}/take-home"
-    return [
-        Route(f"{at}/file", file),
-        Route(f"{at}/preview", lambda request: JSONResponse(first_rows(request)["shown"])),
-        Route(at, api),
-        Route(at, with_values(begin), methods=["POST"]),
-        Route(home, lambda request: render(desk, "take_home", found(request))),
-        Route(f"/parts{home}", lambda request: render(desk, "take_home_files", found(request))),
-        Route(
-            f"/parts{home}/preview",
-            lambda request: render(desk, "take_home_preview", first_rows(request)),
-        ),
-    ]
-
-
-__all__ = ["routes"]

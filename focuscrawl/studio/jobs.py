@@ -1,4 +1,8 @@
-"""Commands begun from the studio: processes of their own, that go on when the studio ends."""
+"""Commands that the studio starts, as processes that continue when the studio stops.
+
+``python -m focuscrawl.studio.jobs FOLDER ARGUMENTS`` is such a process: it runs the command, and
+records how it ended.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,36 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import is_held, open_plain, plain_below, write_whole
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.studio.job_process import LOCK, LOG, ORDER, OUTCOME, PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 #: of processes that work in the folder: Scrapy looks for no ``scrapy.cfg`` there, nor above it
 OWN_SETTINGS = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
 _FOLDER = ".studio/jobs"
+_ORDER = "order.json"  # ``kind``, ``subject``, ``arguments``, ``begun``
+_PROCESS = "process.json"  # ``pid`` of the job's process
+_LOG = "output.log"  # what the command prints
+_OUTCOME = "outcome.json"  # ``exit_code``; exists when the command has ended
+_LOCK = "lock"  # held by the job's process: the kernel releases it however that ends
 _LONGEST = 1 << 20  # bytes of a file that is read
 _TAIL = 4096  # bytes of the log's end that are shown
 _KEPT = 200  # ended jobs; older ones are forgotten
-# what reading files of a stranger's may end in; an infinity is no integer (OverflowError)
+# errors of reading a stranger's files; an infinity is no integer (OverflowError)
 _NO_JOB = (
     *(OSError, UserError, ValueError, LookupError),
     *(TypeError, OverflowError, RecursionError),
@@ -38,11 +49,11 @@ _NO_JOB = (
 
 
 class JobState(StrEnum):
-    """How far a job is."""
+    """State of a job; it has failed if its exit code is not 0, or if it was killed."""
 
     RUNNING = "running"
     DONE = "done"
-    FAILED = "failed"  #: it ended with an exit code other than 0, or was killed
+    FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -51,14 +62,13 @@ class Job:
 
     Attributes
     ----------
-    id : what it is called in addresses; later jobs sort after earlier ones
-    kind : what it does, one word: ``crawl``, ``train``, ``fetch``, ``collect``
-    subject : name, in the folder, of what it is about
-    arguments : what is typed after ``focuscrawl``
+    id : in addresses; later jobs sort after earlier ones
+    kind : one word: ``crawl``, ``train``, ``fetch``, ``collect``
+    subject : name, in the folder, of the crawl or topic it is about
+    arguments : of ``focuscrawl``
     begun : ISO 8601, UTC
-    state : see `JobState`
     exit_code : None while it runs, and if it was killed
-    said : the end of what it wrote to the terminal
+    said : the end of what it printed
     """
 
     id: str
@@ -71,14 +81,14 @@ class Job:
     said: str
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it for JSON."""
         return asdict(self)
 
 
 class Jobs:
-    """Begins commands in `root`, and finds those begun earlier.
+    """Starts commands in `root`, and finds those started earlier.
 
-    Each has a folder of its own in ``.studio/jobs``: what was asked, what it says, how it ended.
+    Each has a folder in ``.studio/jobs`` with its arguments, its output and its exit code.
     """
 
     def __init__(self, root: Path) -> None:
@@ -86,11 +96,11 @@ class Jobs:
 
     @property
     def _jobs(self) -> Path:
-        """Their folder; `UserError` if that is a link, or behind one."""
+        """Their folder; UserError if that is a link, or behind one."""
         return plain_below(self._root, _FOLDER)
 
     def begin(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
-        """Begin ``focuscrawl`` with `arguments`, in the folder; parameters are those of `Job`.
+        """Start ``focuscrawl`` with `arguments`, in the folder; for the parameters see `Job`.
 
         Raises
         ------
@@ -105,12 +115,12 @@ class Jobs:
         order |= {"begun": now.isoformat(timespec="seconds")}
         try:
             folder.mkdir(parents=True)
-            write_whole(folder / ORDER, json.dumps(order))
+            write_whole(folder / _ORDER, json.dumps(order))
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
-        command = ["-m", "focuscrawl.studio.job_process", str(folder)]
-        command += arguments  # nothing is run that only a file says
-        # a session of its own: Ctrl-C at the studio's terminal is not for it
+        # the arguments are passed on, not read from the file, which somebody else may have written
+        command = ["-m", "focuscrawl.studio.jobs", str(folder), *arguments]
+        # a session of its own: Ctrl-C at the studio's terminal does not reach it
         process = start_python(
             command,
             variables=OWN_SETTINGS,
@@ -121,13 +131,13 @@ class Jobs:
         )
         assert process.stdout is not None
         with process.stdout as begun:
-            begun.read(1)  # it holds its lock now, and is found to run
-        threading.Thread(target=process.wait, daemon=True).start()  # no zombie is left
+            begun.read(1)  # now it holds its lock
+        threading.Thread(target=process.wait, daemon=True).start()  # leaves no zombie
         self._forget_oldest()
         return self.job(name)
 
     def job(self, name: str) -> Job:
-        """Return a job; UserError if there is none of that name."""
+        """Return a job; UserError if there is none of this name."""
         if "/" not in name and name in self._names():
             found = self._read(name)
             if found is not None:
@@ -135,7 +145,7 @@ class Jobs:
         raise UserError(f"no job {name!r:.100}: see the list of jobs")
 
     def all(self, *, kind: str | None = None, subject: str | None = None) -> list[Job]:
-        """Return the jobs, the newest first; of one kind, about one subject if asked."""
+        """Return the jobs, the newest first; only of one kind, or about one subject, if given."""
         found = [self._read(name) for name in reversed(self._names())]
         return [
             job
@@ -143,11 +153,16 @@ class Jobs:
             if job is not None and kind in (None, job.kind) and subject in (None, job.subject)
         ]
 
+    def running(self, kind: str, subject: str) -> Job | None:
+        """Return a job of this kind about this subject that runs; None if there is none."""
+        found = self.all(kind=kind, subject=subject)
+        return next((job for job in found if job.state is JobState.RUNNING), None)
+
     def end(self, name: str) -> Job:
-        """Ask a running job to end, as Ctrl-C does; see `job`."""
+        """Ask a running job to stop, as Ctrl-C does; see `job`."""
         job = self.job(name)
         if job.state is JobState.RUNNING:
-            said = self._load(name, PROCESS)
+            said = self._load(name, _PROCESS)
             with suppress(ProcessLookupError, KeyError, TypeError, ValueError, PermissionError):
                 os.kill(int(said["pid"]), signal.SIGINT)
         return job
@@ -160,13 +175,12 @@ class Jobs:
             return []
 
     def _read(self, name: str) -> Job | None:
-        """Return a job; None if its files are none of ours."""
+        """Return a job; None if its files are not those of a job."""
         try:
-            running = is_held(
-                self._jobs / name / LOCK
-            )  # before the outcome: it may end in between
-            order = self._load(name, ORDER)
-            code = self._load(name, OUTCOME).get("exit_code")
+            # before the outcome: the job may end in between
+            running = is_held(self._jobs / name / _LOCK)
+            order = self._load(name, _ORDER)
+            code = self._load(name, _OUTCOME).get("exit_code")
             if code is not None:
                 code = int(code)
             state = JobState.DONE if code == 0 else JobState.FAILED
@@ -195,22 +209,22 @@ class Jobs:
 
     def _said(self, name: str) -> str:
         try:
-            with open(self._jobs / name / LOG, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / _LOG, "rb", opener=open_plain) as opened:
                 size = os.fstat(opened.fileno()).st_size
                 opened.seek(max(0, size - _TAIL))
                 end = opened.read(_TAIL).decode(errors="replace")
         except FileNotFoundError:
             return ""
-        # of a line that was drawn again and again, what it showed last
+        # of a progress bar its last state
         lines = (line.rpartition("\r")[2] for line in end.replace("\r\n", "\n").split("\n"))
         return "\n".join(line.rstrip() for line in lines).strip()
 
     def _forget_oldest(self) -> None:
         for name in self._names()[:-_KEPT]:
             folder = plain_below(self._jobs, name)
-            with suppress(UserError):  # the lock is a link: nobody knows whose folder it is
-                if not is_held(folder / LOCK):
-                    shutil.rmtree(folder, ignore_errors=True)  # which follows no link either
+            with suppress(UserError):  # the lock is a link: the folder may not be a job's
+                if not is_held(folder / _LOCK):
+                    shutil.rmtree(folder, ignore_errors=True)  # follows no link either
 
 
 def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
@@ -219,3 +233,27 @@ def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
         said = each if each.startswith("./") else each.partition("=")[2]
         if said.startswith("./"):
             plain_below(root, said)
+
+
+def main() -> None:
+    """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when it holds its lock."""
+    folder, arguments = Path(sys.argv[1]), sys.argv[2:]
+    with FileLock(folder / _LOCK, fallback_to_soft=False):
+        write_whole(folder / _PROCESS, json.dumps({"pid": os.getpid()}))
+        os.write(1, b"!")
+        os.close(1)
+        command = ["-m", "focuscrawl", *arguments]
+        with open(folder / _LOG, "wb", opener=open_plain) as log:
+            process = start_python(command, stdout=log, stderr=log)
+
+            def pass_on(signum: int, _: object) -> None:
+                process.send_signal(signum)
+
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, pass_on)
+            code = process.wait()
+        write_whole(folder / _OUTCOME, json.dumps({"exit_code": code}))
+
+
+if __name__ == "__main__":
+    main()

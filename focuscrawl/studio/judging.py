@@ -1,4 +1,7 @@
-"""Judging pages of a crawl, and what that moves in its frontier."""
+"""Judging pages of a crawl, and how that changes the order of its frontier.
+
+Which pages to ask about, and how a crawl follows its definition, is in `focuscrawl.feedback`.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ from focuscrawl.foundation.files import plain_below
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.status import open_store
 from focuscrawl.report.url_tables import frontier_top
-from focuscrawl.studio import listing
 from focuscrawl.studio.jobs import JobState
+from focuscrawl.studio.listing import listed_crawl
 from focuscrawl.studio.page_cards import Questions
-from focuscrawl.studio.page_rendering import PREFIX, render, with_values
-from focuscrawl.studio.topic_api import JUDGED, judged, judgement_of
+from focuscrawl.studio.page_rendering import PREFIX, json_of, post
+from focuscrawl.studio.topic_routes import JUDGED, judged, judgement_of
 from focuscrawl.topics import edit_definition, read_definition
 
 if TYPE_CHECKING:
@@ -40,33 +43,100 @@ if TYPE_CHECKING:
     from focuscrawl.topics import TopicDefinition
 
 
-# Judging pages of a crawl in the studio, and what that moves in its frontier.
-#
-# Which pages are asked about is `focuscrawl.feedback`'s; how a crawl follows, too.
-
-
 logger = logging.getLogger(__name__)
 
-FOLLOW = "follow"
-_TOP = 20  # of the frontier, shown
-_BEST = 2_000  # of it, whose places of before are known
-_PAUSE = 0.5  # seconds between two looks whether a crawl has followed
-_SOME = 5  # good pages: fewer may be of one host by chance
+_FOLLOW = "follow"  # kind of these jobs
+_SMALL = 2000  # fetches; judging more anew takes long, and is done when somebody asks for it
+_TOP = 20  # URLs of the frontier that are shown
+_BEST = 2_000  # URLs of the frontier whose earlier ranks are known
+_PAUSE = 0.5  # seconds between two checks whether a crawl has followed
+_SOME = 5  # good pages: fewer may be on one host by chance
+
+
+def routes(desk: Desk) -> list[Route]:
+    """Return the routes of the page and its API."""
+    questions, following = Questions(), Following(desk)
+
+    def asked(path: Path) -> dict[str, Any]:
+        """Return what there is to judge: ``choosing``, ``card``, ``left``, ``wrong``."""
+        try:
+            card, left = questions.next(path)
+            choosing = card is None and not left and questions.begin(path)
+            if not choosing and card is None:
+                card, left = questions.next(path)
+        except UserError as error:
+            return {"choosing": False, "card": None, "left": 0, "wrong": str(error)}
+        return {"choosing": choosing, "card": card, "left": left, "wrong": ""}
+
+    def question(request: Request) -> dict[str, Any]:
+        found = asked(desk.crawl_of(request).place)
+        card = found.pop("card")
+        return found | {"page": None if card is None else card.plain()}
+
+    def judge(request: Request, values: Mapping[str, Any]) -> Response:
+        crawl, (url, verdict) = desk.crawl_of(request), judgement_of(values)
+        path = crawl.place
+        if verdict is None:
+            questions.settle(path, url, passed=True)
+            return JSONResponse({"url": url}, headers=JUDGED)
+
+        def begun() -> TopicDefinition:
+            with closing(open_store(path)) as store:
+                return definition_of(store, path)
+
+        following.remember(path)
+        definition = plain_below(path, DEFINITION)
+        edit_definition(definition, lambda known: judged(known, url, good=verdict), begun)
+        questions.settle(path, url, passed=False)
+        if listed_crawl(crawl)["fetched"] <= _SMALL:
+            following.keep_up(path)
+        return JSONResponse({"url": url}, headers=JUDGED)
+
+    def follow(request: Request, _: Mapping[str, Any]) -> Response:
+        path = desk.crawl_of(request).place
+        following.begin(path)
+        return JSONResponse(following.state(path), headers=JUDGED)
+
+    def moved(request: Request) -> dict[str, Any]:
+        return following.state(desk.crawl_of(request).place)
+
+    def shown(request: Request) -> dict[str, Any]:
+        crawl = desk.crawl_of(request)
+        fetched = listed_crawl(crawl)["fetched"]
+        about = {"crawl": crawl.name, "name": crawl.name}
+        return about | {"fetched": fetched, "small": fetched <= _SMALL}
+
+    def shown_question(request: Request) -> dict[str, Any]:
+        return shown(request) | asked(desk.crawl_of(request).place)
+
+    one = "/crawls/{name:path}"
+    return [
+        post(f"{PREFIX}{one}/judge", judge),
+        post(f"{PREFIX}{one}/follow", follow),
+        Route(f"{PREFIX}{one}/question", json_of(question)),
+        Route(f"{PREFIX}{one}/moved", json_of(moved)),
+        Route(f"{one}/judge", desk.page("crawl_judge", shown)),
+        Route(f"/parts{one}/question", desk.page("crawl_question", shown_question)),
+        Route(
+            f"/parts{one}/moved",
+            desk.page("crawl_moved", lambda request: shown(request) | moved(request)),
+        ),
+    ]
 
 
 @dataclass
 class _Turn:
-    """One time that a crawl is made to follow: what was judged then, and its frontier after."""
+    """One ``topic apply``: what was judged by then, and the frontier after it."""
 
     judged: frozenset[str]
-    refused: int  # when the crawl refused one before, see `_refused`
+    refused: int  # time of an earlier refusal, see `_refused`
     after: list[WaitingUrl] | None = None
 
 
 class Following:
-    """Begins ``focuscrawl topic apply`` when pages were judged, one at a time for a crawl.
+    """Starts ``focuscrawl topic apply`` after judgements, one at a time for each crawl.
 
-    What is judged meanwhile is followed the next time: an answer never waits for the crawl.
+    Pages judged meanwhile are applied the next time: an answer never waits for the crawl.
     """
 
     def __init__(self, desk: Desk) -> None:
@@ -77,12 +147,12 @@ class Following:
         self._lock = Lock()
 
     def remember(self, crawl: Path) -> None:
-        """Note what a crawl would fetch next, before the first judgement that comes in here."""
+        """Note the frontier of a crawl before the first judgement that is made here."""
         if crawl not in self._before:
             self._before.setdefault(crawl, _top(crawl, _BEST))
 
     def keep_up(self, crawl: Path) -> None:
-        """Have a crawl follow in a thread, and again until nothing was judged meanwhile."""
+        """Apply judgements in a thread, and again until none was made meanwhile."""
         with self._lock:
             if crawl in self._keeping_up:
                 return
@@ -100,7 +170,7 @@ class Following:
                 self._keeping_up.discard(crawl)
 
     def _is_through(self, crawl: Path) -> bool:
-        """Tell whether a crawl has followed all; begin again if pages were judged since."""
+        """Tell whether all judgements are applied; start again if pages were judged since."""
         with self._lock:
             if self._busy(crawl):
                 return False
@@ -112,7 +182,7 @@ class Following:
         return False
 
     def begin(self, crawl: Path) -> Job | None:
-        """Have a crawl follow its definition; None if it does so at the moment."""
+        """Start to apply the definition of a crawl; None if that is being done."""
         name = self._desk.folder.name_of(crawl)
         self.remember(crawl)
         with self._lock, self._desk.beginning():
@@ -120,20 +190,20 @@ class Following:
                 return None
             refused, judged = _refused(crawl), _judged(crawl)
             arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION}"]
-            job = self._desk.jobs.begin(FOLLOW, name, arguments)
+            job = self._desk.jobs.begin(_FOLLOW, name, arguments)
             self._turns[crawl] = _Turn(judged, refused)
             return job
 
     def state(self, crawl: Path) -> dict[str, Any]:
-        """Return what following has come to.
+        """Return how far the judgements of a crawl are applied.
 
         Returns
         -------
-        ``busy``: it is under way; ``failed``: why the last one did, or empty; ``left``: whether
+        ``busy``: they are being applied; ``failed``: why that failed, or empty; ``left``: whether
         pages were judged since; ``moved``: rows of ``url``, ``rank`` and ``score``, and
         ``rank_before`` and ``score_before``, of before the first judgement (None: it did not
-        wait, or not among the best 2,000);
-        ``one_host``: the host that all good pages are of, where there are some, else empty
+        wait, or not among the best 2,000); ``one_host``: the host of all good pages, if there are
+        some on no other, else empty
         """
         with self._lock:
             busy = crawl in self._keeping_up or self._busy(crawl)
@@ -148,16 +218,14 @@ class Following:
         return found | {"one_host": _one_host(crawl)}
 
     def _busy(self, crawl: Path) -> bool:
-        """Tell whether a critic is trained for a crawl, or the crawl has word of one."""
-        jobs = self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))
-        running = bool(jobs) and jobs[0].state is JobState.RUNNING
-        return running or ((crawl / REQUEST).exists() and _runs(crawl))
+        """Tell whether a critic is being trained, or the crawl has yet to load one."""
+        running = self._desk.jobs.running(_FOLLOW, self._name(crawl)) is not None
+        return running or ((crawl / REQUEST).exists() and CrawlFolder(crawl).in_use)
 
     def _why_not(self, crawl: Path, turn: _Turn | None) -> str:
-        """Return why the last time failed, or empty."""
         if turn is not None and _refused(crawl) > turn.refused:
             return "the crawl has refused it; its log says why"
-        job = next(iter(self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))), None)
+        job = next(iter(self._desk.jobs.all(kind=_FOLLOW, subject=self._name(crawl))), None)
         return job.said.split("\n")[-1] if job and job.state is JobState.FAILED else ""
 
     def _name(self, crawl: Path) -> str:
@@ -165,15 +233,11 @@ class Following:
 
 
 def _refused(crawl: Path) -> int:
-    """Return when a crawl has refused to follow, in nanoseconds; 0: it never has."""
+    """Return when a crawl has refused a new critic, in nanoseconds; 0 if it never has."""
     try:
         return (crawl / REFUSED).stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _runs(crawl: Path) -> bool:
-    return CrawlFolder(crawl).in_use
 
 
 def _top(crawl: Path, n: int) -> list[WaitingUrl]:
@@ -187,7 +251,7 @@ def _judged(crawl: Path) -> frozenset[str]:
 
 
 def _one_host(crawl: Path) -> str:
-    """Return the host that all good pages are of: a critic would learn the site."""
+    """Return the host of all good pages: a critic would learn the site in place of the topic."""
     path = plain_below(crawl, DEFINITION)
     good = read_definition(path).good if path.exists() else ()
     hosts = {host(url) for url in good}
@@ -198,101 +262,7 @@ def _moved(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, 
     old = {each.url: (rank, each.score) for rank, each in enumerate(before, 1)}
     rows = []
     for rank, each in enumerate(after, 1):
-        rank_before, score_before = old.get(each.url, (None, None))
-        rows.append(
-            {
-                "url": each.url,
-                "rank": rank,
-                "score": each.score,
-                "rank_before": rank_before,
-                "score_before": score_before,
-            }
-        )
+        row = {"url": each.url, "rank": rank, "score": each.score}
+        row["rank_before"], row["score_before"] = old.get(each.url, (None, None))
+        rows.append(row)
     return rows
-
-
-#: fetches: judging more than these anew takes so long that it waits until somebody asks for it
-SMALL = 2000
-
-
-def routes(desk: Desk) -> list[Route]:
-    """Return the routes of the page where pages of a crawl are judged, and of its API."""
-    questions, following = Questions(), Following(desk)
-
-    def crawl(request: Request) -> Path:
-        return desk.folder.crawl(request.path_params["name"])
-
-    def asked(path: Path) -> dict[str, Any]:
-        """Return what there is to judge: ``choosing``, ``card``, ``left``, ``wrong``."""
-        try:
-            card, left = questions.next(path)
-            choosing = card is None and not left and questions.begin(path)
-            if not choosing and card is None:
-                card, left = questions.next(path)
-        except UserError as error:
-            return {"choosing": False, "card": None, "left": 0, "wrong": str(error)}
-        return {"choosing": choosing, "card": card, "left": left, "wrong": ""}
-
-    def question(request: Request) -> JSONResponse:
-        found = asked(crawl(request))
-        card = found.pop("card")
-        return JSONResponse(found | {"page": None if card is None else card.plain()})
-
-    def moved(request: Request) -> JSONResponse:
-        return JSONResponse(following.state(crawl(request)))
-
-    def judge(request: Request, values: Mapping[str, Any]) -> JSONResponse:
-        path, (url, verdict) = crawl(request), judgement_of(values)
-        if verdict is None:
-            questions.settle(path, url, passed=True)
-            return JSONResponse({"url": url}, headers=JUDGED)
-
-        def begun() -> TopicDefinition:
-            with closing(open_store(path)) as store:
-                return definition_of(store, path)
-
-        following.remember(path)
-        definition = plain_below(path, DEFINITION)
-        edit_definition(definition, lambda known: judged(known, url, good=verdict), begun)
-        questions.settle(path, url, passed=False)
-        if _state(desk, path)["fetched"] <= SMALL:
-            following.keep_up(path)
-        return JSONResponse({"url": url}, headers=JUDGED)
-
-    def follow(request: Request, _: Mapping[str, Any]) -> JSONResponse:
-        following.begin(crawl(request))
-        return JSONResponse(following.state(crawl(request)), headers=JUDGED)
-
-    def shown(request: Request) -> dict[str, Any]:
-        path = crawl(request)
-        state = _state(desk, path)
-        return {
-            "crawl": state["name"],
-            "name": state["name"],
-            "fetched": state["fetched"],
-            "small": state["fetched"] <= SMALL,
-        }
-
-    def page(request: Request) -> Response:
-        return render(desk, "crawl_judge", shown(request))
-
-    def part_question(request: Request) -> Response:
-        return render(desk, "crawl_question", {**shown(request), **asked(crawl(request))})
-
-    def part_moved(request: Request) -> Response:
-        return render(desk, "crawl_moved", {**shown(request), **following.state(crawl(request))})
-
-    one = f"{PREFIX}/crawls/{{name:path}}"
-    return [
-        Route(f"{one}/judge", with_values(judge), methods=["POST"]),
-        Route(f"{one}/follow", with_values(follow), methods=["POST"]),
-        Route(f"{one}/question", question),
-        Route(f"{one}/moved", moved),
-        Route("/crawls/{name:path}/judge", page),
-        Route("/parts/crawls/{name:path}/question", part_question),
-        Route("/parts/crawls/{name:path}/moved", part_moved),
-    ]
-
-
-def _state(desk: Desk, path: Path) -> dict[str, Any]:
-    return listing.listed_crawl(desk.crawl(desk.folder.name_of(path)))

@@ -1,40 +1,37 @@
-"""Topics, critics and crawls of a folder, for the pages and the JSON API."""
+"""Topics, critics, crawls and jobs of a folder, for the overview and the JSON API."""
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import read_regular
-from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.status import open_store, status_of
-from focuscrawl.studio.page_rendering import PREFIX, render
-from focuscrawl.studio.served_folder import NamedCrawl
+from focuscrawl.studio.page_rendering import PREFIX, accepted, json_of
+from focuscrawl.studio.served_folder import NamedCrawl, kind_and_classes
 from focuscrawl.topics.definition import read_definition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from starlette.requests import Request
-    from starlette.responses import Response
 
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import Desk, Endpoint
     from focuscrawl.studio.served_folder import StudioFolder
 
+_TOPIC = "topic.toml"  # a file of this name has to be a topic: if it is none, the error is listed
+_JOBS = 10  # shown
 
-_TOPIC = "topic.toml"  # a file of this name is meant for a topic, so it is said what is wrong
+#: events of htmx: pages that listen to them update their crawls, or jobs
+CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
+JOBS_CHANGED = {"HX-Trigger": "jobs-changed"}
+_ASKED = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP}
 
 
 def topics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return the definitions of topics: ``name`` and what they say, or ``name`` and ``error``."""
+    """Return the definitions of topics: ``name`` and what they hold, or ``name`` and ``error``."""
     found: list[dict[str, Any]] = []
     for path in folder.toml_files():
         name = folder.name_of(path)
@@ -59,46 +56,38 @@ def topics(folder: StudioFolder) -> list[dict[str, Any]]:
 
 
 def critics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return ``name``, ``kind`` and ``classes`` of critics, by their manifests alone."""
+    """Return ``name``, ``kind`` and ``classes`` of critics, from their manifests alone."""
     found: list[dict[str, Any]] = []
     for path in folder.critics():
-        manifest = json.loads(read_regular(path / MANIFEST))
-        classes = manifest.get("classes")
-        found.append(
-            {
-                "name": folder.name_of(path),
-                "kind": manifest["kind"],
-                "classes": list(map(str, classes)) if isinstance(classes, list) else [],
-            }
-        )
+        kind, classes = kind_and_classes(path)
+        found.append({"name": folder.name_of(path), "kind": kind, "classes": classes})
     return found
 
 
-def listed_crawls(desk: Desk) -> list[dict[str, Any]]:
-    """Return the crawls, those that run first, then by when they fetched last; see `crawl`.
+def listed_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
+    """Return the crawls, see `listed_crawl`: those that run, then by their last fetch.
 
     One that cannot be read has ``name`` and ``error``.
     """
-    folder = desk.folder
-    named = [NamedCrawl(folder.name_of(path), path) for path in folder.crawls()]
     found: list[dict[str, Any]] = []
-    for each in named:
+    for path in folder.crawls():
+        named = NamedCrawl(folder.name_of(path), path)
         try:
-            found.append(listed_crawl(each))
+            found.append(listed_crawl(named))
         except UserError as error:
-            found.append({"name": each.name, "running": False, "error": str(error)})
+            found.append({"name": named.name, "running": False, "error": str(error)})
     by_time = sorted(found, key=lambda each: each.get("last_fetch") or "", reverse=True)
     return sorted(by_time, key=lambda each: not each["running"])
 
 
 def listed_crawl(named: NamedCrawl) -> dict[str, Any]:
-    """Return how a crawl is doing; what is read does not grow with the crawl.
+    """Return the state of a crawl; the cost does not grow with the crawl.
 
     Returns
     -------
     ``name``, ``about``, ``state`` in words, ``running``, ``wanted`` (``run``,
-    ``pause`` or ``stop``), ``fetched``, and of late ``harvest_rate``, ``pages_per_second``,
-    ``last_fetch`` (ISO 8601, UTC).
+    ``pause`` or ``stop``), ``fetched``, and of the last fetches ``harvest_rate``,
+    ``pages_per_second``, ``last_fetch`` (ISO 8601, UTC).
 
     Raises
     ------
@@ -122,11 +111,7 @@ def listed_crawl(named: NamedCrawl) -> dict[str, Any]:
 
 
 def ask(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
-    """Ask something of a crawl, as ``focuscrawl pause``, ``resume``, ``stop`` do.
-
-    Returns
-    -------
-    See `crawl`.
+    """Ask a crawl to pause, run or stop, as the commands do; return `listed_crawl`.
 
     Raises
     ------
@@ -142,89 +127,49 @@ def ask(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
     return listed_crawl(named)
 
 
-Endpoint: TypeAlias = "Callable[[Request], JSONResponse]"
-
-#: what pages listen to, to show crawls anew at once
-CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
-#: the same, of commands that were begun here
-JOBS_CHANGED = {"HX-Trigger": "jobs-changed"}
-_ASKED = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP}
-
-
-def api_routes(desk: Desk) -> list[Route]:
-    """Return the routes of the API; what is wrong is said in ``{"error": one sentence}``."""
+def routes(desk: Desk) -> list[Route]:
+    """Return the routes of the overview and its API; `UserError` becomes ``{"error": text}``."""
     folder = desk.folder
 
-    def about(_: Request) -> JSONResponse:
-        return JSONResponse(
-            {"api": 1, "focuscrawl": __version__, "folder": str(folder.root)}
-            | {"read_only": desk.read_only}
-        )
+    def about(_: Request) -> dict[str, Any]:
+        found = {"api": 1, "focuscrawl": __version__, "folder": str(folder.root)}
+        return found | {"read_only": desk.read_only}
 
-    def listed(what: Callable[[StudioFolder], list[dict[str, Any]]]) -> Endpoint:
-        return lambda _: JSONResponse(what(folder))
-
-    def crawls(_: Request) -> JSONResponse:
-        return JSONResponse(listed_crawls(desk))
-
-    def crawl(request: Request) -> JSONResponse:
-        found = desk.crawl(request.path_params["name"])
-        return JSONResponse(listed_crawl(found) | {"status": status_of(found.place).plain()})
+    def crawl(request: Request) -> dict[str, Any]:
+        found = desk.crawl_of(request)
+        return listed_crawl(found) | {"status": status_of(found.place).plain()}
 
     def asking(wanted: Command) -> Endpoint:
-        def endpoint(request: Request) -> JSONResponse:
-            asked = ask(desk.crawl(request.path_params["name"]), wanted)
-            return JSONResponse(asked, HTTPStatus.ACCEPTED, headers=CRAWLS_CHANGED)
+        return lambda request: accepted(ask(desk.crawl_of(request), wanted), CRAWLS_CHANGED)
 
-        return endpoint
+    def jobs(_: Request) -> dict[str, Any]:
+        return {"jobs": desk.jobs.all()[:_JOBS]}
 
-    def jobs(_: Request) -> JSONResponse:
-        return JSONResponse([job.plain() for job in desk.jobs.all()])
+    def crawls(_: Request) -> dict[str, Any]:
+        return {"crawls": listed_crawls(folder)}
 
-    def job(request: Request) -> JSONResponse:
-        return JSONResponse(desk.jobs.job(request.path_params["id"]).plain())
+    def overview(request: Request) -> dict[str, Any]:
+        found = {"topics": topics(folder), "critics": critics(folder)}
+        return found | crawls(request) | jobs(request)
 
-    def end_job(request: Request) -> JSONResponse:
-        job = desk.jobs.end(request.path_params["id"])
-        return JSONResponse(job.plain(), HTTPStatus.ACCEPTED, headers=JOBS_CHANGED)
+    def end_job(request: Request) -> Any:
+        return accepted(desk.jobs.end(request.path_params["id"]).plain(), JOBS_CHANGED)
 
+    one_job, one_crawl = f"{PREFIX}/jobs/{{id}}", f"{PREFIX}/crawls/{{name:path}}"
     return [
-        Route(PREFIX, about),
-        Route(f"{PREFIX}/jobs", jobs),
-        Route(f"{PREFIX}/jobs/{{id}}", job),
-        Route(f"{PREFIX}/jobs/{{id}}/end", end_job, methods=["POST"]),
-        Route(f"{PREFIX}/topics", listed(topics)),
-        Route(f"{PREFIX}/critics", listed(critics)),
-        Route(f"{PREFIX}/crawls", crawls),
+        Route(PREFIX, json_of(about)),
+        Route(f"{PREFIX}/jobs", json_of(lambda _: [job.plain() for job in desk.jobs.all()])),
+        Route(one_job, json_of(lambda request: desk.jobs.job(request.path_params["id"]).plain())),
+        Route(f"{one_job}/end", end_job, methods=["POST"]),
+        Route(f"{PREFIX}/topics", json_of(lambda _: topics(folder))),
+        Route(f"{PREFIX}/critics", json_of(lambda _: critics(folder))),
+        Route(f"{PREFIX}/crawls", json_of(lambda _: listed_crawls(folder))),
         *(
-            Route(f"{PREFIX}/crawls/{{name:path}}/{verb}", asking(wanted), methods=["POST"])
+            Route(f"{one_crawl}/{verb}", asking(wanted), methods=["POST"])
             for verb, wanted in _ASKED.items()
         ),
-        Route(f"{PREFIX}/crawls/{{name:path}}", crawl),
-    ]
-
-
-def page_routes(desk: Desk) -> list[Route]:
-    """Return the routes of these pages."""
-    folder = desk.folder
-
-    def overview(_: Request) -> Response:
-        listed = {
-            "topics": topics(folder),
-            "critics": critics(folder),
-            "crawls": listed_crawls(desk),
-            "jobs": desk.jobs.all()[:10],
-        }
-        return render(desk, "overview", listed)
-
-    def crawls(_: Request) -> Response:
-        return render(desk, "crawls", {"crawls": listed_crawls(desk)})
-
-    def jobs(_: Request) -> Response:
-        return render(desk, "jobs", {"jobs": desk.jobs.all()[:10]})
-
-    return [
-        Route("/", overview),
-        Route("/parts/crawls", crawls),
-        Route("/parts/jobs", jobs),
+        Route(one_crawl, json_of(crawl)),
+        Route("/", desk.page("overview", overview)),
+        Route("/parts/crawls", desk.page("crawls", crawls)),
+        Route("/parts/jobs", desk.page("jobs", jobs)),
     ]

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.critic.focused_critic import FocusedCritic
-    from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Web
 
 
 _LONGEST = 8000  # characters of a page that are shown
+_AT_ONCE = 20  # questions, as `topic suggest` asks
 
 
 @dataclass(frozen=True)
 class PageCard:
-    """A page as it is shown; all texts are those of a stranger.
+    """A page as it is shown; all texts are a stranger's.
 
     Attributes
     ----------
     url, title : of the page
-    text : paragraphs of what it shows, up to 8,000 characters
+    text : paragraphs, up to 8,000 characters
     cut : whether there are more
-    relevance : R by the critic; None where there is none yet
-    reasons : what counts, see `focuscrawl.critic.focused_critic`; None where there is no critic
-    why : why it is asked about; empty where a person has named it
+    relevance : R by the critic; None without one
+    reasons : the words that count, see `focuscrawl.critic.focused_critic`; None without a critic
+    why : why it is asked about; empty if a person has named it
     """
 
     url: str
@@ -55,7 +55,7 @@ class PageCard:
     why: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it for JSON."""
         words = None
         if self.reasons is not None:
             words = {
@@ -73,19 +73,17 @@ def page_card(
 
     Parameters
     ----------
-    webs : where it may be, in the order to look for it
+    webs : to look in, in this order
     url : of the page, normalised; redirects are followed
-    critic : judges it
+    critic : to judge it
     """
     for web in webs:
         known = read_known([web], [url]).get(url)
         answer = None if known is None else HtmlAnswer.found(web, known.url)
         if answer is not None:
-            return _card(url, answer, critic, why)
-    return None
-
-
-def _card(url: str, answer: HtmlAnswer, critic: FocusedCritic | None, why: str) -> PageCard | None:
+            break
+    else:
+        return None
     view = answer.parse()
     if view is None:
         return None
@@ -97,12 +95,9 @@ def _card(url: str, answer: HtmlAnswer, critic: FocusedCritic | None, why: str) 
     return PageCard(url, view.title, text, cut, relevance, reasons, why)
 
 
-_AT_ONCE = 20  # questions, as `topic suggest` asks
-
-
 @dataclass
 class _Asked:
-    """What was chosen for one crawl, and what was said of it."""
+    """The questions of one crawl, and which of them are answered or skipped."""
 
     chosen: Future[list[PageCard]] | None = None
     settled: set[str] = field(default_factory=set)
@@ -110,10 +105,9 @@ class _Asked:
 
 
 class Questions:
-    """Chooses pages as ``focuscrawl topic suggest`` does, with their texts, some at once.
+    """Chooses pages as ``focuscrawl topic suggest`` does, twenty at a time, with their texts.
 
-    Choosing reads the crawl: seconds for a large one, so it is done in a thread, once for as many
-    questions as are asked at a time.
+    Choosing reads the crawl, which takes seconds if it is large, so it is done in a thread.
     """
 
     def __init__(self) -> None:
@@ -122,7 +116,7 @@ class Questions:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="questions")
 
     def begin(self, crawl: Path) -> bool:
-        """Begin to choose if there is nothing to ask; tell whether it is being done."""
+        """Start to choose if there is nothing to ask; tell whether it is being done."""
         with self._lock:
             asked = self._asked.setdefault(crawl, _Asked())
             if asked.chosen is None:
@@ -131,12 +125,9 @@ class Questions:
             return not asked.chosen.done()
 
     def next(self, crawl: Path) -> tuple[PageCard | None, int]:
-        """Return the page to judge, None if every page was asked about, and how many are left.
+        """Return the page to judge, None if there is none, and how many are left.
 
-        Raises
-        ------
-        UserError
-            Pages of this crawl cannot be judged.
+        `UserError` if pages of this crawl cannot be judged.
         """
         with self._lock:
             asked = self._asked.get(crawl)
@@ -146,16 +137,16 @@ class Questions:
             cards = asked.chosen.result()
         except UserError:
             with self._lock:
-                asked.chosen = None  # the next look tries again
+                asked.chosen = None  # the next request tries again
             raise
         left = [card for card in cards if card.url not in asked.settled | asked.passed]
         if not left and cards:
             with self._lock:
-                asked.chosen = None  # others are chosen, by what the answers have taught
+                asked.chosen = None  # others are chosen, by a critic that knows the answers
         return (left[0] if left else None), len(left)
 
     def settle(self, crawl: Path, url: str, *, passed: bool) -> None:
-        """Take note that a page was judged, or passed over."""
+        """Note that a page was judged, or passed over."""
         with self._lock:
             asked = self._asked.setdefault(crawl, _Asked())
             (asked.passed if passed else asked.settled).add(url)
@@ -167,13 +158,8 @@ def _choose(crawl: Path, settled: frozenset[str]) -> list[PageCard]:
         webs = check_applicable(known, crawl)
         away = known.judged | settled | {*pages_learned_from(known)}
         pages = suggest(store, webs, _AT_ONCE, known=away)
-        critic = _critic(store)
+        identity = store.identity()
+    name = identity["critic_name"]  # it may name a program, which is not run
+    critic = None if is_callable_spec(name) else load_trained(name, identity["topic"])
     cards = [page_card(webs, each.url, critic, each.kind) for each in pages]
     return [card for card in cards if card is not None]
-
-
-def _critic(store: CrawlStore) -> FocusedCritic | None:
-    """Return the critic that a crawl follows; None if that is a program."""
-    identity = store.identity()
-    name = identity["critic_name"]
-    return None if is_callable_spec(name) else load_trained(name, identity["topic"])

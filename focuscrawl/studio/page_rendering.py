@@ -1,4 +1,7 @@
-"""What every page of the studio uses: folder and jobs at hand, HTML, assets, posted fields."""
+"""What all routes of the studio share: the `Desk`, posted values, HTML, assets.
+
+Of the files that browsers load, those in ``static/vendored.json`` are copied unchanged from npm.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib.resources import files
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from focuscrawl.errors import UserError
@@ -22,62 +25,17 @@ from focuscrawl.report.templates import load_template
 from focuscrawl.studio.served_folder import NamedCrawl
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from starlette.requests import Request
 
     from focuscrawl.studio.jobs import Jobs
     from focuscrawl.studio.served_folder import StudioFolder
 
+Endpoint: TypeAlias = "Callable[[Request], Response]"
 
-@dataclass(frozen=True)
-class Desk:
-    """A studio's folder and what is done in it.
-
-    Attributes
-    ----------
-    folder : topics, critics and crawls
-    jobs : commands that were begun here, running or ended
-    read_only : nobody may change anything; who asks to is refused before a route is found
-    base : what the paths of its pages begin with
-    over : set when the studio ends, so that streams end, too
-    """
-
-    folder: StudioFolder
-    jobs: Jobs
-    read_only: bool
-    base: str = ""
-    over: Event = field(default_factory=Event)
-
-    @contextmanager
-    def beginning(self) -> Iterator[None]:
-        """Keep others, and other studios of the folder, from beginning jobs.
-
-        Who looks whether one is under way, and begins one if not, does both within it.
-        """
-        try:
-            with changing(self.folder.root / "jobs"):
-                yield
-        except OSError as error:
-            raise UserError(f"{self.folder.root} cannot be written: {error.strerror}") from None
-
-    def crawl(self, name: str) -> NamedCrawl:
-        """Return the crawl called so.
-
-        Raises
-        ------
-        UserError
-            There is none.
-        """
-        path = self.folder.crawl(name)
-        return NamedCrawl(self.folder.name_of(path), path)
-
-
-# Files that browsers load: ours, and what is taken over unchanged from npm.
-#
-# ``static/vendored.json`` has version, licence, source and SHA-256 of what is taken over.
-
-#: name: package it is in, path there, media type; the first is the report's own style
+PREFIX = "/api/v1"  #: of addresses of the API
+#: name: package it is in, path there, media type; the first is the style of reports
 ASSETS = {
     "report.css": ("focuscrawl.report", "style.css", "text/css"),
     "studio.css": ("focuscrawl.studio", "static/studio.css", "text/css"),
@@ -91,46 +49,87 @@ ASSETS = {
     "live.js": ("focuscrawl.studio", "static/live.js", "text/javascript"),
     "icon.svg": ("focuscrawl.studio", "static/icon.svg", "image/svg+xml"),
 }
-
-
-def read_asset(name: str) -> bytes:
-    """Return the content of one of `ASSETS`."""
-    package, path, _ = ASSETS[name]
-    return files(package).joinpath(path).read_bytes()
-
-
-def routes() -> list[Route]:
-    """Return a route for each file: no path of a request is ever one of a disk."""
-    return [_route(name) for name in ASSETS]
-
-
-def _route(name: str) -> Route:
-    content, media_type = read_asset(name), ASSETS[name][2]
-
-    def endpoint(_: Request) -> Response:
-        # asked for anew after an hour: a new version of the studio is not shown in the old style
-        headers = {"Cache-Control": "max-age=3600"}
-        return Response(content, media_type=media_type, headers=headers)
-
-    return Route(f"/assets/{name}", endpoint)
-
-
-_LONGEST = 4 << 20  # bytes
 NO_TEXT = "it holds a NUL or half a character, which no text has: leave that out"
+_LONGEST = 4 << 20  # bytes that are posted
 
 
-def with_values(
-    endpoint: Callable[[Request, Mapping[str, Any]], Response],
-) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that reads the values posted, and answers from a thread.
+@dataclass(frozen=True)
+class Desk:
+    """A studio's folder and its jobs.
 
-    Of a form each value is a text, or a list of texts where a field is there more than once; of
-    JSON whatever it says.
+    Attributes
+    ----------
+    folder : topics, critics and crawls
+    jobs : commands that the studio has started, running or ended
+    read_only : nobody may change anything; `Access` refuses it before a route is found
+    base : prefix of the paths of its pages
+    over : set when the studio stops, so that streams end
+    """
 
-    Raises
-    ------
-    UserError
-        What was posted is neither, or holds what no text has.
+    folder: StudioFolder
+    jobs: Jobs
+    read_only: bool
+    base: str = ""
+    over: Event = field(default_factory=Event)
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Keep other requests, and other studios of the folder, from starting jobs.
+
+        Check whether a job runs, and start one if not, within one such block.
+        """
+        try:
+            with changing(self.folder.root / "jobs"):
+                yield
+        except OSError as error:
+            raise UserError(f"{self.folder.root} cannot be written: {error.strerror}") from None
+
+    def crawl(self, name: str) -> NamedCrawl:
+        """Return the crawl of this name; UserError if there is none."""
+        path = self.folder.crawl(name)
+        return NamedCrawl(self.folder.name_of(path), path)
+
+    def crawl_of(self, request: Request) -> NamedCrawl:
+        """Return the crawl that an address names; UserError if there is none."""
+        return self.crawl(request.path_params["name"])
+
+    def render(
+        self, template: str, values: Mapping[str, Any], status: int = HTTPStatus.OK
+    ) -> HTMLResponse:
+        """Return ``templates/<template>.html.j2`` with `values`, and with what all pages show."""
+        found = load_template(f"templates/{template}.html.j2", "focuscrawl.studio")
+        everywhere = {
+            "folder": str(self.folder.root),
+            "read_only": self.read_only,
+            "base": self.base,
+            "api": f"{self.base}{PREFIX}",
+        }
+        return HTMLResponse(found.render(everywhere | {**values}), status)
+
+    def page(self, template: str, values: Callable[[Request], Mapping[str, Any]]) -> Endpoint:
+        """Return the endpoint that shows the values of a request in a template."""
+        return lambda request: self.render(template, values(request))
+
+
+def json_of(values: Callable[[Request], Any]) -> Endpoint:
+    """Return the endpoint that answers with the values of a request as JSON."""
+    return lambda request: JSONResponse(values(request))
+
+
+def accepted(found: Any, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Answer that something was started, or will be done."""
+    return JSONResponse(found, HTTPStatus.ACCEPTED, headers=headers)
+
+
+# -- posted values -------------------------------------------------------------------------
+
+
+def post(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:
+    """Return a route for values that are posted; `endpoint` is called in a thread.
+
+    Of a form each value is a text, or a list of texts if a field is there more than once; of
+    JSON whatever it says. It answers with `UserError` if what was posted is neither, or holds a
+    NUL or half a character.
     """
 
     async def answer(request: Request) -> Response:
@@ -140,11 +139,11 @@ def with_values(
                 raise UserError(f"{name!r:.80}: {NO_TEXT}")
         return await run_in_threadpool(endpoint, request, values)
 
-    return answer
+    return Route(path, answer, methods=["POST"])
 
 
 def text_of(values: Mapping[str, Any], name: str, default: str = "") -> str:
-    """Return a value that has to be a text, without spaces around it; see `with_values`.
+    """Return a posted value that has to be a text, without spaces around it.
 
     Of JSON a number stands for its text, true for ``yes``, and false for an empty one.
     """
@@ -159,7 +158,7 @@ def text_of(values: Mapping[str, Any], name: str, default: str = "") -> str:
 
 
 def texts_of(values: Mapping[str, Any], name: str) -> list[str]:
-    """Return a value of texts: a list, or the lines of a text; empty ones are left out."""
+    """Return a posted list of texts, or the lines of a text; empty ones are skipped."""
     found = values.get(name, [])
     if isinstance(found, str):
         found = found.splitlines()
@@ -169,7 +168,7 @@ def texts_of(values: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _is_text(value: Any) -> bool:
-    """Tell whether all texts in a value of JSON can be written and told to commands."""
+    """Tell whether all texts in a value of JSON can be written and passed to commands."""
     if isinstance(value, dict):
         return all(_is_text(name) and _is_text(each) for name, each in value.items())
     if isinstance(value, list):
@@ -199,21 +198,24 @@ async def _values(request: Request) -> dict[str, Any]:
     return {name: found[0] if len(found) == 1 else found for name, found in fields.items()}
 
 
-PREFIX = "/api/v1"  #: of addresses of the API
+# -- assets --------------------------------------------------------------------------------
 
 
-def render(desk: Desk, name: str, values: Mapping[str, Any]) -> HTMLResponse:
-    """Return ``templates/<name>.html.j2`` with `values`, and with what all pages show."""
-    everywhere = {"folder": str(desk.folder.root), "read_only": desk.read_only}
-    return _render(desk, name, {**everywhere, **values}, 200)
+def read_asset(name: str) -> bytes:
+    """Return the content of one of `ASSETS`."""
+    package, path, _ = ASSETS[name]
+    return files(package).joinpath(path).read_bytes()
 
 
-def message(desk: Desk, heading: str, text: str, status: int) -> HTMLResponse:
-    """Return a page that says one thing."""
-    return _render(desk, "message", {"heading": heading, "text": text}, status)
+def asset_routes() -> list[Route]:
+    """Return a route for each asset: no path in a request is ever used as a path of a file."""
+    return [_asset(name) for name in ASSETS]
 
 
-def _render(desk: Desk, name: str, values: dict[str, Any], status: int) -> HTMLResponse:
-    template = load_template(f"templates/{name}.html.j2", "focuscrawl.studio")
-    addresses = {"base": desk.base, "api": f"{desk.base}{PREFIX}"}
-    return HTMLResponse(template.render(addresses | values), status)
+def _asset(name: str) -> Route:
+    content, media_type = read_asset(name), ASSETS[name][2]
+    # requested again after an hour: a new version of the studio gets its own style
+    headers = {"Cache-Control": "max-age=3600"}
+    return Route(
+        f"/assets/{name}", lambda _: Response(content, media_type=media_type, headers=headers)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from unicodedata import category
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.critic_files import FORMAT, find_model
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import plain_below
+from focuscrawl.foundation.files import plain_below, read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.status import ControlledCrawl, CurrentState
 
@@ -24,30 +25,20 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_DEEPEST = 3  # folders below the one that is served
+_DEEPEST = 3  # levels below the folder that is served
 _TOML = ".toml"
 _WARC = (".warc", ".warc.gz")
-_NAMED = 5  # recordings, where one is missing
-_LONGEST_NAME = 80  # letters, of no more than 200 bytes: endings are added to it
-_MOST_BYTES = 200
-_COMES_ALONG = re.compile(r"models/[\w-]{1,80}", re.ASCII)  # with the package
+_NAMED = 5  # recordings that are proposed if one is missing
+_LONGEST_NAME, _MOST_BYTES = 80, 200  # letters, bytes: endings are appended to a name
+_OF_PACKAGE = re.compile(r"models/[\w-]{1,80}", re.ASCII)
 _DEMO = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
 
 
 class StudioFolder:
-    """Finds what is in a folder, and lets nobody out of it.
+    """Finds what is in a folder, and leads nowhere else; UserError if there is no such folder.
 
-    Symbolic links are not followed, hidden folders are not looked into. What is found is called
-    by its path from the folder, with ``/``.
-
-    Parameters
-    ----------
-    root : the folder
-
-    Raises
-    ------
-    UserError
-        There is no such folder.
+    Symbolic links are not followed, hidden folders are skipped. The name of what is found is its
+    path from the folder, with ``/``.
     """
 
     def __init__(self, root: Path) -> None:
@@ -56,36 +47,30 @@ class StudioFolder:
         self.root = root.resolve()
 
     def crawl(self, name: str) -> Path:
-        """Return the folder of the crawl called so; UserError if it is not one in here."""
+        """Return the folder of a crawl in here; UserError if there is none of this name."""
         path = self._inside(name)
         if path is None or not CrawlFolder(path).exists:
             raise UserError(f"no crawl {name!r:.200} in {self.root}: see the list of crawls")
         return path
 
     def topic(self, name: str) -> Path:
-        """Return the definition called so; UserError if it is not one in here."""
+        """Return the path of a definition in here; UserError if there is none of this name."""
         path = self._inside(name)
         if path is None or path.suffix != _TOML or not path.is_file():
             raise UserError(f"no topic {name!r:.200} in {self.root}: see the list of topics")
         return path
 
     def critic(self, name: str) -> Traversable:
-        """Return the folder of a critic in here, or of one that comes with the package.
-
-        Raises
-        ------
-        UserError
-            There is no such critic.
-        """
+        """Return the folder of a critic in here or in the package; UserError if there is none."""
         path = self._inside(name)
         if path is not None and self.is_critic(path):
             return path
-        if _COMES_ALONG.fullmatch(name) and not os.path.lexists(self.root / name):
+        if _OF_PACKAGE.fullmatch(name) and not os.path.lexists(self.root / name):
             return find_model(name)
         raise UserError(f"no critic {name!r:.200} in {self.root}: see the list of critics")
 
     def recording(self, name: str) -> str:
-        """Return what a recorded web is called; UserError if it is not in here."""
+        """Return a recording in here as commands take it; UserError if there is none."""
         path = self._inside(name)
         if path is not None and path.is_file():
             return f"./{self.name_of(path)}"
@@ -96,13 +81,8 @@ class StudioFolder:
         raise UserError(f"no recording {name!r:.200} in {self.root}: {way_out}, or demo")
 
     def recordings(self) -> list[str]:
-        """Return what the recorded webs in here are called."""
-        return [
-            self.name_of(Path(entry.path))
-            for folder in self._folders()
-            for entry in _entries(folder)
-            if entry.name.endswith(_WARC) and entry.is_file(follow_symlinks=False)
-        ]
+        """Return the names of the recordings in here."""
+        return [self.name_of(path) for path in self._files(_WARC)]
 
     def holds(self, name: str) -> bool:
         """Tell whether a path leads to a file in here."""
@@ -110,13 +90,7 @@ class StudioFolder:
         return path is not None and path.is_file()
 
     def new_folder(self, name: str) -> Path:
-        """Return a folder that is not there yet.
-
-        Raises
-        ------
-        UserError
-            The name is none for a folder, or taken.
-        """
+        """Return the path of a new folder; UserError if its name is taken or cannot be used."""
         check_name(name)
         path = self.root / name
         if os.path.lexists(path):
@@ -124,11 +98,11 @@ class StudioFolder:
         return path
 
     def place(self, name: str) -> Path:
-        """Return a path in here, there or not; `UserError` if a link is on the way to it."""
+        """Return a path in here, which need not exist; UserError if a link leads to it."""
         return plain_below(self.root, name)
 
     def name_of(self, path: Path) -> str:
-        """Return what `path`, which is in here, is called."""
+        """Return the name of a path in here."""
         return path.relative_to(self.root).as_posix()
 
     def crawls(self) -> list[Path]:
@@ -146,15 +120,18 @@ class StudioFolder:
 
     def toml_files(self) -> list[Path]:
         """Return the files that may define a topic."""
+        return self._files(_TOML)
+
+    def _files(self, ending: str | tuple[str, ...]) -> list[Path]:
         return [
             Path(entry.path)
             for folder in self._folders()
             for entry in _entries(folder)
-            if entry.name.endswith(_TOML) and entry.is_file(follow_symlinks=False)
+            if entry.name.endswith(ending) and entry.is_file(follow_symlinks=False)
         ]
 
     def _inside(self, name: str) -> Path | None:
-        """Return what a path from the root leads to; None if nothing, or by a link."""
+        """Return an existing path in here; None if there is none, or a link leads to it."""
         try:
             path = self.place(name)
             path.lstat()
@@ -163,7 +140,7 @@ class StudioFolder:
         return path
 
     def _folders(self) -> Iterator[Path]:
-        """Yield the root and the folders below it; those in a crawl or a model are its own."""
+        """Yield the root and the folders below it, except those in a crawl or a model."""
         waiting = [(self.root, 0)]
         while waiting:
             folder, depth = waiting.pop()
@@ -179,7 +156,7 @@ class StudioFolder:
 
 
 def check_name(name: str) -> None:
-    """Raise `UserError` unless a new folder can be called so."""
+    """Raise `UserError` unless this can be the name of a new folder."""
     letters = all(each in "._-" or category(each)[0] in "LMN" for each in name)
     short = len(name) <= _LONGEST_NAME and len(name.encode("utf-8", "replace")) <= _MOST_BYTES
     if not (letters and short and name[:1] not in {"", ".", "-"}):
@@ -190,7 +167,7 @@ def check_name(name: str) -> None:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what is in a folder by name; nothing of one that may not be read."""
+    """Return what is in a folder, by name; nothing if it may not be read."""
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda entry: entry.name)
@@ -198,25 +175,25 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
+def kind_and_classes(critic: Path) -> tuple[str, list[str]]:
+    """Return the kind and the classes of a critic, from its manifest."""
+    manifest = json.loads(read_regular(critic / MANIFEST))
+    classes = manifest.get("classes")
+    return manifest["kind"], list(map(str, classes)) if isinstance(classes, list) else []
+
+
 @dataclass(frozen=True)
 class NamedCrawl:
-    """A crawl, and where it is.
-
-    Attributes
-    ----------
-    name : in addresses and for people
-    place : its folder
-    """
+    """A crawl: its name in addresses and for people, and its folder."""
 
     name: str
     place: Path
 
     @property
     def control(self) -> ControlledCrawl:
-        """By which it is asked to pause, to end, ..."""
+        """What pauses, resumes and stops it."""
         return ControlledCrawl(str(self.place))
 
     def current(self, store: CrawlStore) -> CurrentState:
-        """Read how it is doing from its store, which is open."""
-        now = datetime.now(UTC)
-        return CurrentState.of(store, now=now)
+        """Read its state from its open store."""
+        return CurrentState.of(store, now=datetime.now(UTC))

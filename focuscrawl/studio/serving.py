@@ -24,12 +24,11 @@ from focuscrawl.studio import (
     exports,
     judging,
     listing,
-    page_rendering,
-    topic_pages,
+    topic_routes,
 )
 from focuscrawl.studio.access import Access, AccessMiddleware, token_of
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.page_rendering import NO_TEXT, PREFIX, Desk, message
+from focuscrawl.studio.page_rendering import NO_TEXT, PREFIX, Desk, asset_routes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,14 +41,16 @@ if TYPE_CHECKING:
     from focuscrawl.studio.access import PublicUrl
     from focuscrawl.studio.served_folder import StudioFolder
 
+_LOOPBACK = ("127.0.0.1", "localhost")
+
 
 def make_application(desk: Desk, access: Access) -> Starlette:
-    """Return the application that serves what is on `desk` to whom `access` lets in."""
+    """Return the application that serves a desk to everybody whom `access` admits."""
 
     def refuse(request: Request, why: str, status: HTTPStatus) -> Response:
         if request.url.path.startswith(PREFIX):
             return JSONResponse({"error": why}, status)
-        return message(desk, status.phrase, why, status)
+        return desk.render("message", {"heading": status.phrase, "text": why}, status)
 
     def user_error(request: Request, error: Exception) -> Response:
         return refuse(request, str(error), HTTPStatus.BAD_REQUEST)
@@ -63,14 +64,13 @@ def make_application(desk: Desk, access: Access) -> Starlette:
 
     return Starlette(
         routes=[
-            *topic_pages.routes(desk),
+            *topic_routes.routes(desk),
             *judging.routes(desk),
             *crawl_routes.routes(desk),
             *explore_routes.routes(desk),
             *exports.routes(desk),
-            *listing.api_routes(desk),
-            *page_rendering.routes(),
-            *listing.page_routes(desk),
+            *listing.routes(desk),
+            *asset_routes(),
         ],
         middleware=[
             Middleware(AccessMiddleware, access=access),
@@ -81,7 +81,7 @@ def make_application(desk: Desk, access: Access) -> Starlette:
 
 
 class _AddressMiddleware:
-    """Refuses addresses with a NUL in them, which no file is called and no text has."""
+    """Refuses addresses with a NUL, which no name of a file and no text has."""
 
     def __init__(self, app: ASGIApp, refuse: Callable[..., Response]) -> None:
         self._app, self._refuse = app, refuse
@@ -94,27 +94,19 @@ class _AddressMiddleware:
         await answer(scope, receive, send)
 
 
-_LOOPBACK = ("127.0.0.1", "localhost")
-
-
 class Studio:
-    """A studio whose socket listens: who opens its address is answered once it is `served`.
+    """A studio that listens; it answers from `serve` on. UserError if it cannot listen there.
 
     Parameters
     ----------
     folder : what it serves
     host, port : address it listens on; port 0: one that is free
     read_only : nobody may change anything
-    public_url : where a proxy has it, see `PublicUrl`; None: browsers come by themselves
+    public_url : where a proxy has it; None: there is no proxy
 
     Attributes
     ----------
     address : to open, with the token
-
-    Raises
-    ------
-    UserError
-        Nobody can listen there.
     """
 
     def __init__(
@@ -165,7 +157,7 @@ class Studio:
             log_level="warning",
             access_log=False,  # addresses may hold the token
             server_header=False,
-            proxy_headers=False,  # nothing depends on who a proxy says that asks
+            proxy_headers=False,  # nothing depends on the client that a proxy names
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=2,
@@ -175,25 +167,20 @@ class Studio:
 
 
 class _Server(uvicorn.Server):
-    """Tells streams to end when it is told to, and so has not to break them off.
-
-    Parameters
-    ----------
-    over : is set then
-    """
+    """Sets `over` when it gets a signal to stop, so that streams end by themselves."""
 
     def __init__(self, config: uvicorn.Config, over: Event) -> None:
         super().__init__(config)
         self._over = over
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Obey a signal."""
+        """Handle a signal."""
         self._over.set()
         super().handle_exit(sig, frame)
 
 
 def has_browser() -> bool:
-    """Tell whether there is a screen to open a browser on; one in the terminal would take it."""
+    """Tell whether there is a screen: a browser in the terminal would occupy the terminal."""
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 

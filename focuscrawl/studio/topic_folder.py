@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import closing
 from functools import lru_cache
+from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,14 @@ from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
 from focuscrawl.store import schema
 from focuscrawl.studio.page_cards import page_card
+from focuscrawl.studio.served_folder import kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
 from focuscrawl.topics import read_definition
 from focuscrawl.topics.definition import class_tree, marking, pages_below, unmarking
 from focuscrawl.webs.opening import check_named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
@@ -42,25 +43,15 @@ if TYPE_CHECKING:
 
 _TOPIC = "topic.toml"
 _NUMBERED = re.compile(r"critic-(\d{1,9})")
-_EXAMPLES = ".examples"  # hidden: each is a crawl of a few pages, which nobody looks for in a list
-_URLS = "examples.txt"  # in such a crawl: the pages that were asked for
+_EXAMPLES = ".examples"  # hidden: its crawls of a few pages are not listed
+_URLS = "examples.txt"  # in such a crawl: the pages to fetch
 
 
-class TopicRoom:
-    """What belongs to one definition.
+class TopicFiles:
+    """What belongs to the definition at `path` in the served folder.
 
-    Its critics are ``critic-1``, ``critic-2``, ... beside a ``topic.toml``, or in a folder called
-    as a file of another name; pages that are fetched for it are in ``.examples`` there.
-
-    Parameters
-    ----------
-    folder : that is served
-    path : of the definition
-
-    Attributes
-    ----------
-    folder : that is served
-    name : of the definition in it
+    Its critics are ``critic-1``, ``critic-2``, ... beside a ``topic.toml``, or in a folder with
+    the name of another file; pages that are fetched for it are in ``.examples`` there.
     """
 
     def __init__(self, folder: StudioFolder, path: Path) -> None:
@@ -72,17 +63,17 @@ class TopicRoom:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return self.name.removesuffix(f"/{_TOPIC}")
 
     @property
     def is_of_crawl(self) -> bool:
-        """Whether a crawl follows it, which has critics of its own, and pages to judge."""
+        """Whether a crawl follows it: that has its own critics, and pages to judge."""
         return CrawlFolder(self.path.parent).exists
 
     @property
     def examples(self) -> Path:
-        """The folder of what is fetched and measured for it; `UserError`: it is a link."""
+        """The folder of its examples and measures; UserError if it is a link."""
         return self.folder.place(f"{self.folder.name_of(self._base)}/{_EXAMPLES}")
 
     def critics(self) -> list[Path]:
@@ -95,20 +86,18 @@ class TopicRoom:
         return [path for _, path in sorted(numbered)]
 
     def next_critic(self) -> str:
-        """Return what the next critic is to be called, from the folder that is served."""
+        """Return the path of the next critic, as commands take it."""
         taken = {path.name for path in self._base.glob("critic-*")}
-        number = 1
-        while f"critic-{number}" in taken:
-            number += 1
+        number = next(n for n in count(1) if f"critic-{n}" not in taken)
         return self.shown(self._base / f"critic-{number}")
 
     def next_examples(self) -> str:
-        """Return where pages are to be fetched to next."""
+        """Return the folder for the next examples, as commands take it."""
         numbers = [int(path.name) for path in self._fetched()]
         return self.shown(self._base / _EXAMPLES / str(max(numbers, default=0) + 1))
 
     def shown(self, path: Path) -> str:
-        """Return a path as commands take it: from the folder, and never like an option."""
+        """Return a path as commands take it: from the folder, never like an option."""
         return f"./{self.folder.name_of(path)}"
 
     def marked(self, critic: Path) -> tuple[str, ...]:
@@ -116,11 +105,11 @@ class TopicRoom:
         definition = read_definition(self.path)
         if definition.topics:
             return definition.topics
-        classes = load_classes(critic)
+        _, classes = kind_and_classes(critic)
         return tuple(path for path in classes if path != OFF_TOPIC)
 
     def latest(self) -> FocusedCritic | None:
-        """Return the critic that was trained last, pointed at the topic; None if there is none."""
+        """Return the latest critic, with the topic marked; None if there is none."""
         critics = self.critics()
         if not critics:
             return None
@@ -129,7 +118,7 @@ class TopicRoom:
         return _load(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
 
     def learned_from(self) -> frozenset[str]:
-        """Return the pages that its latest critic has learned from; none if there is no critic."""
+        """Return the pages that its latest critic has learned from."""
         critics = self.critics()
         if not critics:
             return frozenset()
@@ -137,9 +126,9 @@ class TopicRoom:
         return _examples_of(str(critics[-1]), changed)
 
     def recordings(self) -> list[str]:
-        """Return where the pages that were fetched for it are, as commands take it.
+        """Return the recordings of pages fetched for it, as commands take them.
 
-        A crawl that brought nothing is left out: what it was for is fetched anew.
+        A crawl without an answered page is skipped: its pages are fetched again.
         """
         found: dict[str, None] = {}
         for path in self._fetched():
@@ -159,9 +148,9 @@ class TopicRoom:
         return list(found)
 
     def fetched(self) -> dict[str, Path]:
-        """Return the pages that were asked for, in order, with the crawl that fetched each.
+        """Return the pages fetched for it, in order, with the crawl that fetched each.
 
-        Crawls that still fetch are left out, and pages that could not be had.
+        Crawls that still run are skipped, and pages that could not be fetched.
         """
         found: dict[str, Path] = {}
         for path in self._fetched():
@@ -178,7 +167,7 @@ class TopicRoom:
         return found
 
     def webs(self, fetched: Path) -> list[Web]:
-        """Open what a crawl that fetched pages has recorded, if it has."""
+        """Open the recording of a crawl in `fetched`; empty if there is none."""
         if not CrawlFolder(fetched).exists:
             return []
         try:
@@ -192,20 +181,12 @@ class TopicRoom:
         if not folder.is_dir():
             return []
         found = [each for each in folder.iterdir() if each.name.isdecimal()]
-        return sorted((each for each in found if not each.is_symlink()), key=_number)
-
-
-def _number(path: Path) -> int:
-    return int(path.name)
-
-
-def load_classes(critic: Path) -> tuple[str, ...]:
-    """Return the classes of a critic, by its manifest."""
-    return tuple(map(str, json.loads(read_regular(critic / MANIFEST)).get("classes", ())))
+        found = [each for each in found if not each.is_symlink()]
+        return sorted(found, key=lambda path: int(path.name))
 
 
 def _brought(crawl: CrawlFolder) -> frozenset[str]:
-    """Return the URLs of a crawl at rest that were answered."""
+    """Return the URLs that a crawl, which does not run, got answers for."""
     return _answered(str(crawl.path), crawl.store_path.stat().st_mtime_ns)
 
 
@@ -240,17 +221,12 @@ _CLASS_EXAMPLES = 200  # of a class
 def rows(
     classes: Taxonomy, definition: TopicDefinition | None, *, under: str = ROOT, search: str = ""
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the classes at and below one, or those whose path has a text in it.
+    """Return the classes at and below one, or those whose path contains a text.
 
     Returns
     -------
-    Of each ``path``, ``name``, ``level``, ``pages`` (below it, too), ``below`` (classes),
+    Of each ``path``, ``name``, ``level``, ``pages`` (with those below it), ``below`` (classes),
     ``marked`` (``here``, ``above`` or empty); and whether some are not shown
-
-    Raises
-    ------
-    UserError
-        There is no class `under`.
     """
     top = normalise(under)
     if top not in classes:
@@ -287,7 +263,7 @@ def rows(
 def examples(
     classes: Taxonomy, path: str, definition: TopicDefinition | None
 ) -> list[dict[str, str]]:
-    """Return example pages of a class: ``url`` and, if moved into a sub-class, ``moved``."""
+    """Return examples of a class: ``url`` and the sub-class it was ``moved`` to, or empty."""
     moved = {url: to for to, urls in _moved(definition).items() for url in urls}
     return [
         {"url": url, "moved": moved.get(url, "")}
@@ -298,7 +274,7 @@ def examples(
 def marked(
     definition: TopicDefinition, path: str, classes: Taxonomy, *, good: bool
 ) -> TopicDefinition:
-    """Return the definition with a class marked as good, or no longer; see `class_tree`."""
+    """Return the definition with a class of `class_tree` marked as good, or not marked."""
     wanted = normalise(path)
     if wanted not in classes:
         raise UserError(f"there is no class {wanted}")
@@ -322,76 +298,41 @@ def _tree(spec: str, _changed: int) -> Taxonomy:
 class Examples:
     """Pages that were fetched for topics and not judged yet, in the order named.
 
-    Those passed over come back when the studio is started again.
+    Skipped pages are asked about again after a restart of the studio.
     """
 
     def __init__(self) -> None:
-        self._passed: dict[str, set[str]] = {}
+        self._skipped: dict[str, set[str]] = {}
         self._lock = Lock()
 
-    def waiting(self, room: TopicRoom) -> list[str]:
-        """Return the URLs of the pages that wait."""
-        return [*self._waiting(room)]
+    def waiting(self, topic: TopicFiles) -> dict[str, Path]:
+        """Return the URLs of the pages to judge, and the crawls that have fetched them."""
+        settled = read_definition(topic.path).judged | self._skipped.get(topic.name, set())
+        return {url: crawl for url, crawl in topic.fetched().items() if url not in settled}
 
-    def next(self, room: TopicRoom) -> PageCard | None:
-        """Return the page to judge next; None if none that can be read waits."""
-        for url, crawl in self._waiting(room).items():
-            card = page_card(room.webs(crawl), url, room.latest())
+    def next(self, topic: TopicFiles) -> PageCard | None:
+        """Return the next page to judge; None if there is none that can be read."""
+        for url, crawl in self.waiting(topic).items():
+            card = page_card(topic.webs(crawl), url, topic.latest())
             if card is not None:
                 return card
-            self.skip(room, url)
+            self.skip(topic, url)
         return None
 
-    def skip(self, room: TopicRoom, url: str) -> None:
-        """Pass over a page."""
+    def skip(self, topic: TopicFiles, url: str) -> None:
+        """Skip a page."""
         with self._lock:
-            self._passed.setdefault(room.name, set()).add(url)
+            self._skipped.setdefault(topic.name, set()).add(url)
 
-    def plain(self, room: TopicRoom) -> dict[str, Any]:
+    def plain(self, topic: TopicFiles) -> dict[str, Any]:
         """Return ``waiting`` (a number) and ``page``, the next one or None."""
-        card = self.next(room)
-        return {"waiting": len(self.waiting(room)), "page": None if card is None else card.plain()}
-
-    def _waiting(self, room: TopicRoom) -> dict[str, Path]:
-        """Return the pages that wait, and the crawls that have fetched them."""
-        settled = read_definition(room.path).judged | self._passed.get(room.name, set())
-        return {url: crawl for url, crawl in room.fetched().items() if url not in settled}
-
-
-def new_judgements(room: TopicRoom) -> int:
-    """Return how many judged pages the latest critic has not learned from."""
-    return len(read_definition(room.path).judged - room.learned_from())
-
-
-_SIDE = 220  # of the square that the curve is in
-_LEFT, _TOP = 46, 12
-_SMALLEST, _LARGEST = 3.0, 11.0  # radii
-
-
-def curve(bins: Sequence[Mapping[str, float]]) -> dict[str, Any] | None:
-    """Return where the points of a reliability table are; None if it is empty.
-
-    Parameters
-    ----------
-    bins : ``pages``, ``confidence`` and ``frequency`` of each
-
-    Returns
-    -------
-    ``points``: ``x``, ``y``, ``r`` (their area is as their number of pages) and ``said``, in
-    words; ``line``: through them; ``left``, ``top``, ``side`` of the square
-    """
-    if not bins:
-        return None
-    most = max(each["pages"] for each in bins)
-    points = [
-        {
-            "x": round(_LEFT + _SIDE * each["confidence"], 1),
-            "y": round(_TOP + _SIDE * (1.0 - each["frequency"]), 1),
-            "r": round(max(_SMALLEST, _LARGEST * (each["pages"] / most) ** 0.5), 1),
-            "said": f"R around {each['confidence']:.2f}: {each['frequency']:.0%} of "
-            f"{each['pages']:,.0f} pages are on the topic",
+        card = self.next(topic)
+        return {
+            "waiting": len(self.waiting(topic)),
+            "page": None if card is None else card.plain(),
         }
-        for each in bins
-    ]
-    line = " ".join(f"{each['x']},{each['y']}" for each in points)
-    return {"points": points, "line": line, "left": _LEFT, "top": _TOP, "side": _SIDE}
+
+
+def new_judgements(topic: TopicFiles) -> int:
+    """Return the number of judged pages that the latest critic has not learned from."""
+    return len(read_definition(topic.path).judged - topic.learned_from())

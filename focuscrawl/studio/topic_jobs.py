@@ -20,88 +20,76 @@ if TYPE_CHECKING:
 
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import Desk
-    from focuscrawl.studio.topic_folder import TopicRoom
+    from focuscrawl.studio.topic_folder import TopicFiles
     from focuscrawl.topics import TopicDefinition
 
 
 TRAIN, MEASURE, FETCH = "train", "measure", "fetch"
-#: judgements that a new critic is worth: training takes some seconds
+#: new judgements after which the critic is trained again, which takes some seconds
 ENOUGH = 5
+_OTHERS = 200  # pages fetched beside the examples
 _LONGEST = 4 << 20  # bytes
 
 
-def begin_training(desk: Desk, room: TopicRoom, others: int = 200) -> Job:
-    """Train a critic from the definition as it is, or return the training that is under way.
+def begin_training(desk: Desk, topic: TopicFiles) -> Job:
+    """Train a critic from the definition, or return the training that runs.
 
-    Pages are read from the recording that the definition names, or from what was fetched for it;
-    where there is none they are fetched, and `others` beside them.
-
-    Raises
-    ------
-    UserError
-        A crawl follows the definition: it trains its own.
+    Pages are read from the recording that the definition names, or from what was fetched for it.
+    If there is neither they are fetched, and others beside them. UserError if a crawl follows
+    the definition: it trains its own critics.
     """
-    _refuse_of_crawl(room)
-    definition = _definition(room)
+    _refuse_of_crawl(topic)
+    definition = _definition(topic)
     with desk.beginning():
-        running = under_way(desk, room, TRAIN)
+        running = desk.jobs.running(TRAIN, topic.name)
         if running is not None:
             return running
-        arguments = ["topic", "train", f"./{room.name}", f"--out={room.next_critic()}"]
+        arguments = ["topic", "train", f"./{topic.name}", f"--out={topic.next_critic()}"]
         if definition.web is None:
-            recordings = room.recordings()
+            recordings = topic.recordings()
             arguments += [f"--web={each}" for each in recordings]
             if not recordings:
-                arguments += [f"--others={others}", f"--crawl-dir={room.next_examples()}"]
-        return desk.jobs.begin(TRAIN, room.name, arguments)
+                arguments += [f"--others={_OTHERS}", f"--crawl-dir={topic.next_examples()}"]
+        return desk.jobs.begin(TRAIN, topic.name, arguments)
 
 
-def begin_measuring(desk: Desk, room: TopicRoom) -> Job:
-    """Measure the latest critic, and compare it with the one before.
-
-    Raises
-    ------
-    UserError
-        There is no critic.
-    """
+def begin_measuring(desk: Desk, topic: TopicFiles) -> Job:
+    """Measure the latest critic, and compare it with the one before."""
     with desk.beginning():
-        running = under_way(desk, room, MEASURE)
+        running = desk.jobs.running(MEASURE, topic.name)
         if running is not None:
             return running
-        critics = room.critics()
+        critics = topic.critics()
         if not critics:
-            raise UserError(f"{room.title} has no critic yet: train one first")
+            raise UserError(f"{topic.title} has no critic yet: train one first")
         critic = critics[-1]
-        room.examples.mkdir(exist_ok=True)
-        web = _definition(room).web
+        topic.examples.mkdir(exist_ok=True)
+        web = _definition(topic).web
         if web is not None:
-            check_named(web, room.name)
-        webs = room.recordings() if web is None else [web]
-        topics, out = ",".join(room.marked(critic)), room.shown(_file(critic))
-        arguments = ["critic", "quality", room.shown(critic), f"--topic={topics}", f"--out={out}"]
+            check_named(web, topic.name)
+        webs = topic.recordings() if web is None else [web]
+        topics, out = ",".join(topic.marked(critic)), topic.shown(_file(critic))
+        arguments = ["critic", "quality", topic.shown(critic), f"--topic={topics}", f"--out={out}"]
         arguments += [f"--web={each}" for each in webs]
         if len(critics) > 1:
-            arguments += [f"--before={room.shown(critics[-2])}"]
-        return desk.jobs.begin(MEASURE, room.name, arguments)
+            arguments += [f"--before={topic.shown(critics[-2])}"]
+        return desk.jobs.begin(MEASURE, topic.name, arguments)
 
 
-def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | None) -> Job:
-    """Fetch pages to be judged, politely and within a crawl's limits; or take them from `web`.
+def begin_fetching(desk: Desk, topic: TopicFiles, urls: Sequence[str], web: str | None) -> Job:
+    """Fetch pages to be judged, politely and within a crawl's limits; or read them from `web`.
 
-    Raises
-    ------
-    UserError
-        There is nothing to fetch that was not fetched before, or a crawl follows the definition.
+    UserError if all were fetched before, or if a crawl follows the definition.
     """
-    _refuse_of_crawl(room)
+    _refuse_of_crawl(topic)
     with desk.beginning():
-        if under_way(desk, room, FETCH) is not None:
+        if desk.jobs.running(FETCH, topic.name) is not None:
             raise UserError("pages are being fetched: name more when these are here")
-        known = room.fetched()
+        known = topic.fetched()
         new = [url for url in urls if url not in known]
         if not new:
             raise UserError("every one of these pages is here already: name others")
-        folder = room.next_examples()
+        folder = topic.next_examples()
         listed = desk.folder.place(f"{folder}/asked.txt")
         try:
             listed.parent.mkdir(parents=True)
@@ -111,29 +99,21 @@ def begin_fetching(desk: Desk, room: TopicRoom, urls: Sequence[str], web: str | 
         arguments = ["topic", "fetch", f"{folder}/asked.txt", f"--crawl-dir={folder}"]
         if web is not None:
             arguments.append(f"--web={web}")
-        return desk.jobs.begin(FETCH, room.name, arguments)
+        return desk.jobs.begin(FETCH, topic.name, arguments)
 
 
-def _refuse_of_crawl(room: TopicRoom) -> None:
-    if room.is_of_crawl:
-        raise UserError(f"{room.name} is what a crawl follows: judge pages of the crawl instead")
+def _refuse_of_crawl(topic: TopicFiles) -> None:
+    if topic.is_of_crawl:
+        raise UserError(f"{topic.name} is what a crawl follows: judge pages of the crawl instead")
 
 
-def _definition(room: TopicRoom) -> TopicDefinition:
-    """Read the definition; `UserError` if a file that it names is behind a link in the folder."""
-    definition = read_definition(room.path)
+def _definition(topic: TopicFiles) -> TopicDefinition:
+    """Read the definition; UserError if a file that it names is behind a link in the folder."""
+    definition = read_definition(topic.path)
     for named in (definition.critic, definition.web):
         if named is not None and not PurePath(named).is_absolute() and "://" not in named:
-            room.folder.place(named)
+            topic.folder.place(named)
     return definition
-
-
-def under_way(desk: Desk, room: TopicRoom, kind: str) -> Job | None:
-    """Return the job of a kind that runs for a topic; None if none does."""
-    for job in desk.jobs.all(kind=kind, subject=room.name):
-        if job.state is JobState.RUNNING:
-            return job
-    return None
 
 
 def quality_of(critic: Path) -> dict[str, Any] | None:
@@ -146,26 +126,26 @@ def quality_of(critic: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
-    """Return how far a topic is.
+def training_state(desk: Desk, topic: TopicFiles) -> dict[str, Any]:
+    """Return the jobs and critics of a topic.
 
     Returns
     -------
-    ``training``, ``measuring``, ``fetching``: the jobs begun last, or None; ``critics``: names;
-    ``quality`` of the latest; ``unmeasured``: whether there is a critic that nothing was measured
-    of, and nothing tries to or has failed; ``running``
+    ``training``, ``measuring``, ``fetching``: the last jobs, or None; ``critics``: names;
+    ``quality`` of the latest; ``unmeasured``: whether it has to be measured, which no job does or
+    has failed to do; ``running``: whether a job runs
     """
-    critics = room.critics()
-    newest = desk.jobs.all(subject=room.name)
+    critics = topic.critics()
+    newest = desk.jobs.all(subject=topic.name)
     jobs = {
         kind: next((job for job in newest if job.kind == kind), None)
         for kind in (TRAIN, MEASURE, FETCH)
     }
     quality = quality_of(critics[-1]) if critics else None
     measuring = jobs[MEASURE]
-    tried = bool(critics) and measuring is not None
-    if tried and measuring is not None:
-        tried = f"--out={room.shown(_file(critics[-1]))}" in measuring.arguments
+    tried = False
+    if critics and measuring is not None:
+        tried = f"--out={topic.shown(_file(critics[-1]))}" in measuring.arguments
     running = any(job is not None and job.state is JobState.RUNNING for job in jobs.values())
     return {
         "training": jobs[TRAIN],
@@ -179,6 +159,6 @@ def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
 
 
 def _file(critic: Path) -> Path:
-    """Return where the quality of a critic is kept: beside it, by the digest of its manifest."""
+    """Return the file with the quality of a critic, named by the digest of its manifest."""
     digest = hashlib.sha256(read_regular(critic / MANIFEST)).hexdigest()[:12]
     return critic.parent / ".examples" / f"quality-{digest}.json"

@@ -1,9 +1,9 @@
 """Tests for users' own strategies and critics, and a web in memory to crawl in tests.
 
-Here: `strategy_checks` and `critic_checks`, what every strategy and every critic must hold to;
-`TinyWeb`, a few pages in memory, and `crawl`, the real loop over it; `Rehearsal`, the part of the
-loop that a strategy sees, step by step. pytest is not needed: checks are plain callables that
-raise `AssertionError`.
+`strategy_checks` and `critic_checks` check what every strategy and every critic has to guarantee.
+`TinyWeb` is a few pages in memory, which `crawl` crawls with the real loop; `Rehearsal` is the
+part of the loop that a strategy sees. pytest is not needed: checks are plain callables that raise
+`AssertionError`.
 """
 
 from focuscrawl.testing.critic_checks import check_critic, critic_checks

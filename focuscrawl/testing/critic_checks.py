@@ -1,4 +1,4 @@
-"""What every critic must hold to, as checks of any critic."""
+"""Checks of what every critic has to guarantee."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.page import parse_page
-from focuscrawl.testing.strategy_checks import make_all
+from focuscrawl.testing.strategy_checks import run_all
 from focuscrawl.testing.tiny_web import example_web
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _STRANGE = (
 def critic_checks(
     critic: Critic, *, pages: Sequence[PageView] = ()
 ) -> list[tuple[str, Callable[[], None]]]:
-    """Return the name of each check, and what makes it: it raises `AssertionError`.
+    """Return the name of each check, and the check: it raises `AssertionError`.
 
     For pytest::
 
@@ -47,9 +47,9 @@ def critic_checks(
 
     Parameters
     ----------
-    critic : with its focus. A plain callable is one after
-        ``focuscrawl.critic.protocol.load_custom("module:callable", ["/Topic"])``
-    pages : judged besides those of a small web and some that are strange
+    critic : with its focus. Of a plain callable,
+        ``focuscrawl.critic.protocol.load_custom("module:callable", ["/Topic"])`` makes one
+    pages : to judge besides those of a small web and some strange ones
     """
     web = example_web()
     answers = [web.fetch(url) for url in web.urls()]
@@ -58,29 +58,22 @@ def critic_checks(
         parse_page(html.encode(), f"http://strange.example/{i}") for i, html in enumerate(_STRANGE)
     ]
     judged = [*pages, *ordinary, *strange]
-    return [
-        (check.__name__.removeprefix("_"), partial(_make, check, critic, judged))
-        for check in _CHECKS
-    ]
 
+    def run(check: Callable[[Critic, Sequence[PageView]], None]) -> None:
+        check(critic, copy.deepcopy(judged))  # a critic that changes pages fails one check only
 
-def _make(
-    check: Callable[[Critic, Sequence[PageView]], None],
-    critic: Critic,
-    pages: Sequence[PageView],
-) -> None:
-    check(critic, copy.deepcopy(pages))  # a critic that changes pages is found by one check
+    return [(check.__name__.removeprefix("_"), partial(run, check)) for check in _CHECKS]
 
 
 def check_critic(critic: Critic, *, pages: Sequence[PageView] = ()) -> None:
-    """Make all `critic_checks`; parameters as there.
+    """Run all `critic_checks`, which have the same parameters.
 
     Raises
     ------
     AssertionError
         The first check that fails, named in a note.
     """
-    make_all(critic_checks(critic, pages=pages), critic)
+    run_all(critic_checks(critic, pages=pages), critic)
 
 
 def _says_what_it_is(critic: Critic, pages: Sequence[PageView]) -> None:
@@ -126,7 +119,7 @@ def _a_batch_is_judged_like_its_pages(critic: Critic, pages: Sequence[PageView])
 
 
 def _no_pages_are_no_trouble(critic: Critic, pages: Sequence[PageView]) -> None:
-    """Check that of no pages there are no judgements."""
+    """Check that there are no judgements of no pages."""
     judgement = critic.judge([])
     assert judgement.relevance.shape == (0,)
     assert judgement.probabilities is None or len(judgement.probabilities) == 0
@@ -145,18 +138,15 @@ def _pages_are_left_alone(critic: Critic, pages: Sequence[PageView]) -> None:
     mine = copy.deepcopy([*pages])
     critic.judge(mine)
     for page, before in zip(mine, pages, strict=True):
-        assert (page.tokens, page.title, page.headings) == (
-            before.tokens,
-            before.title,
-            before.headings,
-        )
+        for of in ("tokens", "title", "headings"):
+            assert getattr(page, of) == getattr(before, of)
         assert page.links.urls == before.links.urls
         assert page.links.anchors == before.links.anchors
         np.testing.assert_array_equal(page.token_leaf, before.token_leaf)
 
 
 def _same(together: Judgement, other: Judgement, at: NDArray[np.int64]) -> None:
-    """Raise unless judgements are those at some places of `together`."""
+    """Raise unless `other` are the judgements at the places `at` of `together`."""
     np.testing.assert_allclose(other.relevance, together.relevance[at], atol=_PRECISION)
     assert (together.probabilities is None) == (other.probabilities is None)
     if together.probabilities is not None and other.probabilities is not None:

@@ -1,7 +1,9 @@
-"""The part of the crawl's loop that a strategy is in, in memory; a strategy on trial."""
+"""What the loop of a crawl asks of a strategy, in memory; a strategy under test."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,26 +12,30 @@ from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, RecalledPage, Strategy, StrategyContext
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.page import PageView
     from focuscrawl.strategies import Expansion, Lesson, Scores
     from focuscrawl.webs.web_protocol import Web
 
+    Factory = Callable[[StrategyContext], Strategy]
+
+FETCHES = 60
+PRECISION = 1e-9
+
 
 class Outcome(NamedTuple):
-    """A fetch as a store would keep it.
+    """A fetch as the store would keep it.
 
     Attributes
     ----------
     url : its number
     relevance : 0 for a duplicate
     duplicate_of : number of the earlier page with the same body
-    page : what it was expanded as; None if it was not
+    page : as it was expanded; None if it was not
     """
 
     url: int
@@ -41,24 +47,24 @@ class Outcome(NamedTuple):
 class Rehearsal:
     """A crawl of a web in memory as a strategy sees it; lessons are learned in this thread.
 
-    Like the loop's order, and unlike it without hosts, limits, redirects or a store: so it can be
-    interrupted anywhere, and everything the strategy returned can be looked at. Arrays that the
-    strategy is given cannot be written to.
+    It fetches in the order of the real loop, without hosts, limits, redirects or a store. So it
+    can be interrupted anywhere, and all that the strategy has returned can be examined. Arrays
+    that the strategy gets cannot be written to.
 
     Parameters
     ----------
     strategy : a new one
     web, seeds, critic : what is crawled; seeds are URLs of the web
-    lag : fetches from the beginning of a lesson until it is adopted; None: the strategy's own
-    late : learn at the end of that time and not at its beginning
-    lessons : False: have none
+    lag : fetches from the start of a lesson until it is adopted; None: the strategy's own
+    late : learn at the end of that time instead of at its start
+    lessons : False: no lessons
 
     Attributes
     ----------
     urls : all that are known, by number
     queue : scores of the URLs that wait, by number; ``inf`` for seeds
     outcomes : of all fetches, in their order
-    expansions : what the strategy returned of those fetched here, by number of the URL
+    expansions : what the strategy returned for those fetched here, by number of the URL
     lessons : those adopted here
     """
 
@@ -85,7 +91,7 @@ class Rehearsal:
         self._number: dict[str, int] = {}
         self._found: dict[int, tuple[int, int | None]] = {}  # depth and referrer
         self._bodies: dict[bytes, int] = {}
-        self._state: tuple[bytes, int] | None = None  # of the last lesson, and when it began
+        self._state: tuple[bytes, int] | None = None  # of the last lesson, and when it started
         self._lesson: Lesson | None = None
         self._begun_at: int | None = None
         self._seeds = list(seeds)
@@ -107,7 +113,7 @@ class Rehearsal:
         return {self.urls[number]: score for number, score in self.queue.items()}
 
     def run(self, fetches: int) -> Self:
-        """Fetch so many pages, or as many as there are."""
+        """Fetch so many pages, or all if there are fewer."""
         for _ in range(fetches):
             waiting = [url for url, score in self.queue.items() if score > -np.inf]
             if not waiting:
@@ -117,7 +123,7 @@ class Rehearsal:
         return self
 
     def resumed(self, strategy: Strategy) -> Rehearsal:
-        """Go on with a new strategy, as a crawl that was interrupted here is resumed."""
+        """Return this crawl as it is resumed, with a new strategy, if it is interrupted now."""
         again = Rehearsal(
             strategy, self.web, self._seeds, critic=self.critic, lag=self.lag, late=self.late
         )
@@ -145,7 +151,7 @@ class Rehearsal:
         return again
 
     def fetch(self, number: int) -> None:
-        """Fetch a URL that waits; have the strategy observe it, and expand its page."""
+        """Fetch a URL that waits; let the strategy observe it, and expand its page."""
         del self.queue[number]
         answer = self.web.fetch(self.urls[number])
         assert answer is not None
@@ -158,29 +164,11 @@ class Rehearsal:
         judged = self.critic.judge([view])
         relevance = float(judged.relevance[0])
         probabilities = None if judged.probabilities is None else judged.probabilities[0].copy()
-        page = self._judged(number, view, relevance, probabilities)
-        self.strategy.observe(number, relevance, None)
-        expansion = self.strategy.expand(page)
-        self.expansions[number] = expansion
-        link_scores = np.array(expansion.link_scores, np.float64)
-        recalled = RecalledPage(
-            number, page.seq, relevance, page.targets, _read_only(link_scores), expansion.memo
-        )
-        self.outcomes.append(Outcome(number, relevance, None, recalled))
-        self._take((expansion.urls, expansion.scores))
-
-    def _judged(
-        self,
-        number: int,
-        view: PageView,
-        relevance: float,
-        probabilities: NDArray[np.float64] | None,
-    ) -> JudgedPage:
         depth, referrer = self._found[number]
         resolved = self.web.resolve(view.links.urls)
         links = [i for i, url in enumerate(resolved) if url is not None]
         targets = [self._number_of(url, depth + 1, number) for url in resolved if url is not None]
-        return JudgedPage(
+        page = JudgedPage(
             view=view,
             url=number,
             seq=len(self.outcomes) + 1,
@@ -191,6 +179,15 @@ class Rehearsal:
             targets=_read_only(np.array(targets, np.int64)),
             referrer=referrer,
         )
+        self.strategy.observe(number, relevance, None)
+        expansion = self.strategy.expand(page)
+        self.expansions[number] = expansion
+        link_scores = np.array(expansion.link_scores, np.float64)
+        recalled = RecalledPage(
+            number, page.seq, relevance, page.targets, _read_only(link_scores), expansion.memo
+        )
+        self.outcomes.append(Outcome(number, relevance, None, recalled))
+        self._take((expansion.urls, expansion.scores))
 
     def _number_of(self, url: str, depth: int, referrer: int | None) -> int:
         if url not in self._number:
@@ -200,7 +197,7 @@ class Rehearsal:
         return self._number[url]
 
     def _learn(self) -> None:
-        """Begin a lesson if one is due, and adopt the one under way when it is time."""
+        """Start a lesson if one is due, and adopt the one that was started when it is time."""
         if not self._learns:
             return
         fetched = len(self.outcomes)
@@ -228,41 +225,40 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from focuscrawl.critic.protocol import Critic
-    from focuscrawl.strategies import Scores
-    from focuscrawl.webs.web_protocol import Web
-
-    Factory = Callable[[StrategyContext], Strategy]
-
-FETCHES = 60
-PRECISION = 1e-9
-
-
+@dataclass(frozen=True)
 class Trial:
-    """A strategy on trial, and what it crawls."""
+    """A strategy under test, and what it crawls."""
 
-    def __init__(self, make: Factory, critic: Critic, web: Web, seeds: list[str]) -> None:
-        self.make, self.critic, self.web, self.seeds = make, critic, web, seeds
+    make: Factory
+    critic: Critic
+    web: Web
+    seeds: list[str]
 
-    def strategy(self, random_state: int = 0) -> Strategy:
-        """Make the strategy."""
-        topics = tuple(
-            name for name, on in zip(self.critic.classes, self.critic.marked, strict=True) if on
-        )
-        strategy = self.make(StrategyContext(self.critic, random_state, self.web, topics))
+    def strategy(self) -> Strategy:
+        """Create the strategy."""
+        marked = zip(self.critic.classes, self.critic.marked, strict=True)
+        topics = tuple(name for name, on in marked if on)
+        strategy = self.make(StrategyContext(self.critic, 0, self.web, topics))
         assert isinstance(strategy, Strategy), f"{strategy!r} is no focuscrawl.strategies.Strategy"
         return strategy
 
     def begin(self, **how: Any) -> Rehearsal:
-        """Begin a crawl with a strategy of its own."""
+        """Start a crawl with a new strategy; `how` is passed to `Rehearsal`."""
         return Rehearsal(self.strategy(), self.web, self.seeds, critic=self.critic, **how)
 
     def crawled(self, **how: Any) -> Rehearsal:
-        """Crawl as many pages as a trial takes."""
+        """Crawl `FETCHES` pages."""
         return self.begin(**how).run(FETCHES)
+
+    @cached_property
+    def whole(self) -> Rehearsal:
+        """A crawl for checks that do not change it."""
+        return self.crawled()
+
+    @cached_property
+    def without_lessons(self) -> Rehearsal:
+        """A crawl without lessons, for checks that do not change it."""
+        return self.crawled(lessons=False)
 
 
 def same_scores(left: Scores, right: Scores) -> None:

@@ -1,4 +1,4 @@
-"""What every strategy must hold to, as checks of any strategy."""
+"""Checks of what every strategy has to guarantee."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from focuscrawl.testing.tiny_web import SEED, KeywordCritic, example_web
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.strategies import RecalledPage, Strategy
     from focuscrawl.testing.rehearsal import Factory
     from focuscrawl.webs.web_protocol import Web
 
 
-_STOPS = (1, 2, 13, 31, 59)  # where crawls are interrupted
+_STOPS = (1, 2, 13, 31, 59)  # fetches after which crawls are interrupted
 
 
 def strategy_checks(
@@ -36,7 +38,7 @@ def strategy_checks(
     web: Web | None = None,
     seeds: Sequence[str] = (),
 ) -> list[tuple[str, Callable[[], None]]]:
-    """Return the name of each check, and what makes it: it raises `AssertionError`.
+    """Return the name of each check, and the check: it raises `AssertionError`.
 
     For pytest::
 
@@ -46,7 +48,7 @@ def strategy_checks(
 
     Parameters
     ----------
-    make : makes a strategy from a `StrategyContext`: its class, or a `functools.partial` of it
+    make : creates a strategy from a `StrategyContext`: its class, or a `functools.partial` of it
         that sets options. Strategies that learn should have lessons within 60 fetches
     critic, web, seeds : what is crawled; by default a web in memory of 60 pages, and a critic of
         one word
@@ -67,18 +69,18 @@ def check_strategy(
     web: Web | None = None,
     seeds: Sequence[str] = (),
 ) -> None:
-    """Make all `strategy_checks`; parameters as there.
+    """Run all `strategy_checks`, which have the same parameters.
 
     Raises
     ------
     AssertionError
         The first check that fails, named in a note.
     """
-    make_all(strategy_checks(make, critic=critic, web=web, seeds=seeds), make)
+    run_all(strategy_checks(make, critic=critic, web=web, seeds=seeds), make)
 
 
-def make_all(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
-    """Make checks one after another; name the one that fails in a note."""
+def run_all(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
+    """Run checks one after another; add the name of one that fails as a note."""
     for name, check in checks:
         try:
             check()
@@ -100,35 +102,36 @@ def _options_have_defaults(trial: Trial) -> None:
 
 def _every_link_has_a_score(trial: Trial) -> None:
     """Check that `link_scores` is float64 (n,), each a number or -inf."""
-    crawl = trial.crawled()
+    crawl = trial.whole
     for number, expansion in crawl.expansions.items():
         page = next(each.page for each in crawl.outcomes if each.url == number)
         assert page is not None
-        scores = expansion.link_scores
-        assert scores.dtype == np.float64
-        assert scores.shape == page.targets.shape
-        assert not np.isnan(scores).any()
-        assert not np.isposinf(scores).any(), "inf is the score of seeds"
+        _are_scores(expansion.link_scores)
+        assert expansion.link_scores.shape == page.targets.shape
 
 
 def _every_url_is_scored_once(trial: Trial) -> None:
     """Check that `urls` are distinct, int64 (m,); `scores` float64 (m,), a number or -inf."""
-    crawl = trial.crawled()
+    crawl = trial.whole
     for expansion in crawl.expansions.values():
         urls, scores = expansion.urls, expansion.scores
+        _are_scores(scores)
         assert urls.dtype == np.int64
-        assert scores.dtype == np.float64
         assert urls.shape == scores.shape == (len(urls),)
         assert len(np.unique(urls)) == len(urls)
         assert ((urls >= 0) & (urls < len(crawl.urls))).all()
-        assert not np.isnan(scores).any()
-        assert not np.isposinf(scores).any(), "inf is the score of seeds"
         assert expansion.memo is None or isinstance(expansion.memo, bytes)
+
+
+def _are_scores(scores: NDArray[np.float64]) -> None:
+    assert scores.dtype == np.float64
+    assert not np.isnan(scores).any()
+    assert not np.isposinf(scores).any(), "inf is the score of seeds"
 
 
 def _links_that_are_refused_bring_nothing(trial: Trial) -> None:
     """Check that a URL has a score once a link to it has, none while all of them have -inf."""
-    crawl = trial.crawled()
+    crawl = trial.whole
     followed: set[int] = set()
     scored: set[int] = set()
     for outcome in crawl.outcomes:
@@ -158,7 +161,7 @@ def _a_page_without_links_is_no_trouble(trial: Trial) -> None:
 
 def _worth_is_a_share(trial: Trial) -> None:
     """Check that `worth` of every fetched page is in [0, 1]."""
-    crawl = trial.crawled()
+    crawl = trial.whole
     for outcome in crawl.outcomes:
         assert 0.0 <= crawl.strategy.worth(outcome.url, outcome.relevance) <= 1.0
 
@@ -179,7 +182,7 @@ def _crawls_can_be_repeated(trial: Trial) -> None:
 
 def _recall_is_like_expand(trial: Trial) -> None:
     """Check that `recall` returns the URLs and scores that `expand` did, before any lesson."""
-    crawl = trial.crawled(lessons=False)
+    crawl = trial.without_lessons
     strategy = trial.strategy()
     for outcome in crawl.outcomes:
         strategy.observe(outcome.url, outcome.relevance, outcome.duplicate_of)
@@ -190,7 +193,7 @@ def _recall_is_like_expand(trial: Trial) -> None:
 
 
 def _resumed_crawls_go_on_as_if_uninterrupted(trial: Trial) -> None:
-    """Check that a resumed crawl has the scores, and goes on in the order, of one that is not."""
+    """Check that a resumed crawl has the same scores and order as one that is not interrupted."""
     for lag in {0, trial.strategy().lag}:
         whole = trial.crawled(lag=lag)
         for stop in _STOPS:
@@ -230,7 +233,7 @@ def _who_learns_has_lessons(trial: Trial) -> None:
 
 
 def _a_lesson_is_about_what_was_known_when_it_began(trial: Trial) -> None:
-    """Check that what comes while a lesson is learned does not change it."""
+    """Check that pages judged while a lesson is learned do not change it."""
     lag = max(trial.strategy().lag, 2)
     early = trial.crawled(lag=lag)
     late = trial.crawled(lag=lag, late=True)
@@ -246,7 +249,7 @@ def _a_lesson_is_about_what_was_known_when_it_began(trial: Trial) -> None:
 
 def _links_can_be_told_to_another_process(trial: Trial) -> None:
     """Check that links in parts, and otherwise numbered, give URLs the same scores."""
-    crawl = trial.crawled(lessons=False)
+    crawl = trial.without_lessons
     if not crawl.strategy.in_rounds:
         return
     there = trial.strategy()
@@ -284,7 +287,7 @@ def _parts(strategy: Strategy, page: RecalledPage, hosts: list[str]) -> list[Rec
 
 def _recall_all_is_recall_of_each(trial: Trial) -> None:
     """Check that `recall_all` scores the URLs that `recall` of each page does, each once."""
-    crawl = trial.crawled(lessons=False)
+    crawl = trial.without_lessons
     if not crawl.strategy.in_rounds:
         return
     pages = [each.page for each in crawl.outcomes if each.page is not None]

@@ -1,4 +1,4 @@
-"""A web of a few pages in memory, a critic of one word, and the real loop over them."""
+"""A web of a few pages in memory, a critic of one word, and real crawls of that web."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TinyWeb:
     Attributes
     ----------
     name : "tiny"
-    fingerprint : hex digest; the same after the same answers were put in
+    fingerprint : hex digest; the same after the same calls of `put`
     """
 
     name = "tiny"
@@ -59,7 +59,7 @@ class TinyWeb:
             self.put(url, "", 301, location=target)
 
     def put(self, url: str, body: str, status: int = 200, **headers: str) -> None:
-        """Answer requests for `url` with this from now on.
+        """Add the answer to requests for `url`, or replace it.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class TinyWeb:
         self.fingerprint = digest.hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the URL this web knows it by; None if it does not."""
+        """Return for each normalised URL that of its answer here; None if there is none."""
         found = (self._answers.get(_without_scheme(url)) for url in urls)
         return [None if answer is None else answer.url for answer in found]
 
@@ -86,7 +86,7 @@ class TinyWeb:
         return self._answers.get(_without_scheme(url))
 
     def urls(self) -> Iterator[str]:
-        """Iterate over every URL of this web, in the order they were put in."""
+        """Iterate over the URLs of this web, in the order in which they were added."""
         return (answer.url for answer in self._answers.values())
 
     def write(self, path: Path) -> Path:
@@ -118,8 +118,8 @@ SEED = "http://leaf.example/"
 def example_web() -> TinyWeb:
     """Return a web of 60 pages on three hosts, two thirds of them about tea.
 
-    With pages of many links and of none, links repeated, to the page itself and to nowhere, and
-    two pages with the same body.
+    It has pages with many links and with none, repeated links, links to the page itself and to
+    nowhere, and two pages with the same body.
     """
     hosts = ("leaf", "cup", "form")
     urls = [SEED] + [
@@ -182,12 +182,12 @@ def new_crawl(
     strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
     **plan: Any,
 ) -> Crawl:
-    """Open a crawl of `web`, new or resumed, to be gone through with `step`.
+    """Open a crawl of `web`, new or resumed, for `step`.
 
     Parameters
     ----------
-    folder : where the crawl is kept
-    web : None: a live crawl, whose pages somebody else fetches
+    folder : of the crawl
+    web : None: a live crawl, whose pages the caller fetches
     seeds : normalised URLs
     strategy : name of an installed one, or what makes one
     plan : further attributes of `focuscrawl.crawl.CrawlConfig`: ``budget=10``
@@ -221,7 +221,7 @@ def step(crawl: Crawl) -> Visit | None:
             return visit(crawl, fetch, answer_of(crawl, fetch))
         if not crawl.pausing:
             return None
-        time.sleep(crawl.pause)  # for a lesson, or the store
+        time.sleep(crawl.pause)  # waits for a lesson, or the store
 
 
 def crawl(
@@ -235,7 +235,7 @@ def crawl(
 ) -> list[Visit]:
     """Crawl `web` until nothing is left or the budget is spent; return what was fetched.
 
-    Parameters as for `new_crawl`. A second call with the same folder goes on with the crawl.
+    For the parameters see `new_crawl`. A second call with the same folder resumes the crawl.
     """
     opened = new_crawl(folder, web, seeds, critic=critic, strategy=strategy, **plan)
     visits = list(iter(lambda: step(opened), None))

@@ -142,32 +142,24 @@ def test_what_has_few_hands_behind_it_can_be_left(package: str, modules: set[str
 
 def test_what_is_not_what_the_lock_says_is_not_installed(tmp_path: Path) -> None:
     wheel = tmp_path / "given-1-py3-none-any.whl"
+    files = {
+        "given.py": "",
+        "given-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: given\nVersion: 1\n",
+        "given-1.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n",
+        "given-1.dist-info/RECORD": "",
+    }
     with ZipFile(wheel, "w") as archive:
-        archive.writestr("given.py", "")
-        archive.writestr(
-            "given-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: given\nVersion: 1\n"
-        )
-        archive.writestr("given-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        archive.writestr("given-1.dist-info/RECORD", "")
-    flags = re.findall(r"^LOCKED := pip (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        *flags[0].split(),
-        "--no-index",
-        "--find-links",
-        tmp_path,
-    ]
+        for name, text in files.items():
+            archive.writestr(name, text)
+    (flags,) = re.findall(r"^LOCKED := pip (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    command = [sys.executable, "-m", "pip", *flags.split(), "--no-index"]
     lock, target = tmp_path / "lock.txt", tmp_path / "there"
+    command += ["--find-links", str(tmp_path), "--target", str(target), "-r", str(lock)]
     own = sha256(wheel.read_bytes()).hexdigest()
-    for said, code in [
-        ("", 1),
-        (f" --hash=sha256:{'0' * 64}", 1),
-        (f" --hash=sha256:{own}", 0),
-    ]:
+    digests = {"": 1, f" --hash=sha256:{'0' * 64}": 1, f" --hash=sha256:{own}": 0}
+    for said, code in digests.items():
         lock.write_text(f"given==1{said}\n", encoding="utf-8")
-        done = subprocess.run([*command, "--target", target, "-r", lock], check=False)
+        done = subprocess.run(command, check=False)
         assert done.returncode == code
         assert target.exists() == (code == 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio.access import Access, AccessMiddleware, PublicUrl
+from focuscrawl.studio.access import Access, AccessMiddleware, PublicUrl, token_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from starlette.types import Message, Receive, Scope, Send
 
 HOST = "127.0.0.1:8222"
@@ -198,17 +201,10 @@ def test_a_public_address_is_read(said: str, origin: str, prefix: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        *(
-            "",
-            "studio.example.org",
-            "ftp://a",
-            "https://",
-            "https://a:b",
-            "https://u@a",
-            "https://a b",
-        ),
+        *("", "studio.example.org", "ftp://a", "https://", "https://a:b", "https://u@a"),
+        *("https://a b", "https://[::1"),
         *("https://a?x=1", "https://a#x", "https://a//b", "https://a/../b", "https://a/b c"),
-        *("https://a/%2e", "https://a;b", "https://a/{{", 'https://a/"', "https://[::1"),
+        *("https://a/%2e", "https://a;b", "https://a/{{", 'https://a/"'),
     ],
 )
 def test_what_is_no_public_address_is_refused_in_a_line(said: str) -> None:
@@ -225,3 +221,16 @@ def test_a_read_only_studio_changes_nothing() -> None:
     assert status("GET", ("host", HOST), COOKIE, read_only=True) == 200
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         assert status(method, ("host", HOST), BEARER, ORIGIN, read_only=True) == 403
+
+
+def test_the_token_is_the_folders_own_and_nobody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    token = token_of(tmp_path)
+    assert token_of(tmp_path) == token != token_of(tmp_path / "other")
+    files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    (kept,) = (path for path in files if token in path.read_text())
+    assert kept.stat().st_mode & 0o077 == 0
+    os.chmod(kept, 0o644)  # noqa: PTH101 - others may have read it
+    assert token_of(tmp_path) != token

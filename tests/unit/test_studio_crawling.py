@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,11 @@ from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.studio.crawl_form import Outlooks, begin, choice, go_on, read_crawl
 from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, Curve, Happenings
-from focuscrawl.studio.jobs import Jobs, JobState
-from focuscrawl.studio.page_rendering import Desk
+from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.webs.synthetic import SyntheticWeb
+
+from .studio_folders import desk_of, write_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
 
 
 def test_of_two_forms_with_one_name_that_are_sent_at_once_one_begins(folder: StudioFolder) -> None:
-    desk = Desk(folder, Jobs(folder.root), read_only=False)
+    desk = desk_of(folder)
     said = {"name": "twice", "of": DEMO["of"], "web": "demo"}
     both = [read_crawl(folder, {**said, "budget": budget}) for budget in ("5", "6")]
     with ThreadPoolExecutor(2) as pool:
@@ -139,14 +139,10 @@ def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(
 def test_a_job_of_a_strangers_folder_is_not_gone_on_with(
     folder: StudioFolder, arguments: list[str]
 ) -> None:
-    crawl = folder.root / "crawls" / "x"
-    crawl.mkdir(parents=True)
-    (crawl / "crawl.db").touch()
-    job = folder.root / ".studio" / "jobs" / "1"
-    job.mkdir(parents=True)
-    order = {"kind": "crawl", "subject": "crawls/x", "arguments": arguments, "begun": "2026"}
-    (job / "order.json").write_text(json.dumps(order))
-    desk = Desk(folder, Jobs(folder.root), read_only=False)
+    (folder.root / "crawls" / "x").mkdir(parents=True)
+    (folder.root / "crawls" / "x" / "crawl.db").touch()
+    write_job(folder.root, subject="crawls/x", arguments=arguments)
+    desk = desk_of(folder)
     with pytest.raises(UserError):
         go_on(desk, "crawls/x")
     assert len(desk.jobs.all()) == 1

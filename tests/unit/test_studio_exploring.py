@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.store import CrawlStore
 from focuscrawl.studio import crawl_sums, explore_routes
 from focuscrawl.studio.crawl_sums import OpenCrawls
-from focuscrawl.studio.explore_routes import draw_circle
+from focuscrawl.studio.drawings import draw_circle
+
+from .studio_folders import make_crawl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,10 +22,7 @@ LONG = 300.0  # seconds after which something hangs
 
 @pytest.fixture
 def crawl(tmp_path: Path) -> Path:
-    path = tmp_path / "crawl"
-    path.mkdir()
-    CrawlStore.create(path / "crawl.db", {"topic": "/A", "strategy": "best-first"}).close()
-    return path
+    return make_crawl(tmp_path / "crawl")
 
 
 def test_a_crawl_is_sorted_and_one_in_its_place_is_another(crawl: Path) -> None:
@@ -48,18 +46,6 @@ def test_a_query_without_sense_is_said_to_have_none(crawl: Path, query: dict[str
         pass
     with pytest.raises(UserError):
         explore_routes.table(crawls, crawl, "pages", query)
-
-
-@pytest.mark.long
-def test_a_sum_that_cannot_be_made_says_why(crawl: Path) -> None:
-    sums = crawl_sums.Background(crawl.parent)
-    since = time.monotonic()
-    while (found := sums.ask("hubs", crawl)).running:
-        assert time.monotonic() - since < LONG
-        time.sleep(0.05)
-    assert found.value is None
-    assert found.error is not None
-    assert "is linked to" in found.error
 
 
 def test_a_sum_whose_process_cannot_start_is_made_when_it_can(

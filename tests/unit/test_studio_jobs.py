@@ -1,17 +1,16 @@
-"""Commands begun from the studio are found again, whoever looks."""
+"""Commands started from the studio are found again by every studio."""
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio.access import token_of
 from focuscrawl.studio.jobs import Job, Jobs, JobState
+
+from .studio_folders import write_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +32,8 @@ def test_a_job_is_found_with_what_it_said_and_how_it_ended(tmp_path: Path) -> No
     begun = Jobs(tmp_path).begin("train", "cycling", training)
     assert begun.state is JobState.RUNNING
     jobs = Jobs(tmp_path)  # another studio
+    assert jobs.running("train", "cycling") == begun
+    assert jobs.running("train", "other") is None
     failed = ended(jobs, begun.id)
     assert (failed.state, failed.exit_code) == (JobState.FAILED, 2)
     assert "missing.toml" in failed.said
@@ -55,48 +56,25 @@ def test_a_running_job_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_job_whose_process_is_gone_has_failed(tmp_path: Path) -> None:
-    folder = tmp_path / ".studio" / "jobs" / "1"
-    folder.mkdir(parents=True)
-    order = {"kind": "crawl", "subject": "x", "arguments": [], "begun": "2026-01-01T00:00:00"}
-    (folder / "order.json").write_text(json.dumps(order))
+    write_job(tmp_path)
     job = Jobs(tmp_path).job("1")
     assert (job.state, job.exit_code) == (JobState.FAILED, None)
 
 
-@pytest.mark.parametrize("order", ["", "[]", "{}", '{"arguments": 1}'])
-def test_what_is_no_job_is_not_listed(tmp_path: Path, order: str) -> None:
-    folder = tmp_path / ".studio" / "jobs" / "1"
-    folder.mkdir(parents=True)
-    (folder / "order.json").write_text(order)
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        *(("order.json", text) for text in ("", "[]", "{}", '{"arguments": 1}')),
+        # JSON as Python reads it has an infinity, which is no integer
+        *(
+            ("outcome.json", f'{{"exit_code": {code}}}')
+            for code in ("Infinity", "-1e999", "NaN", "[]")
+        ),
+    ],
+)
+def test_what_is_no_job_is_not_listed(tmp_path: Path, file: str, text: str) -> None:
+    (write_job(tmp_path) / file).write_text(text)
     assert Jobs(tmp_path).all() == []
     for name in ("1", "..", "../jobs/1", ""):
         with pytest.raises(UserError):
             Jobs(tmp_path).job(name)
-
-
-def test_an_outcome_that_is_no_number_is_no_job(tmp_path: Path) -> None:
-    """JSON as Python reads it has an infinity, which is no integer: it is not listed either."""
-    folder = tmp_path / ".studio" / "jobs" / "1"
-    folder.mkdir(parents=True)
-    order = {"kind": "crawl", "subject": "x", "arguments": [], "begun": "2026-01-01T00:00:00"}
-    (folder / "order.json").write_text(json.dumps(order))
-    for code in ("Infinity", "-1e999", "NaN", "[]"):
-        (folder / "outcome.json").write_text(f'{{"exit_code": {code}}}')
-        assert Jobs(tmp_path).all() == []
-
-
-def test_the_token_is_the_folders_own_and_nobody_elses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    token = token_of(tmp_path)
-    assert token_of(tmp_path) == token != token_of(tmp_path / "other")
-    kept = [path for path in (tmp_path / "state").rglob("*") if token in _text(path)]
-    assert len(kept) == 1
-    assert kept[0].stat().st_mode & 0o077 == 0
-    os.chmod(kept[0], 0o644)  # noqa: PTH101 - others may have read it
-    assert token_of(tmp_path) != token
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.is_file() else ""

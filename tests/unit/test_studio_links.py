@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, webs_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import plain_below
-from focuscrawl.store import CrawlStore
 from focuscrawl.studio import jobs as jobs_module
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawl_form import begin, check_arguments, read_crawl
 from focuscrawl.studio.jobs import Jobs
 from focuscrawl.studio.judging import Following
-from focuscrawl.studio.page_rendering import Desk
 from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
-from focuscrawl.studio.topic_folder import TopicRoom
+from focuscrawl.studio.topic_folder import TopicFiles
 from focuscrawl.studio.topic_jobs import (
     begin_fetching,
     begin_measuring,
@@ -29,8 +26,10 @@ from focuscrawl.studio.topic_jobs import (
 )
 from focuscrawl.topics import TopicDefinition, write_definition
 
+from .studio_folders import desk_of, make_crawl, write_job
+
 if TYPE_CHECKING:
-    from pathlib import Path
+    from focuscrawl.studio.page_rendering import Desk
 
 DEMO = {"name": "new", "critic": "models/demo", "topic": "/Sports/Cycling", "web": "demo"}
 URL = "http://a.example/"
@@ -51,27 +50,24 @@ def outside(folder: StudioFolder) -> Path:
 
 @pytest.fixture
 def desk(folder: StudioFolder) -> Desk:
-    return Desk(folder, Jobs(folder.root), read_only=False)
+    return desk_of(folder)
 
 
 def untouched(outside: Path) -> bool:
     return [each.name for each in outside.iterdir()] == ["precious"]
 
 
-def room_of(folder: StudioFolder, **said: Any) -> TopicRoom:
+def topic_of(folder: StudioFolder, **said: Any) -> TopicFiles:
     (folder.root / "birds").mkdir(exist_ok=True)
     path = folder.root / "birds" / "topic.toml"
     named: dict[str, Any] = {} if "topics" in said else {"name": "/birds", "words": ("birds",)}
     write_definition(TopicDefinition(**named, **said), path)
-    return TopicRoom(folder, path)
+    return TopicFiles(folder, path)
 
 
 def copy_critic(to: Path) -> Path:
     """Copy a critic that comes with the package."""
-    from importlib import resources  # noqa: PLC0415
-
-    demo = resources.files("focuscrawl").joinpath("../models/demo")
-    return type(to)(shutil.copytree(str(demo), to))
+    return Path(shutil.copytree(Path(__file__).parents[2] / "models" / "demo", to))
 
 
 @pytest.mark.parametrize("linked", [".studio", ".studio/jobs"])
@@ -164,14 +160,14 @@ def test_nor_is_one_with_a_link_in_it(folder: StudioFolder, outside: Path) -> No
 def test_what_is_fetched_and_measured_for_a_topic_is_behind_no_link(
     folder: StudioFolder, desk: Desk, outside: Path
 ) -> None:
-    room = room_of(folder)
+    topic = topic_of(folder)
     critic = copy_critic(folder.root / "birds" / "critic-1")
     (folder.root / "birds" / ".examples").symlink_to(outside)
     for act in (
-        lambda: begin_training(desk, room),
-        lambda: begin_measuring(desk, room),
-        lambda: begin_fetching(desk, room, [URL], None),
-        room.fetched,
+        lambda: begin_training(desk, topic),
+        lambda: begin_measuring(desk, topic),
+        lambda: begin_fetching(desk, topic, [URL], None),
+        topic.fetched,
     ):
         with pytest.raises(UserError, match=r"\.examples is a link"):
             act()
@@ -187,9 +183,9 @@ def test_what_a_definition_names_is_behind_no_link(
     named: dict[str, Any], folder: StudioFolder, desk: Desk, outside: Path
 ) -> None:
     (folder.root / "linked").symlink_to(outside)
-    room = room_of(folder, **named)
+    topic = topic_of(folder, **named)
     with pytest.raises(UserError, match="linked is a link"):
-        begin_training(desk, room)
+        begin_training(desk, topic)
     assert desk.jobs.all() == []
 
 
@@ -197,10 +193,7 @@ def test_a_definition_beside_a_crawl_is_no_link(
     folder: StudioFolder, desk: Desk, outside: Path
 ) -> None:
     (outside / "topic.toml").write_text('words = ["secret"]\n')
-    crawl = folder.root / "crawl"
-    crawl.mkdir()
-    CrawlStore.create(crawl / "crawl.db", {"topic": "/A"}).close()
-    assert CrawlFolder(crawl).exists
+    crawl = make_crawl(folder.root / "crawl")
     (crawl / "topic.toml").symlink_to(outside / "topic.toml")
     with pytest.raises(UserError, match=r"topic\.toml is a link"):
         Following(desk).state(crawl)
@@ -229,9 +222,7 @@ def test_a_path_below_a_folder_stays_there(tmp_path: Path) -> None:
 
 
 def test_job_files_are_no_links(folder: StudioFolder, outside: Path) -> None:
-    job = folder.root / ".studio" / "jobs" / "1"
-    job.mkdir(parents=True)
-    order = {"kind": "x", "subject": "x", "arguments": [], "begun": "2026-01-01T00:00:00"}
-    (outside / "order.json").write_text(json.dumps(order))
-    (job / "order.json").symlink_to(outside / "order.json")
+    order = write_job(folder.root) / "order.json"
+    shutil.move(order, outside / "order.json")
+    order.symlink_to(outside / "order.json")
     assert Jobs(folder.root).all() == []

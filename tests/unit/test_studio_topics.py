@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +10,14 @@ import pytest
 from focuscrawl.critic.focused_critic import WordReason, WordReasons
 from focuscrawl.errors import UserError
 from focuscrawl.report.templates import load_template
-from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
-from focuscrawl.store.schema import QUEUED
 from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.page_rendering import text_of
 from focuscrawl.studio.served_folder import StudioFolder
-from focuscrawl.studio.topic_api import begin_topic, judged
-from focuscrawl.studio.topic_folder import TopicRoom, rows, tree_of
-from focuscrawl.topics import (
-    TopicDefinition,
-    edit_definition,
-    read_definition,
-    write_definition,
-)
+from focuscrawl.studio.topic_folder import TopicFiles, rows, tree_of
+from focuscrawl.studio.topic_routes import begin_topic, judged
+from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
+
+from .small_crawl import being_written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,61 +77,24 @@ def test_numbers_and_truths_of_json_stand_for_their_texts() -> None:
 
 
 def fetch(path: Path, statuses: list[int]) -> None:
-    """Make what a crawl leaves that was to fetch a page for each status; 0: no answer came."""
-    path.mkdir(parents=True)
-    urls = [f"http://a.example/{i}" for i in range(len(statuses))]
-    store = CrawlStore.create(path / "crawl.db", {"topic": "/good", "web": "live"})
-    writer = StoreWriter(store.engine)
-    writer.put(
-        VisitRecord(
-            hosts=[(0, "a.example")],
-            urls=[NewUrl(i, url, 0, 0, None, None, QUEUED) for i, url in enumerate(urls)],
-        )
-    )
-    for i, status in enumerate(statuses):
-        error = None if status else "DNSLookupError"
-        writer.put(VisitRecord(page=page(i, status, error)))
-    writer.close()
-    assert writer.failure is None
-    store.close()
-    (path / "examples.txt").write_text("\n".join(urls))
+    """Write what a crawl leaves that was to fetch a page for each status; 0: no answer came."""
+    path.parent.mkdir(exist_ok=True)
+    with being_written(path) as crawl:
+        for i, status in enumerate(statuses):
+            error = None if status else "DNSLookupError"
+            crawl.fetch(f"http://a.example/{i}", status=status, error=error)
+    (path / "examples.txt").write_text("\n".join(crawl.urls))
     (path / "pages.warc.gz").touch()
-
-
-def page(number: int, status: int, error: str | None) -> PageRow:
-    return PageRow(
-        seq=number + 1,
-        url=number,
-        status=status,
-        relevance=0.0,
-        topic="/good",
-        score=None,
-        fetched_at="2026-01-01T00:00:00.000+00:00",
-        content_type="text/html",
-        size=10,
-        error=error,
-    )
 
 
 def test_what_could_not_be_had_can_be_asked_for_again(folder: StudioFolder, path: Path) -> None:
     fetch(folder.root / ".examples" / "1", [0, 503])
-    room = TopicRoom(folder, path)
-    assert room.recordings() == []
-    assert not room.fetched()
+    topic = TopicFiles(folder, path)
+    assert topic.recordings() == []
+    assert not topic.fetched()
     fetch(folder.root / ".examples" / "2", [200, 0, 301])
-    assert room.recordings() == ["./.examples/2/pages.warc.gz"]
-    assert [*room.fetched()] == ["http://a.example/0", "http://a.example/2"]
-
-
-def test_judgements_at_the_same_time_lose_nothing(path: Path) -> None:
-    urls = [f"http://a.example/{i}" for i in range(24)]
-
-    def judge(url: str) -> None:
-        edit_definition(path, lambda known: judged(known, url, good=url.endswith("2")))
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(judge, urls))
-    assert read_definition(path).judged == set(urls)
+    assert topic.recordings() == ["./.examples/2/pages.warc.gz"]
+    assert [*topic.fetched()] == ["http://a.example/0", "http://a.example/2"]
 
 
 def test_what_another_program_writes_meanwhile_stays(path: Path) -> None:

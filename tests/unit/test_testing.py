@@ -74,55 +74,49 @@ class NeedsOption(ShortPaths):
         super().__init__(context, decay=decay)
 
 
-class NoNumbers(ShortPaths):
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
-        return np.full(len(page.links), np.nan)
+def expanding(change: Callable[[Expansion], dict[str, Any]]) -> type[BestFirst]:
+    """Return a strategy whose expansions are changed."""
+
+    class Changed(BestFirst):
+        def expand(self, page: JudgedPage) -> Expansion:
+            found = super().expand(page)
+            return replace(found, **change(found))
+
+    return Changed
 
 
-class OneTooMany(BestFirst):
-    def expand(self, page: JudgedPage) -> Expansion:
-        found = super().expand(page)
-        return replace(found, link_scores=np.append(found.link_scores, 0.5))
+def scoring(score: Callable[[JudgedPage], Any]) -> type[BestFirst]:
+    """Return a strategy that gives all links of a page one score."""
+
+    class Scoring(BestFirst):
+        def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+            return np.full(len(page.links), score(page), np.float64)
+
+    return Scoring
 
 
-class Twice(BestFirst):
-    def expand(self, page: JudgedPage) -> Expansion:
-        found = super().expand(page)
-        return replace(found, urls=np.tile(found.urls, 2), scores=np.tile(found.scores, 2))
+def written_to(page: JudgedPage) -> float:
+    page.targets.sort()
+    return 0.5
 
 
-class ScoresWhatItRefuses(BestFirst):
-    def expand(self, page: JudgedPage) -> Expansion:
-        found = super().expand(page)
-        return replace(found, link_scores=np.full(len(found.link_scores), -np.inf))
-
-
-class ForgetsUrls(BestFirst):
-    def expand(self, page: JudgedPage) -> Expansion:
-        found = super().expand(page)
-        return replace(found, urls=found.urls[::2], scores=found.scores[::2])
-
-
-class NeedsLinks(BestFirst):
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
-        assert page.targets.max() >= 0
-        return super().score_links(page)
+one_too_many = expanding(lambda found: {"link_scores": np.append(found.link_scores, 0.5)})
+twice = expanding(
+    lambda found: {"urls": np.tile(found.urls, 2), "scores": np.tile(found.scores, 2)}
+)
+scores_what_it_refuses = expanding(
+    lambda found: {"link_scores": np.full(len(found.link_scores), -np.inf)}
+)
+forgets_urls = expanding(lambda found: {"urls": found.urls[::2], "scores": found.scores[::2]})
+no_numbers = scoring(lambda page: np.nan)
+needs_links = scoring(lambda page: page.targets.max())
+clocked = scoring(lambda page: time.perf_counter())
+writes_to_pages = scoring(written_to)
 
 
 class Generous(BestFirst):
     def worth(self, url: int, relevance: float) -> float:
         return 2.0
-
-
-class Clocked(BestFirst):
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
-        return np.full(len(page.links), time.perf_counter())
-
-
-class WritesToPages(BestFirst):
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
-        page.targets.sort()
-        return super().score_links(page)
 
 
 class CountsPages(LinkStrategy):
@@ -189,15 +183,15 @@ class TrainsNobody(TfidfCentroid):
     ("strategy", "check"),
     [
         (partial(NeedsOption, decay=0.5), "options_have_defaults"),
-        (NoNumbers, "every_link_has_a_score"),
-        (OneTooMany, "every_link_has_a_score"),
-        (Twice, "every_url_is_scored_once"),
-        (ScoresWhatItRefuses, "links_that_are_refused_bring_nothing"),
-        (ForgetsUrls, "links_that_are_refused_bring_nothing"),
-        (NeedsLinks, "a_page_without_links_is_no_trouble"),
+        (no_numbers, "every_link_has_a_score"),
+        (one_too_many, "every_link_has_a_score"),
+        (twice, "every_url_is_scored_once"),
+        (scores_what_it_refuses, "links_that_are_refused_bring_nothing"),
+        (forgets_urls, "links_that_are_refused_bring_nothing"),
+        (needs_links, "a_page_without_links_is_no_trouble"),
         (Generous, "worth_is_a_share"),
-        (Clocked, "crawls_can_be_repeated"),
-        (WritesToPages, "crawls_can_be_repeated"),
+        (clocked, "crawls_can_be_repeated"),
+        (writes_to_pages, "crawls_can_be_repeated"),
         (RecallsOther, "recall_is_like_expand"),
         (CountsPages, "resumed_crawls_go_on_as_if_uninterrupted"),
         (partial(ForgetsItsState, every=7), "resumed_crawls_go_on_as_if_uninterrupted"),
@@ -225,77 +219,69 @@ def test_the_check_that_fails_is_named() -> None:
         check_strategy(Generous)
     assert re.match("check worth_is_a_share of <class '.*Generous'>", failed.value.__notes__[0])
     with pytest.raises(AssertionError) as failed:
-        check_critic(Sure())
+        check_critic(sure)
     assert re.match("check relevance_is_a_probability of ", failed.value.__notes__[0])
 
 
 # -- critics -------------------------------------------------------------------------------
 
 
-class Sure(KeywordCritic):
-    def __init__(self) -> None:
-        super().__init__("tea", high=1.5)
+class Judging(KeywordCritic):
+    """Judges by `change`, of its judgement, the pages and the number of calls."""
 
-
-class Mumbling(KeywordCritic):
-    def judge(self, pages: Sequence[PageView]) -> Judgement:
-        found = super().judge(pages)
-        assert found.probabilities is not None
-        return Judgement(found.relevance, found.probabilities / 2.0)
-
-
-class Comparing(KeywordCritic):
-    """Judges pages by those beside them."""
+    def __init__(self, change: Callable[[Judgement, Sequence[PageView], int], Judgement]) -> None:
+        super().__init__("tea")
+        self.change, self.calls = change, 0
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
-        relevance = super().judge(pages).relevance
-        return Judgement(relevance / max(relevance.max(initial=0.0), 0.5))
-
-
-class Moody(KeywordCritic):
-    asked = 0
-
-    def judge(self, pages: Sequence[PageView]) -> Judgement:
-        self.asked += 1
-        return Judgement(super().judge(pages).relevance / self.asked)
-
-
-class NeedsPages(KeywordCritic):
-    def judge(self, pages: Sequence[PageView]) -> Judgement:
-        assert pages[0]
-        return super().judge(pages)
-
-
-class Untidy(KeywordCritic):
-    def judge(self, pages: Sequence[PageView]) -> Judgement:
-        for page in pages:
-            page.tokens.sort()
-        return super().judge(pages)
-
-
-class Greedy(KeywordCritic):
-    def judge(self, pages: Sequence[PageView]) -> Judgement:
-        for page in pages:
-            page.tokens.clear()
-            page.links.anchors.clear()
-        return Judgement(np.full(len(pages), 0.5))
+        self.calls += 1
+        return self.change(super().judge(pages), pages, self.calls)
 
 
 class Unnamed(KeywordCritic):
     fingerprint = ""
 
 
+def needs_pages(found: Judgement, pages: Sequence[PageView], _: int) -> Judgement:
+    assert pages[0]
+    return found
+
+
+def greedy(_: Judgement, pages: Sequence[PageView], __: int) -> Judgement:
+    for page in pages:
+        page.tokens.clear()
+        page.links.anchors.clear()
+    return Judgement(np.full(len(pages), 0.5))
+
+
+def untidy(found: Judgement, pages: Sequence[PageView], _: int) -> Judgement:
+    for page in pages:
+        page.tokens.sort()
+    return found
+
+
+sure = KeywordCritic("tea", high=1.5)
+mumbling = Judging(
+    lambda found, *_: Judgement(found.relevance, np.asarray(found.probabilities) / 2.0)
+)
+#: judges pages by those beside them
+comparing = Judging(
+    lambda found, *_: Judgement(found.relevance / max(found.relevance.max(initial=0.0), 0.5))
+)
+moody = Judging(lambda found, _, calls: Judgement(found.relevance / calls))
+
+
 @pytest.mark.parametrize(
     ("critic", "check"),
     [
         (Unnamed("tea"), "says_what_it_is"),
-        (Sure(), "relevance_is_a_probability"),
-        (Mumbling("tea"), "probabilities_sum_to_one"),
-        (Comparing("tea"), "a_batch_is_judged_like_its_pages"),
-        (NeedsPages("tea"), "no_pages_are_no_trouble"),
-        (Moody("tea"), "judgements_can_be_repeated"),
-        (Untidy("tea"), "pages_are_left_alone"),
-        (Greedy("tea"), "pages_are_left_alone"),
+        (sure, "relevance_is_a_probability"),
+        (mumbling, "probabilities_sum_to_one"),
+        (comparing, "a_batch_is_judged_like_its_pages"),
+        (Judging(needs_pages), "no_pages_are_no_trouble"),
+        (moody, "judgements_can_be_repeated"),
+        (Judging(untidy), "pages_are_left_alone"),
+        (Judging(greedy), "pages_are_left_alone"),
     ],
 )
 def test_what_is_wrong_with_a_critic_is_found(critic: KeywordCritic, check: str) -> None:
@@ -322,7 +308,8 @@ PAGES = {
     "http://b.example/x": "<p>tax",
     "http://a.example/new": "<p>new tea",
 }
-WEB = TinyWeb(PAGES, redirects={"http://a.example/old": "http://a.example/new"})
+MOVED = {"http://a.example/old": "http://a.example/new"}
+WEB = TinyWeb(PAGES, redirects=MOVED)
 SEED = "http://a.example/"
 ALL = [SEED, "http://a.example/leaf", "http://b.example/x", "http://a.example/old"]
 
@@ -334,10 +321,7 @@ def test_a_web_in_memory_is_a_web() -> None:
     moved, none = WEB.fetch("http://a.example/old"), WEB.fetch("http://a.example/none")
     assert moved is not None
     assert (moved.status, none) == (301, None)
-    assert (
-        WEB.fingerprint
-        == TinyWeb(PAGES, redirects={"http://a.example/old": "http://a.example/new"}).fingerprint
-    )
+    assert WEB.fingerprint == TinyWeb(PAGES, redirects=MOVED).fingerprint
     assert WEB.fingerprint != TinyWeb(PAGES).fingerprint
     with pytest.raises(ValueError, match="is no absolute http"):
         TinyWeb({"/leaf": ""})
@@ -383,7 +367,8 @@ def test_pytest_is_not_needed() -> None:
     """Neither for the import, nor for a check."""
     program = (
         "import sys; sys.modules['pytest'] = None; from focuscrawl.testing import *;"
-        "from focuscrawl.strategies.baselines import BestFirst; check_strategy(BestFirst);"
+        "from focuscrawl.strategies.baselines import BestFirst;"
+        "strategy_checks(BestFirst)[0][1]();"
         "assert 'scrapy' not in sys.modules"
     )
     done: Any = subprocess.run(
