@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import SITE_MAP_INDEX
+from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
 from focuscrawl.page.metadata import primary, translations_of
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import UNFOLLOWED
@@ -55,7 +55,7 @@ class Discovery(Part):
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         self._wanted = crawl.plan.discover
-        self._told: dict[str, list[str]] = {}
+        self._site_maps: dict[str, list[str]] = {}  # by the host whose robots.txt names them
 
     def reset(self) -> None:
         """Forget every fetch, but not what was asked for."""
@@ -79,16 +79,19 @@ class Discovery(Part):
             if stored.relevance > RELEVANT:
                 self._asked.add(host(stored.name))
 
-    def told(self, origin: str, site_maps: Iterable[str]) -> None:
-        """Take in the site maps that the robots.txt of a host names; many are as good as ten."""
-        self._told[host(origin)] = [*islice(site_maps, MOST_FILES)]
+    def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
+        """Take in the site maps that the robots.txt of a host names; at most ten are kept."""
+        self._site_maps[host(origin)] = [*islice(site_maps, MOST_FILES)]
 
-    def lists(self, number: int) -> bool:
-        """Tell whether a URL is asked for as a site map or a feed; a start page may be one."""
+    def may_be_list(self, number: int) -> bool:
+        """Tell whether a URL is fetched as a site map or a feed; a start page may be one."""
         return number in self._lists or self._is_seed(number)
 
-    def on_listed(self, visit: PageVisit) -> None:
-        """Say what links of a site map or a feed are worth: what pages of its host have been."""
+    def on_judged(self, visit: PageVisit) -> None:
+        """Set what links of a site map or a feed are worth: what pages of its host have been."""
+        assert visit.view is not None
+        if visit.view.kind not in LISTS:
+            return
         if visit.number not in self._lists:
             self._note(visit, visit.number, _List(host(visit.url), 0))
         owner = self._lists[visit.number].owner
@@ -110,7 +113,7 @@ class Discovery(Part):
             return
         own = host(visit.url)
         if SITE_MAPS in self._wanted and own not in self._asked:
-            for url in self._told.get(own) or [_usual_place(visit.url)]:
+            for url in self._site_maps.get(own) or [_usual_place(visit.url)]:
                 self._ask(visit, url, _List(own, 0))
         self._asked.add(own)
         if FEEDS in self._wanted:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import followed_links, judged_page, verdict_on
-from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.part import PAUSE, Part
 from focuscrawl.crawl.revisit_policy import conditions
 from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
 from focuscrawl.distiller import RULES, Distiller, LinkGraph, Scores, Sites, best, stand_ins
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.part import RestoredFetch, Visits
+    from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.store import CrawlStore
@@ -184,16 +184,19 @@ class Distilling(Part):
         if due and self._under_way is None:
             self._begin(len(self._page))
 
-    def holds_back(self) -> bool:
-        """Tell whether a replay waits for the distillation under way to have its effect."""
-        begun = self._under_way is not None and self._replay
-        return begun and self._crawl.fetched >= self._begun_at + self._lag
+    def wait(self, now: float) -> float | None:
+        """Have a replay wait for the distillation under way, when its effect is due."""
+        return (
+            PAUSE
+            if self._under_way is not None and self._replay and self._takes_effect()
+            else None
+        )
 
     def poll(self, now: float) -> bool:
         """Raise the best targets of a distillation that is done."""
         if self._under_way is None or not self._under_way.done():
             return False
-        if self._replay and not self.holds_back():
+        if self._replay and not self._takes_effect():
             return False
         done, self._under_way = self._under_way, None
         distilled = done.result()
@@ -220,6 +223,9 @@ class Distilling(Part):
         """Wait for a distillation under way, and forget it."""
         self._thread.shutdown()
         self._under_way = None
+
+    def _takes_effect(self) -> bool:
+        return self._crawl.fetched >= self._begun_at + self._lag
 
     def _count(
         self, url: int, relevance: float, duplicate_of: int | None, targets: Sequence[int]
@@ -279,9 +285,9 @@ class HubRevisits(Distilling):
             if row.seq is None and self._crawl.plan.revisit_hubs:
                 self._wait_for(row)
 
-    def visits_of(self, number: int) -> Visits | None:
-        """Return this part for a page that it wants again."""
-        return self if number in self._wanted else None
+    def wants(self, number: int) -> bool:
+        """Tell whether a page is to be fetched again, and its answer is for this part."""
+        return number in self._wanted
 
     def conditions(self, number: int) -> dict[str, str]:
         """Return the header fields by which a page is asked for again if it has changed."""

@@ -18,11 +18,10 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED, LinkRow
 from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.revisit_policy import KnownPages
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic
@@ -99,12 +98,12 @@ class FirstVisits:
     Parameters
     ----------
     crawl : what is known and decided
-    known : what earlier crawls know of its pages; None: nothing
+    known_relevance : what earlier crawls know of the relevance of a URL; None: nothing
     """
 
-    def __init__(self, crawl: CrawlState, known: KnownPages | None) -> None:
+    def __init__(self, crawl: CrawlState, known_relevance: Callable[[str], float] | None) -> None:
         self._crawl = crawl
-        self._known = known
+        self._known_relevance = known_relevance
 
     def judge(self, visit: PageVisit) -> None:
         """Find out what the answer is, and have the critic judge it if it is a page."""
@@ -116,8 +115,8 @@ class FirstVisits:
             visit.view = None
         elif visit.view is not None:
             self._judge_page(visit, visit.view)
-        elif visit.status == NOT_MODIFIED and self._known is not None:
-            visit.relevance = self._known.relevance(visit.url)
+        elif visit.status == NOT_MODIFIED and self._known_relevance is not None:
+            visit.relevance = self._known_relevance(visit.url)
         elif 200 <= visit.status < 300:
             visit.error = visit.error or "no HTML"
 
@@ -161,7 +160,7 @@ class FirstVisits:
         else:
             visit.probabilities = None if probabilities is None else probabilities[0]
         for part in self._crawl.parts:
-            part.on_listed(visit)
+            part.on_judged(visit)
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Let the strategy know what came; return the page if its links are to be scored."""

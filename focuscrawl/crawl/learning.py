@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.part import PAUSE, Part
 from focuscrawl.store import ModelRow, VisitRecord
 from focuscrawl.store.history import History
 
@@ -69,16 +69,15 @@ class Learning(Part):
         """Begin a lesson if one is due and none is under way."""
         self._begin_if_due()
 
-    def holds_back(self) -> bool:
-        """Tell whether a replay waits for the lesson under way to be adopted."""
-        due = self._crawl.fetched >= self._begun_at + self._crawl.strategy.lag
-        return self._lesson is not None and self._replay and due
+    def wait(self, now: float) -> float | None:
+        """Have a replay wait until the lesson under way is adopted, when that is due."""
+        return PAUSE if self._lesson is not None and self._replay and self._is_due() else None
 
     def poll(self, now: float) -> bool:
         """Re-order the whole frontier by a lesson that has been learned."""
         if self._lesson is None or not self._lesson.done():
             return False
-        if self._replay and not self.holds_back():
+        if self._replay and not self._is_due():
             return False
         done, self._lesson = self._lesson, None
         lesson, arrangement = done.result()
@@ -93,6 +92,9 @@ class Learning(Part):
         self._thread.shutdown()
         self._lesson = None
         self._crawl.urls.take_scores(self._crawl.frontier)
+
+    def _is_due(self) -> bool:
+        return self._crawl.fetched >= self._begun_at + self._crawl.strategy.lag
 
     def _begin_if_due(self) -> None:
         if self._lesson is None and self._crawl.strategy.lesson_due():

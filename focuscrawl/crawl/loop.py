@@ -6,15 +6,19 @@ import logging
 import math
 import time
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
 from focuscrawl.crawl.crawl_folder import Doing
+from focuscrawl.crawl.discovery import Discovery
+from focuscrawl.crawl.distilling import HubRevisits
 from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
+from focuscrawl.crawl.part import PAUSE
 from focuscrawl.crawl.state import FAILED_IN_A_ROW, CrawlState
+from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
+from focuscrawl.crawl.waiting import PriorityFidelity
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import (
     Effort,
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from focuscrawl.crawl.first_visits import ScoredLinks
-    from focuscrawl.crawl.part import Part, Visits
     from focuscrawl.crawl.revisit_policy import KnownPages
     from focuscrawl.crawl.visit import Visit
     from focuscrawl.page import PageView
@@ -63,10 +66,11 @@ class Crawl(CrawlState):
 
     def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
         super().__init__(**others)
-        self._first_visits = FirstVisits(self, known)
+        self._known = known
+        self._first_visits = FirstVisits(self, None if known is None else known.relevance)
         self._halted = False
         self._scoring: int | None = None  # the URL whose page's links are being scored
-        self._held_by: Part | None = None
+        self._wait: float | None = None  # what a part has asked for in the last `next`
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
@@ -118,50 +122,50 @@ class Crawl(CrawlState):
     @property
     def unfinished(self) -> bool:
         """True if the crawl goes on when everything under way is done."""
-        busy = any(part.busy for part in self.parts)
-        return self.stop_reason is None and (busy or len(self.frontier) > 0)
+        return self.stop_reason is None and (self.reloading or len(self.frontier) > 0)
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for a lesson, limits, the store...
+        """True while `next` gives out nothing although URLs wait: for a lesson, the store, ...
 
-        Not while it waits for a host, as that is told by the frontier.
+        Not while it waits for a host: the frontier knows when that is ready.
         """
-        held = self._held_by is not None and self._held_by.pause < math.inf
-        return held or self._scoring is not None or self.writer.full or self.sifting
+        waits = self._wait is not None and self._wait < math.inf
+        busy = self._scoring is not None or self.reloading or self.sifting
+        return waits or busy or self.writer.full
 
     @property
     def pause(self) -> float:
         """Seconds until a crawl that is `pausing` should be asked again."""
-        return self._held_by.pause if self._held_by is not None else 0.002
+        return PAUSE if self._wait is None else self._wait
 
     def next(self, now: float) -> Fetch | None:
         """Give out the best URL whose host has room; None if there is none at `now`.
 
         It counts as under way until its visit is recorded, or `put_back` is called for it.
         """
-        self._held_by = None
-        if not self.poll(now) or self.stop_reason is not None or self._waits():
+        self._wait = None
+        if not self.poll(now) or self.stop_reason is not None or self._waits(now):
             return None
-        number = self.peek(now)
-        while number is None and not self.in_flight and any(p.relent() for p in self.parts):
+        number, traps = self.peek(now), self.part(Traps)
+        while number is None and not self.in_flight and traps is not None and traps.readmit():
             number = self.peek(now)
         if number is None:
             return None
         self.frontier.take(number, now)
         self.in_flight[number] = self.frontier.score(number)
-        for part in self.parts:
-            part.began(number)
+        fidelity = self.part(PriorityFidelity)
+        if fidelity is not None:
+            fidelity.compare(number)
         return self._fetch(number)
 
     def poll(self, now: float) -> bool:
-        """Take up what was worked out beside the crawl; False if nothing may be fetched now."""
+        """Apply what was worked out beside the crawl; False if nothing may be fetched now."""
         if self._scoring is not None:  # in a thread, perhaps, which has the strategy
             return False
         for part in self.parts:
             try:
                 if part.poll(now):
-                    self._held_by = part if part.busy else None
                     return False
             except Exception:
                 logger.exception("%s failed", type(part).__name__)
@@ -169,10 +173,10 @@ class Crawl(CrawlState):
                 return False
         return True
 
-    def _waits(self) -> bool:
-        holding = [part for part in self.parts if part.holds_back()]
-        self._held_by = min(holding, key=attrgetter("pause"), default=None)
-        return self.crowded or self.writer.full or self._held_by is not None
+    def _waits(self, now: float) -> bool:
+        waits = [seconds for part in self.parts if (seconds := part.wait(now)) is not None]
+        self._wait = min(waits, default=None)
+        return self.crowded or self.writer.full or self._wait is not None
 
     def _fetch(self, number: int) -> Fetch:
         return Fetch(
@@ -203,8 +207,6 @@ class Crawl(CrawlState):
         self.frontier.release(number, now)
         if self.urls.holds(number):
             self.frontier.push(number, self.urls.host(number), score)
-        for part in self.parts:
-            part.did_not_fetch(number)
 
     def halt(self, number: int, now: float) -> None:
         """Give out nothing any more, after an error while `number` was visited; it is put back.
@@ -251,12 +253,14 @@ class Crawl(CrawlState):
         return media_type in _LISTS and self._may_be_list(number)
 
     def _may_be_list(self, number: int) -> bool:
-        return bool(self.plan.discover) and any(part.lists(number) for part in self.parts)
+        discovery = self.part(Discovery)
+        return discovery is not None and discovery.may_be_list(number)
 
-    def told(self, origin: str, site_maps: Iterable[str]) -> None:
-        """Take note of the site maps that the robots.txt of an origin (`http://host`) names."""
-        for part in self.parts:
-            part.told(origin, site_maps)
+    def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
+        """Take in the site maps that the robots.txt of an origin (`http://host`) names."""
+        discovery = self.part(Discovery)
+        if discovery is not None:
+            discovery.add_site_maps(origin, site_maps)
 
     def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
         """Parse what came; None if it is neither a page nor to be read. May run in any thread.
@@ -368,10 +372,8 @@ class Crawl(CrawlState):
         self._halted = self._halted or self.failed_in_a_row >= FAILED_IN_A_ROW
         del self.in_flight[visit.number]
         self._put_held()
-        for part in self.parts:
-            if visit.excluded is not None:
-                part.did_not_fetch(visit.number)
-            elif not visit.again:
+        if visit.excluded is None and not visit.again:
+            for part in self.parts:
                 part.on_recorded(visit)
         return done
 
@@ -393,14 +395,15 @@ class Crawl(CrawlState):
 
     def conditions(self, number: int) -> dict[str, str]:
         """Return the header fields by which a page is asked for only if it has changed."""
-        return next(filter(None, (part.conditions(number) for part in self.parts)), {})
+        hubs = self.part(HubRevisits)
+        if hubs is not None and hubs.wants(number):
+            return hubs.conditions(number)
+        return {} if self._known is None else self._known.conditions(number)
 
-    def _visits_of(self, number: int) -> Visits:
-        for part in self.parts:
-            visits = part.visits_of(number)
-            if visits is not None:
-                return visits
-        return self._first_visits
+    def _visits_of(self, number: int) -> FirstVisits | HubRevisits:
+        """Return what handles the answer for a URL."""
+        hubs = self.part(HubRevisits)
+        return hubs if hubs is not None and hubs.wants(number) else self._first_visits
 
 
 NOW = 0.0  # a replay has no clock

@@ -454,11 +454,6 @@ class TopicChange(Part):
         self._under_way: Future[None] | None = None
         self._next_look = -math.inf
 
-    @property
-    def busy(self) -> bool:
-        """True while the crawl is judged anew."""
-        return self._under_way is not None
-
     def poll(self, now: float) -> bool:
         """Begin to follow if there is word and nothing is under way, or end it."""
         if self._under_way is not None and self._under_way.done():
@@ -473,7 +468,7 @@ class TopicChange(Part):
             else:
                 self._crawl.reloading = True
                 self._under_way = self._thread.submit(self._follow)
-        return self.busy
+        return self._under_way is not None
 
     def close(self) -> None:
         """Wait until what is under way is done."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from focuscrawl.crawl.part import Part
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import draft_of, refuse_link
 from focuscrawl.foundation.urls import normalize
@@ -38,7 +37,7 @@ _ROOM = 10  # times the budget: pages queued for another visit
 _LEAST = 10_000
 
 
-class KnownPages(Part):
+class KnownPages:
     """What earlier crawls know of the pages of this one, and which are worth another visit.
 
     Those are asked for on condition that they have changed.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.part import RestoredFetch
+from focuscrawl.crawl.part import Part, RestoredFetch
 from focuscrawl.crawl.scope import Scope, fits
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RELEVANT, RENDERED
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.crawl_folder import CrawlFolder
     from focuscrawl.crawl.crawl_plan import CrawlPlan
-    from focuscrawl.crawl.part import Part
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
@@ -107,6 +106,8 @@ class Redirects:
 
 logger = logging.getLogger(__name__)
 
+P = TypeVar("P", bound=Part)
+
 #: pages in a row that critic or strategy fail on: then it is not the pages, and the crawl ends
 FAILED_IN_A_ROW = 10
 ASIDE = "aside"  # kind of the event that a request went past the frontier
@@ -181,6 +182,10 @@ class CrawlState:
         self.overtaken = 0
         self._fetched_again, self._not_modified = 0, 0
         self.duplicates.clear()
+
+    def part(self, kind: type[P]) -> P | None:
+        """Return the part of a class; None: the crawl has none."""
+        return next((part for part in self.parts if isinstance(part, kind)), None)
 
     # -- counts ----------------------------------------------------------------------------
 

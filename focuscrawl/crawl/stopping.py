@@ -6,12 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from focuscrawl.completeness.recall_estimate import FILE, EstimateRecord, Estimator
-from focuscrawl.crawl.part import Metric, Part
+from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.visit import RELEVANT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from focuscrawl.completeness.recall_estimate import Estimate
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
@@ -35,8 +33,7 @@ class StopRules(Part):
             return "budget"
         if plan.stagnation and crawl.fetched - crawl.last_relevant >= plan.stagnation:
             return "no_relevant_page"
-        idle = not crawl.in_flight and not any(part.busy for part in crawl.parts)
-        if idle and len(crawl.frontier) == crawl.frontier.left:
+        if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.left:
             if len(crawl.urls) and not crawl.reached:
                 return "seeds_unreachable"  # whatever is known is a seed, or where one redirects
             if crawl.failed_in_a_row and not crawl.any_judged:
@@ -115,25 +112,6 @@ class Completeness(Part):
     def latest(self) -> Estimate | None:
         """The last estimate; None before the first."""
         return None if self._record is None else self._record.latest
-
-    def metrics(self) -> Iterable[Metric]:
-        """Tell the last estimate."""
-        latest = self.latest
-        if latest is None:
-            return
-        low, high = latest.interval
-        yield Metric(
-            "recall", "Relevant pages here, of those in reach, by estimate", latest.recall
-        )
-        yield Metric("recall_low", "Lower end of its 90 % interval", low)
-        yield Metric("recall_high", "Upper end of its 90 % interval", high)
-        yield Metric(
-            "relevant_discovered", "Relevant pages expected of URLs that wait", latest.discovered
-        )
-        yield Metric(
-            "relevant_undiscovered", "Relevant pages expected beyond them", latest.undiscovered
-        )
-        yield Metric("next_harvest", "Harvest expected of the next fetches", latest.next_harvest)
 
     def _is_due(self) -> bool:
         fetched = self._estimator.fetched

@@ -11,6 +11,7 @@ from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.url_table import pattern
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.foundation.urls import host
+from focuscrawl.page.documents import LISTS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -205,8 +206,8 @@ class Traps(Part):
         """Count a fetch."""
         visit.events += self._count(visit.number, visit.relevance, repeats=visit.repeats)
 
-    def relent(self) -> bool:
-        """Raise the limits of all, if every URL that waits is deferred."""
+    def readmit(self) -> bool:
+        """Raise the limits of all, if every URL that waits is deferred; tell whether it was so."""
         if not self._crawl.frontier.all_deferred:
             return False
         for quota in self.quotas.raise_all():
@@ -273,6 +274,8 @@ class NearDuplicates(Part):
     def on_judged(self, visit: PageVisit) -> None:
         """Find out whether a page says something new; its MinHash goes with its digest."""
         assert visit.view is not None
+        if visit.view.kind in LISTS:
+            return
         visit.minhash = sketch(visit.view.words) or b""
         if visit.minhash:
             visit.resembles = self._index.find_or_add(visit.number, visit.minhash)

@@ -33,56 +33,40 @@ class PatientOrder(Part):
     crawl : its plan says how patient it is
     """
 
-    pause = math.inf
-
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         plan = crawl.plan
         patient = plan.patience > 0.0 and plan.delay > 0.0 and crawl.strategy.expects_relevance
         self._patience = Patience(crawl.frontier, plan.patience) if patient else None
-        self._now = 0.0
 
-    def poll(self, now: float) -> bool:
-        """Take note of the time."""
-        self._now = now
-        return False
-
-    def holds_back(self) -> bool:
-        """Tell whether the crawl waits for a host."""
-        if self._crawl.crowded:
-            return False  # whatever there is, nothing is fetched now
-        best = self._crawl.peek(self._now)
-        if best is None:
-            return False
-        score = self._crawl.frontier.score(best)
-        return score < math.inf and score < self.reserve(score)
-
-    def reserve(self, score: float = -math.inf) -> float:
-        """Return the score that a link must have to be fetched now, rather than to be held back.
-
-        Parameters
-        ----------
-        score : of the best link that may be fetched; what is not above it is not looked for
-        """
-        if self._seed_waits():
+    def wait(self, now: float) -> float | None:
+        """Have the crawl wait for a host if a start page or a better link is worth it."""
+        crawl = self._crawl
+        if crawl.crowded:
+            return None  # whatever there is, nothing is fetched now
+        best = crawl.peek(now)
+        score = math.inf if best is None else crawl.frontier.score(best)
+        if score == math.inf:
+            return None
+        if self._seed_waits(now):
             return math.inf
-        if self._patience is None:
-            return -math.inf
-        return self._patience.reserve(score, self._crawl.left, self._now)
+        if self._patience is None or score >= self._patience.reserve(score, crawl.left, now):
+            return None
+        return math.inf
 
     def on_page(self, visit: PageVisit) -> None:
         """Count the links that a page brings."""
         if self._patience is not None:
             self._patience.bring(visit.newly_queued)
 
-    def _seed_waits(self) -> bool:
+    def _seed_waits(self, now: float) -> bool:
         """Tell whether a start page, or where one redirects, waits for its host."""
         urls = self._crawl.urls
         return any(
             each.seconds <= _LONGEST
             and urls.depth(each.url) == 0
             and urls.state(each.url) == QUEUED  # no hub that is to be fetched again
-            for each in self._crawl.frontier.awaited(self._now, _ABOVE_LINKS, _SEEDS)
+            for each in self._crawl.frontier.awaited(now, _ABOVE_LINKS, _SEEDS)
         )
 
 
@@ -109,9 +93,12 @@ class PriorityFidelity(Part):
         """Count what is in the store."""
         self._crawl.overtaken = len(History(self._crawl.store).events(OVERTAKEN))
 
-    def began(self, number: int) -> None:
-        """Compare a URL that was given out with the best of those that wait."""
+    def compare(self, number: int) -> None:
+        """Compare a URL that is given out with the best of those that wait."""
         crawl = self._crawl
+        # others may have been put back, or excluded
+        self._better = {url: host for url, host in self._better.items() if url in crawl.in_flight}
+        self._better.pop(number, None)
         score = crawl.in_flight[number]
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
@@ -120,10 +107,6 @@ class PriorityFidelity(Part):
             if each.score < math.inf:
                 self._better[number] = crawl.urls.host_name(each.url)
                 return
-
-    def did_not_fetch(self, number: int) -> None:
-        """Forget it: it waits again, or never."""
-        self._better.pop(number, None)
 
     def on_page(self, visit: PageVisit) -> None:
         """Write it down with the page."""

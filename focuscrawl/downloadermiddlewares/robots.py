@@ -230,7 +230,7 @@ class RobotsMiddleware(Component):
             known = await self._asked(origin, request, left)
             self._keep(origin, known)
             if known.site_maps:
-                self._crawl.told(origin, known.site_maps)
+                self._crawl.add_site_maps(origin, known.site_maps)
         finally:
             for waiting in self._waiting.pop(origin):
                 waiting.callback(None)

@@ -248,9 +248,9 @@ class Progress(Component):
             f"harvest {self._harvest_now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
             f"frontier {len(self._crawl.frontier):,}"
         )
-        for part in self._crawl.parts:
-            if isinstance(part, Completeness) and part.latest is not None:
-                state += f", {part.latest.short()}"
+        completeness = self._crawl.part(Completeness)
+        if completeness is not None and completeness.latest is not None:
+            state += f", {completeness.latest.short()}"
         stats = self._crawler.stats
         told = stats.get_value("focuscrawl/alarm") or stats.get_value("focuscrawl/slow")
         return f"{state}, {one_line(told, 60)}" if alarm and told else state

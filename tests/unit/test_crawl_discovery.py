@@ -100,7 +100,7 @@ def test_a_host_without_a_relevant_page_is_asked_for_nothing(tmp_path: Path) -> 
 def test_robots_txt_says_where_site_maps_are(web: Shelf, tmp_path: Path) -> None:
     web.put("/maps/1.xml", site_map("/mapped"), content_type=XML)
     crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
-    crawl.told("http://a.example", [at("/maps/1.xml")])
+    crawl.add_site_maps("http://a.example", [at("/maps/1.xml")])
     found = urls(run(crawl))
     crawl.close("frontier_empty")
     assert at("/maps/1.xml") in found
@@ -204,7 +204,7 @@ def test_only_what_is_asked_for_is_read_as_a_list(web: Shelf, tmp_path: Path) ->
     run(crawl)
     numbers = {path: crawl.urls.get(at(path)) for path in ("/", "/jazz")}
     assert numbers["/jazz"] is not None
-    assert not part.lists(numbers["/jazz"])
+    assert not part.may_be_list(numbers["/jazz"])
     crawl.close("frontier_empty")
 
 

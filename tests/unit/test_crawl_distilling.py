@@ -155,7 +155,7 @@ class Loop:
         """Return the events when so many pages were fetched."""
         self.crawl.fetched = fetched
         self.distilling.poll(0.0)
-        while self.distilling.holds_back():
+        while self.distilling.wait(0.0) is not None:
             time.sleep(0.001)
             self.distilling.poll(0.0)
         self.crawl.flush()
@@ -200,7 +200,7 @@ def test_what_is_under_way_is_left_alone(loop: Loop) -> None:
 def test_a_live_crawl_waits_for_nothing(loop: Loop) -> None:
     deadline = time.monotonic() + 600
     while not loop.adopt(3):
-        assert not loop.distilling.holds_back()
+        assert loop.distilling.wait(0.0) is None
         assert time.monotonic() < deadline
     assert loop.frontier.pop(0.0) == 4
 
