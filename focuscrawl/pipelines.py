@@ -10,14 +10,13 @@ from scrapy import signals
 from scrapy.exceptions import DropItem
 
 from focuscrawl.crawl import PageVisit
-from focuscrawl.engine.browser import rendering_of
-from focuscrawl.engine.component import URL_ID, Component
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.instance_feed import InstanceFeed
-from focuscrawl.engine.page_parsing import expand, parsing_of
-from focuscrawl.engine.page_texts import TextVisit, texts_of
+from focuscrawl.engine.page_parsing import expand
+from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.engine.private import wake
 from focuscrawl.engine.settings_table import TEXT_MARKDOWN, TEXTS
-from focuscrawl.engine.visits import count_again, halting, turns_of
+from focuscrawl.engine.visits import URL_ID, count_again, halting
 from focuscrawl.errors import GivenUpError
 from focuscrawl.signals import page_visited
 
@@ -41,8 +40,8 @@ class CriticPipeline(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._parsing = parsing_of(crawler)
-        self._rendering = rendering_of(crawler)
+        self._parsing = self._context.parsing
+        self._rendering = self._context.rendering
 
     async def process_item(self, item: Any) -> Any:
         """Judge a fetch; items of other kinds pass."""
@@ -68,8 +67,8 @@ class LinkPipeline(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._turns = turns_of(crawler)
-        self._instances = InstanceFeed.of(crawler)
+        self._turns = self._context.turns
+        self._instances = InstanceFeed.of(crawler, self._crawl)
 
     async def process_item(self, item: Any) -> Any:
         """Expand a fetch; items of other kinds pass."""
@@ -94,7 +93,7 @@ class TextPipeline(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._texts = texts_of(crawler)
+        self._texts = self._context.texts
         self._markdown = TEXT_MARKDOWN.of(crawler.settings)
 
     async def process_item(self, item: Any) -> Any:
@@ -117,7 +116,7 @@ class RecordPipeline(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._turns = turns_of(crawler)
+        self._turns = self._context.turns
         crawler.signals.connect(self.given_up, signal=signals.item_dropped)
         crawler.signals.connect(self.given_up, signal=signals.item_error)
         if _has_others(crawler.settings):

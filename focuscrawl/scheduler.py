@@ -11,11 +11,10 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
-from focuscrawl.engine.component import AGAIN, UNANSWERED, URL_ID, VISIT, crawl_of, has_crawl
-from focuscrawl.engine.open_pages import open_pages_of
+from focuscrawl.engine.component import context_of, has_crawl
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
-from focuscrawl.engine.visits import is_everyday, turns_of, visit_of_error
+from focuscrawl.engine.visits import AGAIN, UNANSWERED, URL_ID, VISIT, is_everyday, visit_of_error
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.signals import page_visited
 
@@ -43,13 +42,12 @@ class FrontierScheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
+        context = context_of(crawler)
+        self._crawl, self._pages, self._turns = context.crawl, context.open_pages, context.turns
         assert crawler.spider is not None
         self._following = LinkRequests.of(crawler.spider, crawler.settings)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
-        self._pages = open_pages_of(crawler)
         self._pages.hand_to(self._own.take)
-        self._turns = turns_of(crawler)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 

@@ -1,4 +1,7 @@
-"""Scrapy spider middlewares: what callbacks of other people's spiders yield."""
+"""Scrapy spider middlewares: what callbacks of other people's spiders yield.
+
+What becomes of it is in `focuscrawl.engine.open_pages`.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,19 @@ from scrapy import Request
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.defer import deferred_from_coro
 
-from focuscrawl.engine.component import FOLLOWED, URL_ID
-from focuscrawl.engine.open_pages import open_pages_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import ALLOW, FOLLOW
+from focuscrawl.engine.visits import FOLLOWED, URL_ID
 from focuscrawl.foundation.user_input import UrlPatterns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from typing import Self
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 
-# What callbacks of other people's spiders yield, on its way to the crawl.
-#
-# Here: which requests a page's callback has made. Not here: what becomes of them, which is in
-# `focuscrawl.engine.open_pages`.
-
-
-class AskedMiddleware:
+class AskedMiddleware(Component):
     """Keeps the requests of a callback with their page, and tells when it has no more.
 
     It sits nearest to the engine: what the project's own spider middlewares drop (too deep, too
@@ -35,14 +31,10 @@ class AskedMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._pages = open_pages_of(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
+        super().__init__(crawler)
         if getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
-        return cls(crawler)
+        self._pages = self._context.open_pages
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
@@ -70,7 +62,7 @@ def _number(response: Response) -> int:
     return int(response.request.meta.get(URL_ID, -1))
 
 
-class FollowedMiddleware:
+class FollowedMiddleware(Component):
     """Adds the links of a page to what its callback yields (``FOCUSCRAWL_FOLLOW``).
 
     It sits nearest to the spider: the links go through the project's spider middlewares as the
@@ -78,15 +70,11 @@ class FollowedMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._pages = open_pages_of(crawler)
-        self._allow = UrlPatterns(ALLOW.of(crawler.settings))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
+        super().__init__(crawler)
         if not FOLLOW.of(crawler.settings) or getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
-        return cls(crawler)
+        self._pages = self._context.open_pages
+        self._allow = UrlPatterns(ALLOW.of(crawler.settings))
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]

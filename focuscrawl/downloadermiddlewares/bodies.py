@@ -14,9 +14,9 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 from twisted.internet.threads import deferToThread
 
-from focuscrawl.engine.component import OWN, ROBOTS, URL_ID, Component
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import RECORDING, WARC, WARC_SIZE, WHERE_JUDGED
-from focuscrawl.engine.visits import TooLargeError, UnpackingError
+from focuscrawl.engine.visits import OWN, ROBOTS, URL_ID, TooLargeError, UnpackingError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 from focuscrawl.webs.warc_recorder import WarcSeries

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
-from focuscrawl.engine.component import (
+from focuscrawl.engine.component import Component
+from focuscrawl.engine.settings_table import FOLLOW
+from focuscrawl.engine.spider_requests import redirected
+from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
     ANSWERS,
     NOINDEX,
@@ -16,13 +19,10 @@ from focuscrawl.engine.component import (
     UNANSWERED,
     URL_ID,
     VISIT,
-    Component,
+    halting,
+    visit_of_error,
+    visit_of_response,
 )
-from focuscrawl.engine.open_pages import open_pages_of
-from focuscrawl.engine.page_parsing import parsing_of
-from focuscrawl.engine.settings_table import FOLLOW
-from focuscrawl.engine.spider_requests import redirected
-from focuscrawl.engine.visits import halting, turns_of, visit_of_error, visit_of_response
 from focuscrawl.errors import GivenUpError
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ class FocusMiddleware(Component):
         super().__init__(crawler)
         if getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
-        self._parsing = parsing_of(crawler)
-        self._turns = turns_of(crawler)
-        self._pages = open_pages_of(crawler)
+        self._parsing = self._context.parsing
+        self._turns = self._context.turns
+        self._pages = self._context.open_pages
         self._follows = FOLLOW.of(crawler.settings)
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
 

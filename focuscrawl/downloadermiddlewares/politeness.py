@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
-from focuscrawl.engine.component import URL_ID, Component
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import slot_delay
 from focuscrawl.engine.settings_table import BACKOFF, BACKOFF_MAX, HOST_FAILURES
-from focuscrawl.engine.visits import cause
+from focuscrawl.engine.visits import URL_ID, cause
 from focuscrawl.frontier.hosts import LEFT, HostBackoff, read_retry_after
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl.discovery import MOST_FILES
-from focuscrawl.engine.component import ROBOTS, Component
-from focuscrawl.engine.visits import PrivateAddressError, UnusableError, cause, moved_to
+from focuscrawl.engine.component import Component
+from focuscrawl.engine.visits import ROBOTS, PrivateAddressError, UnusableError, cause, moved_to
 from focuscrawl.errors import GivenUpError
 from focuscrawl.foundation.urls import host
 from focuscrawl.frontier.hosts import read_retry_after

@@ -14,14 +14,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.http.request import NO_CALLBACK
 
 from focuscrawl.crawl.visit import RENDERED
-from focuscrawl.engine.component import crawl_of
-from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.settings_table import BROWSER
 from focuscrawl.engine.visits import moved_to
 from focuscrawl.errors import GivenUpError, UserError, WorkerError
@@ -35,7 +32,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import PageVisit
+    from focuscrawl.crawl import Crawl, PageVisit
+    from focuscrawl.engine.page_parsing import PageParsing
     from focuscrawl.page import PageView
 
 
@@ -305,10 +303,10 @@ class Rendering:
     resumed crawl knows as much.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl, parsing: PageParsing) -> None:
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
-        self._parsing = parsing_of(crawler)
+        self._crawl = crawl
+        self._parsing = parsing
         self._browser = Browser(crawler) if BROWSER.of(crawler.settings) else None
         self._few_at_once = asyncio.Semaphore(_AT_ONCE)
         self._in_vain: Counter[str] = Counter()
@@ -406,13 +404,3 @@ def _words(view: PageView) -> int:
 
 def _more(view: PageView, plain: PageView) -> bool:
     return _words(view) > _words(plain) or len(view.links) > len(plain.links)
-
-
-_rendering: WeakKeyDictionary[Crawler, Rendering] = WeakKeyDictionary()
-
-
-def rendering_of(crawler: Crawler) -> Rendering:
-    """Return what renders the pages of `crawler`; made before the engine starts."""
-    if crawler not in _rendering:
-        _rendering[crawler] = Rendering(crawler)
-    return _rendering[crawler]

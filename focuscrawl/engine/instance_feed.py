@@ -13,7 +13,6 @@ import numpy as np
 from scrapy import signals
 
 from focuscrawl.apprentice.link_features import window
-from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.settings_table import INSTANCES
 from focuscrawl.errors import UserError
 
@@ -78,12 +77,12 @@ class InstanceFeed:
         self._relevance: dict[int, float] = {}
 
     @classmethod
-    def of(cls, crawler: Crawler) -> Self | None:
+    def of(cls, crawler: Crawler, crawl: Crawl) -> Self | None:
         """Make what ``FOCUSCRAWL_INSTANCES`` names, closed with the spider; None: nothing."""
         named = feed_of(crawler.settings)
         if named is None:
             return None
-        feed = cls(crawl_of(crawler), named)
+        feed = cls(crawl, named)
         crawler.signals.connect(feed.close, signals.spider_closed)
         return feed
 

@@ -6,17 +6,15 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from scrapy import signals
 
 from focuscrawl.crawl.scope import may_be_page, nofollow_urls
-from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.page_parsing import expand
-from focuscrawl.engine.page_texts import texts_of
 from focuscrawl.engine.spider_requests import SitemapDates
-from focuscrawl.engine.visits import count_again, halting, turns_of
+from focuscrawl.engine.visits import count_again, halting
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.signals import page_visited
 
@@ -26,7 +24,9 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from focuscrawl.crawl import PageVisit
+    from focuscrawl.crawl import Crawl, PageVisit
+    from focuscrawl.engine.page_texts import PageTexts
+    from focuscrawl.engine.visits import Turns
 
 
 @dataclass
@@ -45,19 +45,19 @@ class OpenPages:
     callback a crash has cut short is fetched again when the crawl is resumed.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl, turns: Turns, texts: PageTexts) -> None:
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
-        self._turns = turns_of(crawler)
+        self._crawl = crawl
+        self._turns = turns
         self._pages: dict[int, _OpenPage] = {}
         self._on_their_way: WeakSet[Request] = WeakSet()
         self._take: Callable[[Request], bool] = bool
-        self._texts = texts_of(crawler)
+        self._texts = texts
         self._dates = SitemapDates(crawler.spider)
 
     @cached_property
     def _instances(self) -> InstanceFeed | None:
-        return InstanceFeed.of(self._crawler)
+        return InstanceFeed.of(self._crawler, self._crawl)
 
     def __contains__(self, number: int) -> bool:
         return number in self._pages
@@ -160,13 +160,3 @@ class OpenPages:
         if visit.noindex:
             self._crawler.stats.inc_value("focuscrawl/noindex")
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
-
-
-_open_pages: WeakKeyDictionary[Crawler, OpenPages] = WeakKeyDictionary()
-
-
-def open_pages_of(crawler: Crawler) -> OpenPages:
-    """Return the open pages of `crawler`, which has a crawl."""
-    if crawler not in _open_pages:
-        _open_pages[crawler] = OpenPages(crawler)
-    return _open_pages[crawler]

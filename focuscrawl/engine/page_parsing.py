@@ -6,7 +6,6 @@ import logging
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from scrapy import signals
 from scrapy.utils.asyncio import call_later
@@ -15,7 +14,6 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl.visit import TOO_HARD
-from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.visits import cause
 from focuscrawl.errors import GivenUpError, WorkerError
 from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
@@ -79,8 +77,8 @@ class PageParsing:
     no less time. In a replay nobody waits for the event loop, so large ones are parsed at once.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawl = crawl_of(crawler)
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
+        self._crawl = crawl
         self._apart = ParserApart()
         replays = self._crawl.web is not None
         self._at_once = (Effort.LARGE, _LARGE) if replays else (Effort.SMALL, SMALL_SIZE)
@@ -156,13 +154,3 @@ class PageParsing:
         visit.view = self._apart.parse_page(
             came.body, visit.url, encoding=came.encoding, robots=came.robots
         )
-
-
-_parsing: WeakKeyDictionary[Crawler, PageParsing] = WeakKeyDictionary()
-
-
-def parsing_of(crawler: Crawler) -> PageParsing:
-    """Return what parses the pages of `crawler`."""
-    if crawler not in _parsing:
-        _parsing[crawler] = PageParsing(crawler)
-    return _parsing[crawler]

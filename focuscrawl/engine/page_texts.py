@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from scrapy import signals
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -14,7 +13,6 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.python.threadpool import ThreadPool
 
 from focuscrawl.crawl.visit import Visit
-from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.settings_table import (
     TEXT_EXTRACTOR,
     TEXT_MIN_RELEVANCE,
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import PageVisit
+    from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.text import PageText
 
 
@@ -122,13 +120,13 @@ class PageTexts:
         Texts cannot be kept in the crawl's folder.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         settings = crawler.settings
         self._crawler = crawler
         self._taking = TEXTS.of(settings)
         if not self._taking:
             return
-        self._crawl = crawl_of(crawler)
+        self._crawl = crawl
         self._name = TEXT_EXTRACTOR.of(settings)
         self._least = TEXT_MIN_RELEVANCE.of(settings)
         processes = TEXT_PROCESSES.of(settings)
@@ -217,16 +215,6 @@ class PageTexts:
                 return NOT_YET
             self._store.put(digest, self._name, text)
         return TOO_HARD if text is None else text
-
-
-_texts: WeakKeyDictionary[Crawler, PageTexts] = WeakKeyDictionary()
-
-
-def texts_of(crawler: Crawler) -> PageTexts:
-    """Return what takes the texts of the pages of `crawler`."""
-    if crawler not in _texts:
-        _texts[crawler] = PageTexts(crawler)
-    return _texts[crawler]
 
 
 def prepare_texts(settings: BaseSettings) -> None:

@@ -17,7 +17,9 @@ from scrapy.utils.request import request_from_dict
 
 from focuscrawl.apprentice.feature_extraction import WordReader
 from focuscrawl.crawl.scope import fits
-from focuscrawl.engine.component import (
+from focuscrawl.engine.private import has_default_callback
+from focuscrawl.engine.settings_table import CALLBACK, META
+from focuscrawl.engine.visits import (
     AGAIN,
     ALL_REDIRECTS,
     ANSWERS,
@@ -27,8 +29,6 @@ from focuscrawl.engine.component import (
     URL_ID,
     VISIT,
 )
-from focuscrawl.engine.private import has_default_callback
-from focuscrawl.engine.settings_table import CALLBACK, META
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.foundation.files import open_plain, write_whole
 from focuscrawl.foundation.urls import host, normalize, without_credentials

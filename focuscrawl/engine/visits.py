@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -22,7 +21,6 @@ from twisted.web.client import ResponseFailed
 
 from focuscrawl.crawl import Download
 from focuscrawl.crawl.visit import NOT_MODIFIED
-from focuscrawl.engine.component import URL_ID
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import read_content_type
 
@@ -30,11 +28,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scrapy import Request
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.statscollectors import StatsCollector
 
     from focuscrawl.crawl import Crawl, PageVisit
+
+
+# Keys in ``request.meta``
+
+#: number of the URL in the crawl; only requests that come out of the frontier have it
+URL_ID = "focuscrawl_url"
+#: the `Visit`, once the answer has been judged
+VISIT = "focuscrawl_visit"
+#: on requests for a page that asks not to be indexed, if that is obeyed
+NOINDEX = "focuscrawl_noindex"
+#: on requests for a page that was fetched before, for the links that are new on it
+AGAIN = "focuscrawl_again"
+#: bytes received so far; only requests for a robots.txt have it
+ROBOTS = "focuscrawl_robots"
+#: on requests that failed before an answer came
+UNANSWERED = "focuscrawl_unanswered"
+#: on requests that a project's own spider yielded: which redirects it wants to see itself
+OWN = "focuscrawl_own"
+NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: not pages that refresh
+#: on requests that stand for links of a page that its callback did not ask for
+FOLLOWED = "focuscrawl_followed"
 
 
 class UnusableError(Exception):
@@ -231,14 +249,6 @@ class Turns:
         if self.holder is visit:
             self.holder = None
             self._lock.release()
-
-
-_turns: WeakKeyDictionary[Crawler, Turns] = WeakKeyDictionary()
-
-
-def turns_of(crawler: Crawler) -> Turns:
-    """Return the turns that the item pipelines of `crawler` take."""
-    return _turns.setdefault(crawler, Turns())
 
 
 class halting:  # noqa: N801  # used as a function; a generator would cost more than its work

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured, StopDownload
 
 from focuscrawl.engine.address_guard import guard_resolver
-from focuscrawl.engine.component import OWN, URL_ID, Component, crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import ANY_MEDIA, PRIVATE_ADDRESSES
+from focuscrawl.engine.visits import OWN, URL_ID
 from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
@@ -43,7 +41,7 @@ class HtmlOnly(Component):
             raise StopDownload(fail=False)
 
 
-class PrivateAddresses:
+class PrivateAddresses(Component):
     """Sees to it that names are looked up behind the guard, whose handler ever asks for them.
 
     `LiveDownloadHandler` does so by itself. Where another one stands in its place, such as
@@ -51,17 +49,11 @@ class PrivateAddresses:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        if crawl_of(crawler).web is not None:
+        super().__init__(crawler)
+        if self._crawl.web is not None:
             raise NotConfigured
         self._networks = PRIVATE_ADDRESSES.of(crawler.settings)
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension, or raise NotConfigured."""
-        extension = cls(crawler)
-        crawler.signals.connect(extension.guard, signal=signals.request_reached_downloader)
-        return extension
-
-    def guard(self) -> None:
+    def request_reached_downloader(self) -> None:
         """Guard the resolver that there is by now."""
         guard_resolver(self._networks)

@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 
 from focuscrawl import __version__
 from focuscrawl.crawl.stopping import Completeness
-from focuscrawl.engine.component import crawl_of
+from focuscrawl.engine.component import context_of
 from focuscrawl.engine.private import is_paused
 from focuscrawl.foundation.urls import without_credentials
 
@@ -28,7 +28,7 @@ class CrawlCollector:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
+        self._crawl = context_of(crawler).crawl
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers as they are now."""

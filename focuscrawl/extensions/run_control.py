@@ -13,10 +13,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 
 from focuscrawl.crawl.crawl_folder import Command
-from focuscrawl.engine.browser import rendering_of
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.page_parsing import parsing_of
-from focuscrawl.engine.page_texts import texts_of
 from focuscrawl.engine.private import close_spider, is_closing, start_failed, wake, wrap_downloads
 from focuscrawl.engine.settings_table import STOP_TIMEOUT, TEXTS
 from focuscrawl.errors import GivenUpError
@@ -79,9 +76,9 @@ class BoundedStop(Component):
             logger.info("gave up %s, queued again", counted(len(self._under_way), "request"))
         for download in list(self._under_way):
             download.cancel()
-        parsing_of(self._crawler).give_up()
-        rendering_of(self._crawler).give_up()
-        texts_of(self._crawler).give_up()
+        self._context.parsing.give_up()
+        self._context.rendering.give_up()
+        self._context.texts.give_up()
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:
