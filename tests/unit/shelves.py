@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -69,6 +69,23 @@ def run(crawl: Crawl, fetches: int = 1000) -> list[Visit]:
     while len(visits) < fetches and (found := step(crawl)) is not None:
         visits.append(found)
     return visits
+
+
+class Crawled(NamedTuple):
+    """A crawl that is over, and what it has fetched in this run."""
+
+    crawl: Crawl
+    visits: list[Visit]
+
+
+def crawled(
+    folder: Path, web: Shelf | None, *seeds: str, fetches: int = 10_000, **plan: Any
+) -> Crawled:
+    """Open a crawl as `open_crawl` does, run it and close it."""
+    crawl = open_crawl(folder, web, *seeds, **plan)
+    visits = run(crawl, fetches)
+    crawl.close(crawl.stop_reason or "interrupted")
+    return Crawled(crawl, visits)
 
 
 def urls(visits: list[Visit]) -> list[str]:

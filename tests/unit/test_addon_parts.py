@@ -178,14 +178,6 @@ def test_politeness_and_method_are_not_the_file_s(tmp_path: Path) -> None:
     assert (back.meta, back.method) == ({"mine": [1]}, "GET")
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a.example/", "http://b.example/", 7])
-def test_a_strangers_line_is_about_its_url(
-    url: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert theirs(tmp_path, URL, {"url": url}).pop(URL) is None
-    assert "cannot ask for" in caplog.text
-
-
 def test_a_strangers_line_is_about_a_web_page(tmp_path: Path) -> None:
     """Also of what was fetched and not for the spider, which is asked for at once."""
     for url in ("file:///etc/passwd", "ftp://a.example/"):
@@ -196,6 +188,10 @@ def test_a_strangers_line_is_about_a_web_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "said",
     [
+        *(
+            {"url": url}
+            for url in ("file:///etc/passwd", "ftp://a.example/", "http://b.example/", 7)
+        ),
         {},
         {"url": URL, "kind": []},
         {"url": URL, "meta": 5},
@@ -209,7 +205,7 @@ def test_a_strangers_line_is_about_a_web_page(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_request_is_left_out(
+def test_what_is_no_request_or_about_another_url_is_left_out(
     said: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert theirs(tmp_path, URL, said).pop(URL) is None

@@ -141,7 +141,9 @@ class Loop:
             self.urls.add(f"http://host{i}.example/", 1, None)
         for i in (3, 4, 5):
             self.crawl.queue(i, 0.5)
-        (self.distilling,) = [part for part in self.crawl.parts if isinstance(part, Distilling)]
+        distilling = self.crawl.part(Distilling)
+        assert distilling is not None
+        self.distilling = distilling
 
     def visited(self, url: int, *targets: int) -> None:
         fetch = Fetch(url, self.urls[url], self.urls.host_name(url), 1, 0.5, None)
@@ -207,5 +209,5 @@ def test_a_live_crawl_waits_for_nothing(loop: Loop) -> None:
 
 def test_off_there_is_no_such_part(tmp_path: Path) -> None:
     crawl = open_shelf(tmp_path, Shelf())
-    assert not [part for part in crawl.parts if isinstance(part, Distilling)]
+    assert crawl.part(Distilling) is None
     crawl.close("over")

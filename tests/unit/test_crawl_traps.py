@@ -15,7 +15,7 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext
 from focuscrawl.strategies.baselines import BestFirst
 
-from .shelves import Shelf, answer, at, open_crawl, run, urls
+from .shelves import Shelf, answer, at, crawled, open_crawl, run, urls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,9 +49,7 @@ def events(folder: Path, kind: str) -> list[tuple[int, str]]:
 
 
 def crawl(folder: Path, web: Shelf, fetches: int = 10_000, **plan: Any) -> list[str]:
-    opened = open_crawl(folder, web, "/", **plan)
-    visits = run(opened, fetches)
-    opened.close("over")
+    visits = crawled(folder, web, "/", **plan, fetches=fetches).visits
     return urls(visits)
 
 
