@@ -16,7 +16,7 @@ from focuscrawl.engine.page_parsing import expand
 from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.engine.private import wake
 from focuscrawl.engine.settings_table import TEXT_MARKDOWN, TEXTS
-from focuscrawl.engine.visits import URL_ID, count_again, halting
+from focuscrawl.engine.visits import URL_ID, count_again, halt_on_error
 from focuscrawl.errors import GivenUpError
 from focuscrawl.signals import page_visited
 
@@ -51,7 +51,7 @@ class CriticPipeline(Component):
                 await self._rendering.render(item)
             except GivenUpError as error:
                 raise DropItem(str(error), log_level="DEBUG") from None
-            with halting(self._crawl, item.number):
+            with halt_on_error(self._crawl, item.url_id):
                 self._crawl.judge(item)
         return item
 
@@ -73,14 +73,14 @@ class LinkPipeline(Component):
     async def process_item(self, item: Any) -> Any:
         """Expand a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
-            await self._turns.begin(item)
+            await self._turns.take(item)
             try:
-                with halting(self._crawl, item.number):
+                with halt_on_error(self._crawl, item.url_id):
                     await expand(self._crawl, item)
                     if self._instances is not None:
                         self._instances.add(item)
             except Exception:
-                self._turns.end(item)
+                self._turns.release(item)
                 raise
         return item
 
@@ -126,7 +126,7 @@ class RecordPipeline(Component):
         """Record a fetch; items of other kinds pass."""
         if not isinstance(item, PageVisit):
             return item
-        if item.number in self._crawl.in_flight:
+        if item.url_id in self._crawl.in_flight:
             self._record(item)
         if item.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
@@ -141,8 +141,8 @@ class RecordPipeline(Component):
 
     async def given_up(self, item: Any) -> None:
         """Record a fetch that another pipeline has dropped, or failed on."""
-        if isinstance(item, PageVisit) and item.number in self._crawl.in_flight:
-            await self._turns.begin(item)
+        if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
+            await self._turns.take(item)
             self._record(item)
 
     def swallowed(self, item: Any, response: Any) -> None:
@@ -150,16 +150,16 @@ class RecordPipeline(Component):
         visit = self._turns.holder
         if visit is None or isinstance(item, PageVisit) or response is None:
             return
-        if response.request.meta.get(URL_ID) == visit.number:
+        if response.request.meta.get(URL_ID) == visit.url_id:
             logger.error("a pipeline returned no fetch for %s, but %r", visit.url, item)
             self._record(visit)
 
     def _record(self, visit: PageVisit) -> None:
         try:
-            with halting(self._crawl, visit.number):
+            with halt_on_error(self._crawl, visit.url_id):
                 self._crawl.record(visit, time.monotonic())
         finally:
-            self._turns.end(visit)
+            self._turns.release(visit)
         wake(self._crawler)  # the next request need not wait until Scrapy is through with the item
         if visit.excluded is None and not visit.again:
             send = self._crawler.signals.send_catch_log

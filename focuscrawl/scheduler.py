@@ -71,11 +71,11 @@ class FrontierScheduler(BaseScheduler):
         """Queue a request that did not come out of the frontier, or comes back to it."""
         if self._pages.has(request):  # queued with the page that it was made for
             return True
-        number = request.meta.get(URL_ID)
+        url_id = request.meta.get(URL_ID)
         # once its page is here, a callback has handed its meta on: that is no retry
-        if number in self._crawl.in_flight and number not in self._pages:
-            self._own.put_back(number, request)
-            self._crawl.put_back(number, time.monotonic(), tried=True)
+        if url_id in self._crawl.in_flight and url_id not in self._pages:
+            self._own.put_back(url_id, request)
+            self._crawl.put_back(url_id, time.monotonic(), tried=True)
             return True
         if self._crawl.reloading:  # another thread has the frontier
             self._late.append(request)
@@ -109,16 +109,16 @@ class FrontierScheduler(BaseScheduler):
         somebody's middleware or callback; waiting for it would never end.
         """
         if self._crawl.in_flight and nothing_under_way(self._crawler):
-            for number in list(self._crawl.in_flight):
-                if number in self._pages:  # judged, and its callback never heard of it
-                    deferred_from_coro(self._pages.finish(number))
+            for url_id in list(self._crawl.in_flight):
+                if url_id in self._pages:  # judged, and its callback never heard of it
+                    deferred_from_coro(self._pages.finish(url_id))
                     continue
                 logger.error(
                     "no answer and no error came for %s: an item pipeline, a middleware or a "
                     "callback took it and passed nothing on",
-                    self._crawl.urls[number],
+                    self._crawl.urls[url_id],
                 )
-                self._crawl.fail(number, "lost", time.monotonic())
+                self._crawl.fail(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
         """End the crawl; Scrapy's reason for a signal is called what the user did."""
@@ -166,11 +166,8 @@ class FrontierScheduler(BaseScheduler):
                 self._record(visit, request)
 
     async def _record_in_turn(self, visit: PageVisit, request: Request) -> None:
-        await self._turns.begin(visit)
-        try:
+        async with self._turns.of(visit):
             self._record(visit, request)
-        finally:
-            self._turns.end(visit)
 
     def _record(self, visit: PageVisit, request: Request) -> None:
         self._crawl.record(visit, time.monotonic())

@@ -40,17 +40,17 @@ class AskedMiddleware(Component):
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         """Pass on what the callback yields; record its page when that ends, however it does."""
-        number = _number(response)
+        url_id = _number(response)
         try:
             async for each in result:
-                if isinstance(each, Request) and number in self._pages:
+                if isinstance(each, Request) and url_id in self._pages:
                     if each.meta.get(FOLLOWED):
-                        self._pages.follow(number, each.url)
+                        self._pages.follow(url_id, each.url)
                         continue
-                    self._pages.ask(number, each)
+                    self._pages.ask(url_id, each)
                 yield each
         finally:
-            await self._pages.finish(number)
+            await self._pages.finish(url_id)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
         """Record the page of a callback that fails before it yields anything."""

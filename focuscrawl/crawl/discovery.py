@@ -67,9 +67,9 @@ class Discovery(Part):
         for event in History(self._crawl.store).events(LISTED):
             url, _, said = event.detail.rpartition(_FROM)
             owner, _, step = said.partition(", step ")
-            number = self._crawl.urls.get(url)
-            if number is not None and step.isdecimal():
-                self._keep(number, _List(owner, int(step)))
+            url_id = self._crawl.urls.get(url)
+            if url_id is not None and step.isdecimal():
+                self._keep(url_id, _List(owner, int(step)))
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run."""
@@ -83,25 +83,25 @@ class Discovery(Part):
         """Take in the site maps that the robots.txt of a host names; at most ten are kept."""
         self._site_maps[host(origin)] = [*islice(site_maps, MOST_FILES)]
 
-    def may_be_list(self, number: int) -> bool:
+    def may_be_list(self, url_id: int) -> bool:
         """Tell whether a URL is fetched as a site map or a feed; a start page may be one."""
-        return number in self._lists or self._is_seed(number)
+        return url_id in self._lists or self._is_seed(url_id)
 
     def on_judged(self, visit: PageVisit) -> None:
         """Set what links of a site map or a feed are worth: what pages of its host have been."""
         assert visit.view is not None
         if visit.view.kind not in LISTS:
             return
-        if visit.number not in self._lists:
-            self._note(visit, visit.number, _List(host(visit.url), 0))
-        owner = self._lists[visit.number].owner
-        visit.promise = self._relevance[owner] / (self._fetches[owner] + 1)
+        if visit.url_id not in self._lists:
+            self._note(visit, visit.url_id, _List(host(visit.url), 0))
+        owner = self._lists[visit.url_id].owner
+        visit.link_relevance = self._relevance[owner] / (self._fetches[owner] + 1)
 
     def on_page(self, visit: PageVisit) -> None:
         """Ask for what a page, an index of site maps, or the redirect of one leads to."""
-        known = self._lists.get(visit.number)
+        known = self._lists.get(visit.url_id)
         if known is not None:
-            self._go_on(visit, known)
+            self._follow_list(visit, known)
             return
         self._count(visit.url, visit.relevance)
         relevant = visit.relevance > RELEVANT
@@ -120,41 +120,41 @@ class Discovery(Part):
             for url in visit.view.feeds:
                 self._ask(visit, url, _List(own, 0))
 
-    def _go_on(self, visit: PageVisit, known: _List) -> None:
+    def _follow_list(self, visit: PageVisit, known: _List) -> None:
         following = _List(known.owner, known.step + 1)
         target = visit.location if visit.redirects and visit.error is None else None
         if target is not None:
-            number = self._crawl.urls.get(target)
-            if number is not None and self._may_ask(number, following):
-                self._note(visit, number, following)
+            url_id = self._crawl.urls.get(target)
+            if url_id is not None and self._may_ask(url_id, following):
+                self._note(visit, url_id, following)
         elif visit.view is not None and visit.view.kind == SITE_MAP_INDEX:
             for url in visit.view.links.urls:
                 self._ask(visit, url, following)
         elif visit.view is not None and TRANSLATIONS in self._wanted:
-            self._queue_translations(visit, visit.promise or 0.0)
+            self._queue_translations(visit, visit.link_relevance or 0.0)
 
     def _ask(self, visit: PageVisit, url: str, found: _List) -> None:
         """Queue a site map or a feed with the score of the page that speaks for it."""
         (target,) = self._crawl.follow([url])
         if target is None or self._files[found.owner] >= MOST_FILES:
             return
-        number = self._crawl.urls.add(target, visit.depth, visit.number)
-        if self._may_ask(number, found):
-            if self._crawl.queue(number, _score(visit)):
+        url_id = self._crawl.urls.add(target, visit.depth, visit.url_id)
+        if self._may_ask(url_id, found):
+            if self._crawl.queue(url_id, _score(visit)):
                 visit.newly_queued.append(_score(visit))
-            self._note(visit, number, found)
+            self._note(visit, url_id, found)
 
-    def _may_ask(self, number: int, found: _List) -> bool:
+    def _may_ask(self, url_id: int, found: _List) -> bool:
         few = self._files[found.owner] < MOST_FILES and found.step <= MOST_STEPS
-        return few and number not in self._lists
+        return few and url_id not in self._lists
 
-    def _note(self, visit: PageVisit, number: int, found: _List) -> None:
-        self._keep(number, found)
-        told = f"{self._crawl.urls[number]}{_FROM}{found.owner}, step {found.step}"
+    def _note(self, visit: PageVisit, url_id: int, found: _List) -> None:
+        self._keep(url_id, found)
+        told = f"{self._crawl.urls[url_id]}{_FROM}{found.owner}, step {found.step}"
         visit.events.append((LISTED, told))
 
-    def _keep(self, number: int, found: _List) -> None:
-        self._lists[number] = found
+    def _keep(self, url_id: int, found: _List) -> None:
+        self._lists[url_id] = found
         self._files[found.owner] += 1
 
     def _queue_translations(self, visit: PageVisit, score: float) -> None:
@@ -171,8 +171,8 @@ class Discovery(Part):
         for url in filter(None, crawl.follow(urls)):
             known = crawl.urls.get(url)
             if known is None or crawl.urls.state(known) == UNFOLLOWED:
-                number = crawl.urls.add(url, visit.depth, visit.number)
-                if crawl.queue(number, score):
+                url_id = crawl.urls.add(url, visit.depth, visit.url_id)
+                if crawl.queue(url_id, score):
                     visit.newly_queued.append(score)
 
     def _count(self, url: str, relevance: float) -> None:
@@ -180,9 +180,9 @@ class Discovery(Part):
         self._fetches[own] += 1
         self._relevance[own] += relevance
 
-    def _is_seed(self, number: int) -> bool:
+    def _is_seed(self, url_id: int) -> bool:
         urls = self._crawl.urls
-        return urls.depth(number) == 0 and urls.found_on(number) is None
+        return urls.depth(url_id) == 0 and urls.found_on(url_id) is None
 
 
 def _score(visit: PageVisit) -> float:

@@ -179,7 +179,7 @@ class Distilling(Part):
     def on_recorded(self, visit: PageVisit) -> None:
         """Take note of a fetch, and begin to distil if it is time and nothing is under way."""
         targets = [link.target for link in visit.link_rows]
-        self._count(visit.number, visit.relevance, visit.twin, targets)
+        self._count(visit.url_id, visit.relevance, visit.twin, targets)
         due = self._every > 0 and len(self._page) % self._every == 0
         if due and self._under_way is None:
             self._begin(len(self._page))
@@ -285,13 +285,13 @@ class HubRevisits(Distilling):
             if row.seq is None and self._crawl.plan.revisit_hubs:
                 self._wait_for(row)
 
-    def wants(self, number: int) -> bool:
+    def wants(self, url_id: int) -> bool:
         """Tell whether a page is to be fetched again, and its answer is for this part."""
-        return number in self._wanted
+        return url_id in self._wanted
 
-    def conditions(self, number: int) -> dict[str, str]:
+    def conditions(self, url_id: int) -> dict[str, str]:
         """Return the header fields by which a page is asked for again if it has changed."""
-        row = self._wanted.get(number)
+        row = self._wanted.get(url_id)
         return {} if row is None else conditions(row.etag, row.last_modified)
 
     def judge(self, visit: PageVisit) -> None:
@@ -323,8 +323,8 @@ class HubRevisits(Distilling):
 
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Record what came of a second fetch, or that it was not made."""
-        crawl, row, came = self._crawl, self._wanted.pop(visit.number), visit.answer
-        crawl.frontier.release(visit.number, now)
+        crawl, row, came = self._crawl, self._wanted.pop(visit.url_id), visit.answer
+        crawl.frontier.release(visit.url_id, now)
         visit.seq, visit.score = crawl.fetched, None
         visit.stamp()
         made = visit.excluded is None
@@ -347,7 +347,7 @@ class HubRevisits(Distilling):
         told = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
         events = [(visit.seq, kind, detail) for kind, detail in told]
         crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=events))
-        self.found_again(visit.number, [link.target for link in visit.link_rows])
+        self.found_again(visit.url_id, [link.target for link in visit.link_rows])
         return visit
 
     def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
@@ -374,9 +374,9 @@ class HubRevisits(Distilling):
 
     def _new_links(self, visit: PageVisit) -> dict[int, str]:
         assert visit.view is not None
-        found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)
+        found = followed_links(self._crawl, visit.view, visit.depth, visit.requested)
         urls = self._crawl.urls
-        known = set(self.targets_of(visit.number).tolist())
+        known = set(self.targets_of(visit.url_id).tolist())
         return {place: url for place, url in found.items() if urls.get(url) not in known}
 
     def _wait_for(self, row: RevisitRow) -> None:

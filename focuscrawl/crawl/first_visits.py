@@ -141,7 +141,7 @@ class FirstVisits:
         visit.other_language = verdict.other_language
         if verdict.other_language is not None:
             visit.events.append((OTHER_LANGUAGE, f"{visit.url}: {verdict.other_language}"))
-        crawl.duplicates.add(visit.number, visit.digest, names)
+        crawl.duplicates.add(visit.url_id, visit.digest, names)
         for name in names[1:]:
             crawl.strike_out(name)
         visit.relevance, visit.probabilities, visit.topic, _ = verdict
@@ -167,13 +167,13 @@ class FirstVisits:
         if visit.redirects:
             self._redirect(visit)
         try:
-            self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
+            self._crawl.strategy.observe(visit.url_id, visit.relevance, visit.twin)
         except Exception as error:
             self._crawl.failed_on(visit, STRATEGY, error)
             return None
         if visit.view is None or visit.twin is not None or visit.view.kind == SITE_MAP_INDEX:
             return None
-        found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)
+        found = followed_links(self._crawl, visit.view, visit.depth, visit.requested)
         visit.dropped = visit.links - len(found)
         return judged_page(self._crawl, visit, visit.view, found)
 
@@ -182,10 +182,10 @@ class FirstVisits:
         crawl, location = self._crawl, visit.location
         target = None if location is None else crawl.follow([location])[0]
         visit.links = visit.dropped = int(location is not None)
-        visit.error = crawl.redirects.refusal(visit.number, location, target)
-        if target is not None and visit.error is None and visit.leads_on:
+        visit.error = crawl.redirects.refusal(visit.url_id, location, target)
+        if target is not None and visit.error is None and visit.follows_redirect:
             visit.dropped = 0
-            new = crawl.urls.add(target, visit.depth, visit.number)
+            new = crawl.urls.add(target, visit.depth, visit.url_id)
             if new not in crawl.in_flight and crawl.queue(new, math.inf):
                 visit.newly_queued.append(math.inf)
         if visit.refresh is not None:
@@ -195,16 +195,16 @@ class FirstVisits:
         """Write down all that the visit changes, in one transaction."""
         crawl = self._crawl
         if visit.excluded is not None:
-            crawl.frontier.release(visit.number, now)
-            crawl.urls.change(visit.number, EXCLUDED, crawl.urls.score(visit.number))
+            crawl.frontier.release(visit.url_id, now)
+            crawl.urls.change(visit.url_id, EXCLUDED, crawl.urls.score(visit.url_id))
             crawl.note("excluded", f"{visit.url}: {visit.excluded}")
             return visit
         visit.seq = crawl.fetched + 1
         visit.stamp()
         for part in crawl.parts:
             part.on_page(visit)
-        crawl.frontier.release(visit.number, now)
-        crawl.urls.change(visit.number, FETCHED, crawl.urls.score(visit.number))
+        crawl.frontier.release(visit.url_id, now)
+        crawl.urls.change(visit.url_id, FETCHED, crawl.urls.score(visit.url_id))
         crawl.count(visit.seq, visit.relevance, visit.status)
         events = [(visit.seq, kind, detail) for kind, detail in visit.events]
         crawl.put(
@@ -230,7 +230,7 @@ def followed_links(
     asked : see `PageVisit`
     """
     plan = crawl.plan
-    if asked is None and not crawl.scope.leads_on(depth):
+    if asked is None and not crawl.scope.follows_links_at(depth):
         return {}
     urls = (crawl.follow if asked is None else crawl.resolve)(view.links.urls)
     any_media = plan.any_media or asked is not None
@@ -251,17 +251,17 @@ def judged_page(
     ----------
     found : the links that are followed, by their places on the page
     """
-    targets = [crawl.urls.add(url, visit.depth + 1, visit.number) for url in found.values()]
+    targets = [crawl.urls.add(url, visit.depth + 1, visit.url_id) for url in found.values()]
     return JudgedPage(
         view=view,
-        url=visit.number,
+        url=visit.url_id,
         seq=crawl.fetched + 1,
         depth=visit.depth,
-        relevance=visit.relevance if visit.promise is None else visit.promise,
+        relevance=visit.relevance if visit.link_relevance is None else visit.link_relevance,
         probabilities=visit.probabilities,
         links=np.array([*found], dtype=np.int64),
         targets=np.array(targets, dtype=np.int64),
-        referrer=crawl.urls.found_on(visit.number),
+        referrer=crawl.urls.found_on(visit.url_id),
     )
 
 

@@ -147,17 +147,17 @@ class Crawl(CrawlState):
         self._wait = None
         if not self.poll(now) or self.stop_reason is not None or self._waits(now):
             return None
-        number, traps = self.peek(now), self.part(Traps)
-        while number is None and not self.in_flight and traps is not None and traps.readmit():
-            number = self.peek(now)
-        if number is None:
+        url_id, traps = self.peek(now), self.part(Traps)
+        while url_id is None and not self.in_flight and traps is not None and traps.readmit():
+            url_id = self.peek(now)
+        if url_id is None:
             return None
-        self.frontier.take(number, now)
-        self.in_flight[number] = self.frontier.score(number)
+        self.frontier.take(url_id, now)
+        self.in_flight[url_id] = self.frontier.score(url_id)
         fidelity = self.part(PriorityFidelity)
         if fidelity is not None:
-            fidelity.compare(number)
-        return self._fetch(number)
+            fidelity.compare(url_id)
+        return self._fetch(url_id)
 
     def poll(self, now: float) -> bool:
         """Apply what was worked out beside the crawl; False if nothing may be fetched now."""
@@ -178,56 +178,56 @@ class Crawl(CrawlState):
         self._wait = min(waits, default=None)
         return self.crowded or self.writer.full or self._wait is not None
 
-    def _fetch(self, number: int) -> Fetch:
+    def _fetch(self, url_id: int) -> Fetch:
         return Fetch(
-            id=number,
-            url=self.urls[number],
-            host=self.urls.host_name(number),
-            depth=self.urls.depth(number),
-            score=self.urls.score(number),
-            referrer=self.urls.referrer(number),
-            again=self._visits_of(number) is not self._first_visits,
+            id=url_id,
+            url=self.urls[url_id],
+            host=self.urls.host_name(url_id),
+            depth=self.urls.depth(url_id),
+            score=self.urls.score(url_id),
+            referrer=self.urls.referrer(url_id),
+            again=self._visits_of(url_id) is not self._first_visits,
         )
 
-    def put_back(self, number: int, now: float, *, tried: bool = False) -> None:
+    def put_back(self, url_id: int, now: float, *, tried: bool = False) -> None:
         """Queue a URL again that was given out and could not be fetched yet.
 
         Parameters
         ----------
         tried : it was asked for, in vain
         """
-        score = self.in_flight.pop(number)
+        score = self.in_flight.pop(url_id)
         if tried:
-            score = self.strategy.tried(number, score)
-        if self._scoring == number:
+            score = self.strategy.tried(url_id, score)
+        if self._scoring == url_id:
             self._scoring = None
-        if self._unrecorded == number:
+        if self._unrecorded == url_id:
             self._unrecorded = None
             self._put_held()
-        self.frontier.release(number, now)
-        if self.urls.holds(number):
-            self.frontier.push(number, self.urls.host(number), score)
+        self.frontier.release(url_id, now)
+        if self.urls.holds(url_id):
+            self.frontier.push(url_id, self.urls.host(url_id), score)
 
-    def halt(self, number: int, now: float) -> None:
-        """Give out nothing any more, after an error while `number` was visited; it is put back.
+    def halt(self, url_id: int, now: float) -> None:
+        """Give out nothing any more, after an error while `url_id` was visited; it is put back.
 
         Critic and strategy may fail on single pages (`CrawlState.failed_on`). What else goes
         wrong, in a feed, a part of the crawl or the store, would do so on the next page, too.
         """
         self._halted = True
-        if number in self.in_flight:
-            self.put_back(number, now)
+        if url_id in self.in_flight:
+            self.put_back(url_id, now)
 
     # -- what came of it -------------------------------------------------------------------
 
-    def arrived(self, number: int, download: Download) -> PageVisit:
+    def arrived(self, url_id: int, download: Download) -> PageVisit:
         """Begin the visit of a URL that was given out, with what came for it."""
-        score = self.in_flight[number]
-        return PageVisit(self._fetch(number), None if score == math.inf else score, download)
+        score = self.in_flight[url_id]
+        return PageVisit(self._fetch(url_id), None if score == math.inf else score, download)
 
-    def failed(self, number: int, error: str) -> PageVisit:
+    def failed(self, url_id: int, error: str) -> PageVisit:
         """Begin the visit of a URL that brought no answer."""
-        visit = self.arrived(number, Download(status=0))
+        visit = self.arrived(url_id, Download(status=0))
         visit.error = error
         return visit
 
@@ -244,17 +244,17 @@ class Crawl(CrawlState):
             return None
         if self.plan.pdf and is_pdf(came.body):
             return PDF
-        return list_kind(came.body) if self._may_be_list(visit.number) else None
+        return list_kind(came.body) if self._may_be_list(visit.url_id) else None
 
-    def may_read(self, number: int, media_type: str) -> bool:
+    def may_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether a body of a media type that is no HTML may be of use for a URL."""
         if self.plan.pdf and media_type in _PDF:
             return True
-        return media_type in _LISTS and self._may_be_list(number)
+        return media_type in _LISTS and self._may_be_list(url_id)
 
-    def _may_be_list(self, number: int) -> bool:
+    def _may_be_list(self, url_id: int) -> bool:
         discovery = self.part(Discovery)
-        return discovery is not None and discovery.may_be_list(number)
+        return discovery is not None and discovery.may_be_list(url_id)
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
         """Take in the site maps that the robots.txt of an origin (`http://host`) names."""
@@ -293,7 +293,7 @@ class Crawl(CrawlState):
 
     def judge(self, visit: PageVisit) -> None:
         """Find out what the answer is, and have the critic judge it if it is a page."""
-        self._visits_of(visit.number).judge(visit)
+        self._visits_of(visit.url_id).judge(visit)
 
     def expand(self, visit: PageVisit) -> None:
         """Let the strategy know what came, score the links, and queue where they lead.
@@ -326,10 +326,10 @@ class Crawl(CrawlState):
         """
         if not 0.0 <= visit.relevance <= 1.0:
             raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
-        visit.settled = visit.relevance
-        self._unrecorded = visit.number
-        page = self._visits_of(visit.number).begin_expansion(visit)
-        self._scoring = None if page is None else visit.number
+        visit.final_relevance = visit.relevance
+        self._unrecorded = visit.url_id
+        page = self._visits_of(visit.url_id).begin_expansion(visit)
+        self._scoring = None if page is None else visit.url_id
         return page
 
     def score(self, visit: PageVisit, page: JudgedPage) -> ScoredLinks | None:
@@ -358,19 +358,19 @@ class Crawl(CrawlState):
 
         One that nobody has expanded is recorded, too: its links are not followed.
         """
-        visits = self._visits_of(visit.number)
+        visits = self._visits_of(visit.url_id)
         if visit.excluded is None:
-            if visit.settled is None:
+            if visit.final_relevance is None:
                 visit.view = None
                 self.expand(visit)
-            assert visit.settled is not None
-            visit.relevance = visit.settled
-        if self._unrecorded == visit.number:
+            assert visit.final_relevance is not None
+            visit.relevance = visit.final_relevance
+        if self._unrecorded == visit.url_id:
             self._unrecorded = None
         done = visits.record(visit, now)
         self.count_failure(visit)
         self._halted = self._halted or self.failed_in_a_row >= FAILED_IN_A_ROW
-        del self.in_flight[visit.number]
+        del self.in_flight[visit.url_id]
         self._put_held()
         if visit.excluded is None and not visit.again:
             for part in self.parts:
@@ -383,27 +383,27 @@ class Crawl(CrawlState):
         self.expand(visit)
         return self.record(visit, now)
 
-    def fail(self, number: int, error: str, now: float) -> Visit:
+    def fail(self, url_id: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
-        return self.record(self.failed(number, error), now)
+        return self.record(self.failed(url_id, error), now)
 
-    def exclude(self, number: int, why: str, now: float) -> None:
+    def exclude(self, url_id: int, why: str, now: float) -> None:
         """Leave a URL that was given out unfetched for good; it costs no budget."""
-        visit = self.failed(number, why)
+        visit = self.failed(url_id, why)
         visit.excluded = why
         self.record(visit, now)
 
-    def conditions(self, number: int) -> dict[str, str]:
+    def conditions(self, url_id: int) -> dict[str, str]:
         """Return the header fields by which a page is asked for only if it has changed."""
         hubs = self.part(HubRevisits)
-        if hubs is not None and hubs.wants(number):
-            return hubs.conditions(number)
-        return {} if self._known is None else self._known.conditions(number)
+        if hubs is not None and hubs.wants(url_id):
+            return hubs.conditions(url_id)
+        return {} if self._known is None else self._known.conditions(url_id)
 
-    def _visits_of(self, number: int) -> FirstVisits | HubRevisits:
+    def _visits_of(self, url_id: int) -> FirstVisits | HubRevisits:
         """Return what handles the answer for a URL."""
         hubs = self.part(HubRevisits)
-        return hubs if hubs is not None and hubs.wants(number) else self._first_visits
+        return hubs if hubs is not None and hubs.wants(url_id) else self._first_visits
 
 
 NOW = 0.0  # a replay has no clock

@@ -76,7 +76,7 @@ class Part:
         """
         return None
 
-    def admits(self, number: int) -> bool:
+    def admits(self, url_id: int) -> bool:
         """Tell whether the best URL may be fetched; if not, it is deferred."""
         return True
 

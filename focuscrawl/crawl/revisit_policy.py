@@ -72,12 +72,12 @@ class KnownPages:
         places = self._knowledge.places(urls)
         return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
 
-    def conditions(self, number: int) -> dict[str, str]:
+    def conditions(self, url_id: int) -> dict[str, str]:
         """Return the header fields that ask for a known page only if it has changed.
 
         None for a page that is visited whatever is known of it.
         """
-        page = None if self._worth is None else self._knowledge.page(self._urls[number])
+        page = None if self._worth is None else self._knowledge.page(self._urls[url_id])
         if page is None or page.content is None:
             return {}
         return conditions(page.etag, page.last_modified)

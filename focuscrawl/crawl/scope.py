@@ -66,7 +66,7 @@ class Scope:
             return False
         return not self._deny.match(url)
 
-    def leads_on(self, depth: int) -> bool:
+    def follows_links_at(self, depth: int) -> bool:
         """Tell whether the links of a page that is so many clicks from a seed are followed."""
         return self._max_depth is None or depth < self._max_depth
 

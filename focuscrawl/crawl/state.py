@@ -70,16 +70,16 @@ class Redirects:
         self._urls = urls
         self._moved: set[int] = set()
 
-    def add(self, number: int) -> None:
+    def add(self, url_id: int) -> None:
         """Take in a URL that redirected in an earlier run."""
-        self._moved.add(number)
+        self._moved.add(url_id)
 
-    def refusal(self, number: int, location: str | None, target: str | None) -> str | None:
+    def refusal(self, url_id: int, location: str | None, target: str | None) -> str | None:
         """Take in a redirect, and say why it leads nowhere; None if it does not.
 
         Parameters
         ----------
-        number : of the URL that redirects
+        url_id : of the URL that redirects
         location : where to, None if it does not say or says nonsense
         target : the same among the URLs that may be fetched, None if it is none
 
@@ -88,12 +88,12 @@ class Redirects:
         A URL is fetched once, so a circle ends by itself; but it is no answer, and a chain of
         ever new URLs would come before all else until the budget is spent.
         """
-        self.add(number)
+        self.add(url_id)
         if location is None:
             return "redirect to nowhere"
         if not fits(location):
             return f"redirect to nowhere: a URL of {len(location):,} characters"
-        chain = [number]
+        chain = [url_id]
         while (before := self._urls.found_on(chain[-1])) in self._moved and len(chain) < MOST:
             assert before is not None
             chain.append(before)
@@ -296,30 +296,30 @@ class CrawlState:
             return found
         return [url if url and admits(url) else None for url in found]
 
-    def queue(self, number: int, score: float) -> bool:
+    def queue(self, url_id: int, score: float) -> bool:
         """Give a URL its new score, and a place in the frontier unless it has left it.
 
         Returns
         -------
         True if it began to wait by this
         """
-        if not self.urls.holds(number):
-            self.urls.leave_to_others(number, score)
+        if not self.urls.holds(url_id):
+            self.urls.leave_to_others(url_id, score)
             return False
-        before = self.urls.state(number)
+        before = self.urls.state(url_id)
         if before in (FETCHED, EXCLUDED):
             return False
-        if before == QUEUED and self.frontier.score(number) == math.inf:
+        if before == QUEUED and self.frontier.score(url_id) == math.inf:
             return False  # a seed comes before every link, whatever links to it
         kept = score if math.isfinite(score) else None
         state = UNFOLLOWED if score == -math.inf else QUEUED
-        if self.duplicates.stands_for(self.urls[number]) is not None:
+        if self.duplicates.stands_for(self.urls[url_id]) is not None:
             state = EXCLUDED
-        self.urls.change(number, state, kept)
+        self.urls.change(url_id, state, kept)
         if state == UNFOLLOWED:  # what waits is not worth a fetch any more
-            self.frontier.remove(number)
-        elif state == QUEUED and number not in self.in_flight:
-            self.frontier.push(number, self.urls.host(number), score)
+            self.frontier.remove(url_id)
+        elif state == QUEUED and url_id not in self.in_flight:
+            self.frontier.push(url_id, self.urls.host(url_id), score)
         return state == QUEUED and before != QUEUED
 
     def peek(self, now: float) -> int | None:
@@ -330,22 +330,22 @@ class CrawlState:
         """
         self.sifting = False
         for _ in range(_SIFTED):
-            number = self.frontier.peek(now)
-            if number is None or self.frontier.score(number) == math.inf:
-                return number
-            if all(part.admits(number) for part in self.parts):
-                return number
-            self.frontier.defer(number)
+            url_id = self.frontier.peek(now)
+            if url_id is None or self.frontier.score(url_id) == math.inf:
+                return url_id
+            if all(part.admits(url_id) for part in self.parts):
+                return url_id
+            self.frontier.defer(url_id)
         self.sifting = True
         return None
 
     def strike_out(self, url: str) -> None:
         """Take a URL out of the frontier whose page has come under another URL."""
-        number = self.urls.get(url)
-        if number is None or number in self.in_flight or self.urls.state(number) != QUEUED:
+        url_id = self.urls.get(url)
+        if url_id is None or url_id in self.in_flight or self.urls.state(url_id) != QUEUED:
             return
-        self.frontier.remove(number)
-        self.urls.change(number, EXCLUDED, self.urls.score(number))
+        self.frontier.remove(url_id)
+        self.urls.change(url_id, EXCLUDED, self.urls.score(url_id))
 
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue the start URLs that do not wait already; return how many those are."""
@@ -361,10 +361,10 @@ class CrawlState:
 
     def add_asked(self, url: str, depth: int, score: float) -> int:
         """Queue a URL that no page links to, and return its number; it is in the store at once."""
-        number = self.urls.add(url, depth, None)
-        self.queue(number, score)
+        url_id = self.urls.add(url, depth, None)
+        self.queue(url_id, score)
         self.put(VisitRecord())
-        return number
+        return url_id
 
     # -- the store -------------------------------------------------------------------------
 
@@ -435,16 +435,16 @@ def reload(crawl: CrawlState) -> None:
     """
     history = History(crawl.store)
     for row in history.urls():
-        number, score, state = row.id, row.score, row.state
-        kept, before = crawl.urls.score(number), crawl.urls.state(number)
+        url_id, score, state = row.id, row.score, row.state
+        kept, before = crawl.urls.score(url_id), crawl.urls.state(url_id)
         if (kept, before) == (score, state):
             continue
-        crawl.urls.change(number, state, score)
+        crawl.urls.change(url_id, state, score)
         if state == QUEUED:
             first = np.inf if score is None else score
-            crawl.frontier.push(number, crawl.urls.host(number), first)
+            crawl.frontier.push(url_id, crawl.urls.host(url_id), first)
         elif before == QUEUED:
-            crawl.frontier.remove(number)
+            crawl.frontier.remove(url_id)
     crawl.reset()
     _recall(crawl, history)
 
@@ -465,7 +465,7 @@ def _recall(crawl: CrawlState, history: History) -> None:
             crawl.count(fetch.seq, fetch.relevance, fetch.status)
             if has_moved(fetch.status, fetch.error):
                 crawl.redirects.add(fetch.url)
-        urls, scores = _told(crawl.strategy, fetch, failed_in_a_row)
+        urls, scores = _observe(crawl.strategy, fetch, failed_in_a_row)
         if fetch.links:
             crawl.links = fetch.links[-1].id + 1
         repeats = fetch.duplicate_of is not None
@@ -482,7 +482,7 @@ def _recall(crawl: CrawlState, history: History) -> None:
         part.restored()
 
 
-def _told(
+def _observe(
     strategy: Strategy, fetch: StoredFetch, failed_in_a_row: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Tell a strategy of a fetch; one that it fails on is left out, unless many in a row are."""

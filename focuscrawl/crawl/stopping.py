@@ -82,10 +82,10 @@ class Completeness(Part):
 
     def on_recorded(self, visit: PageVisit) -> None:
         """Take in a fetch, and estimate if it is time."""
-        referrer = self._crawl.urls.found_on(visit.number)
+        referrer = self._crawl.urls.found_on(visit.url_id)
         relevant = visit.relevance > RELEVANT
         targets = [link.target for link in visit.link_rows]
-        self._estimator.visited(visit.number, referrer, visit.score, targets, relevant=relevant)
+        self._estimator.visited(visit.url_id, referrer, visit.score, targets, relevant=relevant)
         if self._is_due():
             self._estimate()
 

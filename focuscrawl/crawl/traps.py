@@ -204,7 +204,7 @@ class Traps(Part):
 
     def on_page(self, visit: PageVisit) -> None:
         """Count a fetch."""
-        visit.events += self._count(visit.number, visit.relevance, repeats=visit.repeats)
+        visit.events += self._count(visit.url_id, visit.relevance, repeats=visit.repeats)
 
     def readmit(self) -> bool:
         """Raise the limits of all, if every URL that waits is deferred; tell whether it was so."""
@@ -216,11 +216,11 @@ class Traps(Part):
         self._crawl.note(RAISED, f"all limits are {times} times as high: nothing else waits")
         return True
 
-    def _count(self, number: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
+    def _count(self, url_id: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
         """Count a fetch; return the events of it."""
         events = []
-        worth = self._crawl.strategy.worth(number, relevance)
-        url, referrer = self._crawl.urls[number], self._crawl.urls.referrer(number)
+        worth = self._crawl.strategy.worth(url_id, relevance)
+        url, referrer = self._crawl.urls[url_id], self._crawl.urls.referrer(url_id)
         earns = worth > RELEVANT and not repeats
         for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):
             if not quota.closed:
@@ -230,11 +230,11 @@ class Traps(Part):
                 events.append((LIMITED, f"{quota.name}: {quota.in_words}; other links come first"))
         return events
 
-    def admits(self, number: int) -> bool:
+    def admits(self, url_id: int) -> bool:
         """Tell whether neither the URL's host nor its pattern has had its share."""
-        quota = self.quotas.barred(self._crawl.urls[number])
+        quota = self.quotas.barred(self._crawl.urls[url_id])
         if quota is not None:
-            quota.held.append(number)
+            quota.held.append(url_id)
         return quota is None
 
     def _readmit(self, held: list[int]) -> None:
@@ -278,7 +278,7 @@ class NearDuplicates(Part):
             return
         visit.minhash = sketch(visit.view.words) or b""
         if visit.minhash:
-            visit.resembles = self._index.find_or_add(visit.number, visit.minhash)
+            visit.resembles = self._index.find_or_add(visit.url_id, visit.minhash)
 
     def on_page(self, visit: PageVisit) -> None:
         """Tell of what resembles."""

@@ -102,19 +102,19 @@ class PageVisit(Visit):
 
     Attributes
     ----------
-    number : of the URL
+    url_id : number of the URL
     again : the page was fetched before, and is here for the links that are new on it
     download : what came; of status 0 where nothing did
     view : the page, None for what is no page and before it was parsed
     probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
-    refresh : where a page leads that shows another in its place, see `redirects.refresh_target`
-    leads_on : where it redirects to is fetched next; False: only if the spider asks for that
+    refresh : where a page leads that shows another in its place, see `state.refresh_target`
+    follows_redirect : where it redirects to is fetched next; False: only if the spider asks
     noindex : the page asks not to be indexed, and is obeyed: it is no item
     canonical : the URL that the page says is its own
     digest, minhash : of the body and of the words, as the store keeps them
     failure : how the critic or the strategy failed on the page; None: neither did
     other_language : the language of the page, if that is none of the crawl's
-    promise : the relevance that its links are scored by; None: its own
+    link_relevance : the relevance that its links are scored by; None: its own
     twin : number of the earlier page that this one is a duplicate of, see `duplicate_of`
     resembles : the earlier page that says nearly the same, and how much the two are alike
     repeats : it says nothing new: a duplicate, to the byte or nearly
@@ -122,10 +122,11 @@ class PageVisit(Visit):
     link_rows : its links that are followed
     newly_queued : scores of the URLs that began to wait by it
     memo : what the strategy wants back of the links
-    asked : where links are followed to, if not to all that the plan allows, whatever their media
+    requested : the only URLs to which links are followed, whatever their media; None: all that
+        the plan allows
     excluded : why the URL is not to be fetched at all; None: it was
     overtakes : the host of the best link that waited meanwhile, if that was much better
-    settled : the relevance that the strategy was told and the store is; None before
+    final_relevance : the relevance that the strategy was told and the store is; None before
     events : (kind, detail) of what is to be told of it
     """
 
@@ -139,30 +140,30 @@ class PageVisit(Visit):
             content_type=download.content_type,
             bytes=len(download.body),
         )
-        self.number = fetch.id
+        self.url_id = fetch.id
         self.again = fetch.again
         self.download = download
         self.view: PageView | None = None
         self.probabilities: NDArray[np.float64] | None = None
         self.refresh: str | None = None
-        self.leads_on = True
+        self.follows_redirect = True
         self.noindex = False
         self.canonical: str | None = None
         self.digest: bytes | None = None
         self.minhash = b""
         self.failure: str | None = None
         self.other_language: str | None = None
-        self.promise: float | None = None
+        self.link_relevance: float | None = None
         self.twin: int | None = None
         self.resembles: tuple[int, float] | None = None
         self.answer: AnswerRow | None = None
         self.link_rows: list[LinkRow] = []
         self.newly_queued: list[float] = []
         self.memo: bytes | None = None
-        self.asked: frozenset[str] | None = None
+        self.requested: frozenset[str] | None = None
         self.excluded: str | None = None
         self.overtakes: str | None = None
-        self.settled: float | None = None
+        self.final_relevance: float | None = None
         self.events: list[tuple[str, str]] = []
 
     @property
@@ -189,7 +190,7 @@ class PageVisit(Visit):
         """Return the page's row for the store."""
         return PageRow(
             seq=self.seq,
-            url=self.number,
+            url=self.url_id,
             status=self.status,
             relevance=self.relevance,
             topic=self.topic,

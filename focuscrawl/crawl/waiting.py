@@ -93,24 +93,24 @@ class PriorityFidelity(Part):
         """Count what is in the store."""
         self._crawl.overtaken = len(History(self._crawl.store).events(OVERTAKEN))
 
-    def compare(self, number: int) -> None:
+    def compare(self, url_id: int) -> None:
         """Compare a URL that is given out with the best of those that wait."""
         crawl = self._crawl
         # others may have been put back, or excluded
         self._better = {url: host for url, host in self._better.items() if url in crawl.in_flight}
-        self._better.pop(number, None)
-        score = crawl.in_flight[number]
+        self._better.pop(url_id, None)
+        score = crawl.in_flight[url_id]
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
         # the time does not matter here
         for each in crawl.frontier.awaited(0.0, score + NEARLY, _LOOK):
             if each.score < math.inf:
-                self._better[number] = crawl.urls.host_name(each.url)
+                self._better[url_id] = crawl.urls.host_name(each.url)
                 return
 
     def on_page(self, visit: PageVisit) -> None:
         """Write it down with the page."""
-        host = self._better.pop(visit.number, None)
+        host = self._better.pop(visit.url_id, None)
         if host is not None:
             self._crawl.overtaken += 1
             visit.events.append((OVERTAKEN, host))

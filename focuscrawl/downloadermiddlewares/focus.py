@@ -19,7 +19,7 @@ from focuscrawl.engine.visits import (
     UNANSWERED,
     URL_ID,
     VISIT,
-    halting,
+    halt_on_error,
     visit_of_error,
     visit_of_response,
 )
@@ -82,19 +82,19 @@ class FocusMiddleware(Component):
 
         A spider's own request goes on to where its page has moved, as it would without a crawl.
         """
-        number = request.meta.get(URL_ID)
-        if number is None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
             return response
         response = response.replace(request=request)
         visit = visit_of_response(self._crawl, response)
         own = OWN in request.meta  # not a link's
         wanted = own and self._is_wanted(request, response.status)
-        visit.leads_on = self._follows or not wanted
+        visit.follows_redirect = self._follows or not wanted
         await self._parsing.parse(visit)
-        with halting(self._crawl, number):
+        with halt_on_error(self._crawl, url_id):
             self._crawl.judge(visit)
         if visit.again:
-            visit.asked = None if self._follows else frozenset()
+            visit.requested = None if self._follows else frozenset()
             await self._pages.record(visit)
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         request.meta[VISIT] = visit
@@ -108,24 +108,21 @@ class FocusMiddleware(Component):
 
     async def process_exception(self, request: Request, exception: Exception) -> None:
         """Record that there is no answer, or that the request may not be made."""
-        number = request.meta.get(URL_ID)
-        if number is None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
             return
         if isinstance(exception, GivenUpError):
-            self._crawl.put_back(number, time.monotonic())
+            self._crawl.put_back(url_id, time.monotonic())
             return
         visit = visit_of_error(self._crawl, request, exception, answered=False)
-        await self._turns.begin(visit)
-        try:
+        async with self._turns.of(visit):
             self._crawl.record(visit, time.monotonic())
-        finally:
-            self._turns.end(visit)
         if visit.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
             return
         if not visit.again:
             request.meta[VISIT] = visit
-        self._pages.tell(visit)
+        self._pages.report(visit)
 
     def _is_wanted(self, request: Request, status: int) -> bool:
         """Tell whether the project wants to see a redirect itself, as it tells Scrapy."""

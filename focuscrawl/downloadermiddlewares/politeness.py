@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
@@ -14,8 +13,8 @@ from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import slot_delay
 from focuscrawl.engine.settings_table import BACKOFF, BACKOFF_MAX, HOST_FAILURES
-from focuscrawl.engine.visits import URL_ID, cause
-from focuscrawl.frontier.hosts import LEFT, HostBackoff, read_retry_after
+from focuscrawl.engine.visits import URL_ID, cause, retry_after_of
+from focuscrawl.frontier.hosts import LEFT, HostBackoff
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -51,39 +50,37 @@ class BackoffMiddleware(Component):
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Look at the status of an answer to a request that came out of the frontier."""
-        number = request.meta.get(URL_ID)
-        if number is None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
             return response
         if response.status in _BUSY:
-            said = (response.headers.get("Retry-After") or b"").decode("latin-1")
-            wait = read_retry_after(said, datetime.now(UTC))
-            self._failed(number, f"HTTP {response.status}", wait)
+            self._failed(url_id, f"HTTP {response.status}", retry_after_of(response))
         else:
-            self._patience.answered(self._crawl.urls.host(number))
+            self._patience.answered(self._crawl.urls.host(url_id))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Count a request that brought no answer."""
-        number = request.meta.get(URL_ID)
-        if number is None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
             return
         why = cause(exception).partition(":")[0]
         if isinstance(exception, RobotsUnreachableError):
-            self._failed(number, why, exception.retry_after)
+            self._failed(url_id, why, exception.retry_after)
         elif why in _ABSENT:
-            self._failed(number, why, None)
+            self._failed(url_id, why, None)
 
-    def _failed(self, number: int, why: str, retry_after: float | None) -> None:
-        host = self._crawl.urls.host(number)
+    def _failed(self, url_id: int, why: str, retry_after: float | None) -> None:
+        host = self._crawl.urls.host(url_id)
         wait = self._patience.failed(host, retry_after)
         if not math.isinf(wait):
             self._crawl.frontier.hold(host, time.monotonic() + wait)
             return
         if retry_after is not None:
             why += f", asks for {retry_after:,.0f} s"
-        logger.info("%s is left alone: %s", self._crawl.urls.host_name(number), why)
+        logger.info("%s is left alone: %s", self._crawl.urls.host_name(url_id), why)
         self._crawl.frontier.hold(host, math.inf)
-        self._crawl.note(LEFT, f"{self._crawl.urls.host_name(number)}: {why}")
+        self._crawl.note(LEFT, f"{self._crawl.urls.host_name(url_id)}: {why}")
 
 
 class ThrottleMiddleware(Component):
@@ -94,9 +91,9 @@ class ThrottleMiddleware(Component):
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Hand on the delay of the host's slot, which an answer may have changed."""
-        number = request.meta.get(URL_ID)
-        if number is not None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is not None:
             delay = slot_delay(self._crawler, request.meta["download_slot"])
             if delay is not None:
-                self._crawl.frontier.set_delay(self._crawl.urls.host(number), delay)
+                self._crawl.frontier.set_delay(self._crawl.urls.host(url_id), delay)
         return response

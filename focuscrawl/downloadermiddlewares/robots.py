@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,10 +19,16 @@ from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl.discovery import MOST_FILES
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.visits import ROBOTS, PrivateAddressError, UnusableError, cause, moved_to
+from focuscrawl.engine.visits import (
+    ROBOTS,
+    PrivateAddressError,
+    UnusableError,
+    cause,
+    moved_to,
+    retry_after_of,
+)
 from focuscrawl.errors import GivenUpError
 from focuscrawl.foundation.urls import host
-from focuscrawl.frontier.hosts import read_retry_after
 from focuscrawl.page.documents import named_in_robots
 
 if TYPE_CHECKING:
@@ -306,9 +311,7 @@ class RobotsMiddleware(Component):
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{response.status}")
         if (response.status == 429 or response.status >= 500) and not self._replays:
-            said = (response.headers.get("Retry-After") or b"").decode("latin-1")
-            wait = read_retry_after(said, datetime.now(UTC))
-            raise RobotsUnreachableError(f"HTTP {response.status}", wait)
+            raise RobotsUnreachableError(f"HTTP {response.status}", retry_after_of(response))
         return response
 
     async def _taken(self, response: Response, request: Request) -> _Known:

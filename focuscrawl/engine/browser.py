@@ -342,10 +342,10 @@ class Rendering:
             except asyncio.CancelledError:
                 if not self._given_up:
                     raise
-                self._crawl.put_back(visit.number, time.monotonic())
+                self._crawl.put_back(visit.url_id, time.monotonic())
                 raise GivenUpError("the crawl ends") from None
             except WorkerError:
-                self._crawl.halt(visit.number, time.monotonic())
+                self._crawl.halt(visit.url_id, time.monotonic())
                 raise
             finally:
                 self._under_way.discard(task)

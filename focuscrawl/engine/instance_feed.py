@@ -99,8 +99,8 @@ class InstanceFeed:
         """Take in a visit that was expanded: v of the links into it, u of its own."""
         if visit.again:
             return
-        self._relevance[visit.number] = visit.relevance
-        for link in self._known(visit.number):
+        self._relevance[visit.url_id] = visit.relevance
+        for link in self._known(visit.url_id):
             self._emit(replace(link, target=visit.url, relevance_target=visit.relevance))
         if visit.view is None or not visit.link_rows:
             return

@@ -14,7 +14,7 @@ from focuscrawl.crawl.scope import may_be_page, nofollow_urls
 from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.page_parsing import expand
 from focuscrawl.engine.spider_requests import SitemapDates
-from focuscrawl.engine.visits import count_again, halting
+from focuscrawl.engine.visits import count_again, halt_on_error
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.signals import page_visited
 
@@ -59,8 +59,8 @@ class OpenPages:
     def _instances(self) -> InstanceFeed | None:
         return InstanceFeed.of(self._crawler, self._crawl)
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._pages
+    def __contains__(self, url_id: int) -> bool:
+        return url_id in self._pages
 
     def hand_to(self, take: Callable[[Request], bool]) -> None:
         """Have `take` queue what callbacks ask for; it returns False for what is not wanted."""
@@ -68,13 +68,13 @@ class OpenPages:
 
     def open(self, visit: PageVisit) -> None:
         """Keep a judged visit until its callback is done."""
-        self._pages[visit.number] = _OpenPage(visit)
+        self._pages[visit.url_id] = _OpenPage(visit)
 
-    def links_of(self, number: int) -> list[str]:
+    def links_of(self, url_id: int) -> list[str]:
         """Return the URLs of an open page's links that the crawl may go on to by itself."""
-        page = self._pages.get(number)
+        page = self._pages.get(url_id)
         scope = self._crawl.scope
-        if page is None or page.visit.view is None or not scope.leads_on(page.visit.depth):
+        if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):
             return []
         plan = self._crawl.plan
         urls = dict.fromkeys(page.visit.view.links.urls)
@@ -84,13 +84,13 @@ class OpenPages:
             if (plan.any_media or may_be_page(url, pdf=plan.pdf)) and scope.admits(url)
         ]
 
-    def follow(self, number: int, url: str) -> None:
+    def follow(self, url_id: int, url: str) -> None:
         """Note that a link of an open page is followed though nobody asked for it."""
-        self._pages[number].followed.add(url)
+        self._pages[url_id].followed.add(url)
 
-    def ask(self, number: int, request: Request) -> None:
+    def ask(self, url_id: int, request: Request) -> None:
         """Keep a request that the callback of an open page has made; it goes on to the engine."""
-        self._pages[number].requests.append(request)
+        self._pages[url_id].requests.append(request)
         self._on_their_way.add(request)
 
     def go_on(self, request: Request) -> Request:
@@ -108,17 +108,17 @@ class OpenPages:
         self._on_their_way.discard(request)
         return kept
 
-    async def finish(self, number: int) -> None:
+    async def finish(self, url_id: int) -> None:
         """Expand and record an open page, queue what its callback asked for, keep its text."""
-        page = self._pages.get(number)
+        page = self._pages.get(url_id)
         if page is None or page.finishing:
             return
         page.finishing = True
         try:
-            if number in self._crawl.in_flight:
+            if url_id in self._crawl.in_flight:
                 await self._finish(page.visit, page.requests, page.followed)
         finally:
-            del self._pages[number]
+            del self._pages[url_id]
         if self._texts.wants(page.visit):
             await self._texts.take(page.visit)
 
@@ -132,26 +132,23 @@ class OpenPages:
         if len(wanted) < len(requests):
             self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(wanted))
         urls = {normalize(request.url) for request in wanted}
-        visit.asked = frozenset(url for url in urls | followed if url is not None)
+        visit.requested = frozenset(url for url in urls | followed if url is not None)
         await self.record(visit, self._dates.newest_first(wanted))
 
     async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
-        """Expand and record a judged visit, queue the requests for its links, and tell of it."""
-        await self._turns.begin(visit)
-        try:
-            with halting(self._crawl, visit.number):
+        """Expand and record a judged visit, queue the requests for its links, and report it."""
+        async with self._turns.of(visit):
+            with halt_on_error(self._crawl, visit.url_id):
                 await expand(self._crawl, visit)
                 self._crawl.record(visit, time.monotonic())
             for request in requests:
                 if not self._take(request):
                     send = self._crawler.signals.send_catch_log
                     send(signals.request_dropped, request=request, spider=self._crawler.spider)
-        finally:
-            self._turns.end(visit)
-        self.tell(visit)
+        self.report(visit)
 
-    def tell(self, visit: PageVisit) -> None:
-        """Tell of a recorded visit."""
+    def report(self, visit: PageVisit) -> None:
+        """Count a recorded visit, emit its instances and send `page_visited`."""
         if visit.again:
             count_again(self._crawler.stats, visit)
             return

@@ -104,11 +104,11 @@ class PageParsing:
                 await self._aside(self._parse_blocking, visit)
         except TooMuchWorkError:
             if self._given_up:
-                self._crawl.put_back(visit.number, time.monotonic())
+                self._crawl.put_back(visit.url_id, time.monotonic())
                 raise GivenUpError("the crawl ends") from None
             visit.error = TOO_HARD
         except WorkerError:
-            self._crawl.halt(visit.number, time.monotonic())
+            self._crawl.halt(visit.url_id, time.monotonic())
             raise
         except Exception as error:
             logger.exception("cannot parse %s", visit.url)

@@ -379,9 +379,9 @@ class SpiderRequests:
         for request in self._file.load(self._waits):
             self._put_late(normalize(request.url) or request.url, request)
 
-    def put_back(self, number: int, request: Request) -> None:
+    def put_back(self, url_id: int, request: Request) -> None:
         """Keep a request that was under way and has to be made again."""
-        self._held[number] = request
+        self._held[url_id] = request
 
     def take(self, request: Request) -> bool:
         """Keep a request of the project's; False if it is for a page that was fetched."""
@@ -389,19 +389,19 @@ class SpiderRequests:
         url = normalize(request.url)
         if url is None or not fits(url) or request.method != "GET" or request.body:
             return self._put_aside(request)
-        number = crawl.urls.get(url)
-        known = None if number is None else crawl.urls.state(number)
+        url_id = crawl.urls.get(url)
+        known = None if url_id is None else crawl.urls.state(url_id)
         if known in (None, UNFOLLOWED) and (known is None or _is_start(request)):
-            number = crawl.add_asked(url, request.meta.get("depth", 0), self._score(request))
-        elif known not in (QUEUED, UNFOLLOWED) or number in crawl.in_flight:
+            url_id = crawl.add_asked(url, request.meta.get("depth", 0), self._score(request))
+        elif known not in (QUEUED, UNFOLLOWED) or url_id in crawl.in_flight:
             if not self._was_given(url, request):
                 self._file.hold(url, request)
                 return self._put_late(url, request)
             return request.dont_filter and self._put_aside(request)
-        assert number is not None
-        if number in self._held:  # Scrapy's own filter would take the first of them
+        assert url_id is not None
+        if url_id in self._held:  # Scrapy's own filter would take the first of them
             return request.dont_filter and self._put_aside(request)
-        self._held[number] = request = request.replace(url=url)  # as stored: without credentials
+        self._held[url_id] = request = request.replace(url=url)  # as stored: without credentials
         self._file.hold(url, request)
         return True
 
@@ -452,8 +452,8 @@ class SpiderRequests:
         return self._words.score(request)
 
     def _waits(self, url: str) -> bool:
-        number = self._crawl.urls.get(url)
-        return number is not None and self._crawl.urls.state(number) in (QUEUED, UNFOLLOWED)
+        url_id = self._crawl.urls.get(url)
+        return url_id is not None and self._crawl.urls.state(url_id) in (QUEUED, UNFOLLOWED)
 
     def _was_given(self, url: str, request: Request) -> bool:
         """Tell whether the spider had the page, in this callback or one that does the same."""

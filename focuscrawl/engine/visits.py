@@ -1,8 +1,10 @@
-"""From Scrapy's answers and failures to visits of the crawl; causes of failures in words."""
+"""From Scrapy's responses and failures to visits of the crawl; names of causes of failures."""
 
 from __future__ import annotations
 
 import time
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import (
@@ -22,10 +24,11 @@ from twisted.web.client import ResponseFailed
 from focuscrawl.crawl import Download
 from focuscrawl.crawl.visit import NOT_MODIFIED
 from focuscrawl.foundation.urls import resolve
+from focuscrawl.frontier.hosts import read_retry_after
 from focuscrawl.page import read_content_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from scrapy import Request
     from scrapy.http import Response
@@ -54,9 +57,11 @@ NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: not 
 #: on requests that stand for links of a page that its callback did not ask for
 FOLLOWED = "focuscrawl_followed"
 
+_LONGEST_FIELD = 256  # characters of a validator; longer ones are of no use
+
 
 class UnusableError(Exception):
-    """An answer that nobody can use, for a reason that the crawl's user need not look into."""
+    """An answer that nobody can use, for a reason of the web's, not of a program's."""
 
     cause = "unusable"
 
@@ -80,7 +85,7 @@ class UnpackingError(UnusableError):
 
 
 class NoStatusError(UnusableError):
-    """The number in place of a status is none: such an answer is no HTTP."""
+    """The number in place of a status is none: the answer is no HTTP."""
 
     cause = "no HTTP"
 
@@ -121,7 +126,7 @@ def cause(error: Exception) -> str:
 
 
 def _failed(error: DownloadFailedError) -> str:
-    """Tell apart what Scrapy has one name for."""
+    """Return the cause of an error for which Scrapy has one name only."""
     reasons = [*_reasons(error)]
     for reason in reasons:
         if isinstance(reason, UnusableError):
@@ -140,7 +145,7 @@ def _failed(error: DownloadFailedError) -> str:
 
 
 def _reasons(error: BaseException) -> Iterator[BaseException]:
-    """Return what a failed download is made of, without the wrappings."""
+    """Yield the errors that a failed download wraps."""
     inner = error.__cause__ if isinstance(error, DownloadFailedError) else error
     if isinstance(inner, ResponseFailed):
         for failure in inner.reasons:
@@ -150,7 +155,7 @@ def _reasons(error: BaseException) -> Iterator[BaseException]:
 
 
 def _openssl(error: BaseException) -> str:
-    """Return the words of an OpenSSL error, which carries a list of (library, function, words)."""
+    # an OpenSSL error carries a list of (library, function, words)
     parts = error.args[0] if error.args and isinstance(error.args[0], list) else []
     return ", ".join(str(part[-1]) for part in parts) or "the handshake failed"
 
@@ -158,9 +163,6 @@ def _openssl(error: BaseException) -> str:
 def _with_details(name: str, error: BaseException) -> str:
     details = str(error)
     return f"{name}: {details}" if details else name
-
-
-_LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
 
 
 def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
@@ -176,7 +178,7 @@ def visit_of_error(
 
     Parameters
     ----------
-    answered : an answer came, and what was made of it failed: it counts as a fetch
+    answered : an answer came, and processing it failed: it counts as a fetch
     """
     ignored = isinstance(error, IgnoreRequest)
     visit = crawl.failed(request.meta[URL_ID], str(error) if ignored else cause(error))
@@ -186,7 +188,7 @@ def visit_of_error(
 
 
 def download_of(response: Response) -> Download:
-    """Return what came, as the crawl takes it."""
+    """Return a response as the crawl takes it."""
     header = (response.headers.get("Content-Type") or b"").decode("latin-1")
     media_type, encoding = read_content_type(header)
     location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
@@ -217,6 +219,12 @@ def _field(response: Response, name: str) -> str | None:
     return value if value and len(value) <= _LONGEST_FIELD else None
 
 
+def retry_after_of(response: Response) -> float | None:
+    """Return the seconds that an answer asks to wait; None if it does not."""
+    text = (response.headers.get("Retry-After") or b"").decode("latin-1")
+    return read_retry_after(text, datetime.now(UTC))
+
+
 class Turns:
     """Lets one visit at a time be expanded and recorded.
 
@@ -234,7 +242,16 @@ class Turns:
         """True if a visit would have to wait."""
         return self._lock.locked
 
-    async def begin(self, visit: PageVisit) -> None:
+    @asynccontextmanager
+    async def of(self, visit: PageVisit) -> AsyncIterator[None]:
+        """Wait for the turn of a visit, which ends with the context."""
+        await self.take(visit)
+        try:
+            yield
+        finally:
+            self.release(visit)
+
+    async def take(self, visit: PageVisit) -> None:
         """Wait until no other visit is between `Crawl.expand` and `Crawl.record`."""
         if self.holder is visit:
             return
@@ -244,20 +261,20 @@ class Turns:
             self._lock.acquire()
         self.holder = visit
 
-    def end(self, visit: PageVisit) -> None:
-        """Let the next one begin, if it is this visit's turn."""
+    def release(self, visit: PageVisit) -> None:
+        """Let the next visit have its turn, if it is this one's."""
         if self.holder is visit:
             self.holder = None
             self._lock.release()
 
 
-class halting:  # noqa: N801  # used as a function; a generator would cost more than its work
+class halt_on_error:  # noqa: N801  # used as a function; a generator would cost more than its work
     """Halt the crawl on an error that the next page would meet, too: see `Crawl.halt`."""
 
     __slots__ = ("_crawl", "_number")
 
-    def __init__(self, crawl: Crawl, number: int) -> None:
-        self._crawl, self._number = crawl, number
+    def __init__(self, crawl: Crawl, url_id: int) -> None:
+        self._crawl, self._number = crawl, url_id
 
     def __enter__(self) -> None:
         pass

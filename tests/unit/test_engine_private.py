@@ -91,9 +91,13 @@ ASSIGNED = {
     "commands/crawl.py": {"parser.usage"},
     "extensions/progress.py": {"self._bar.total"},  # tqdm's, of a bar that grows
     "engine/spider_requests.py": {"spider.sitemap_filter"},  # documented, and to be overridden
-    "engine/open_pages.py": {"page.finishing", "visit.asked"},
+    "engine/open_pages.py": {"page.finishing", "visit.requested"},
     # the priority of a request is documented, and to be set
-    "downloadermiddlewares/focus.py": {"request.priority", "visit.asked", "visit.leads_on"},
+    "downloadermiddlewares/focus.py": {
+        "request.priority",
+        "visit.requested",
+        "visit.follows_redirect",
+    },
 }
 
 
