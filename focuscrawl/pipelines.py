@@ -1,4 +1,8 @@
-"""Scrapy item pipelines, in the order of ITEM_PIPELINES: judge, score, extract, record."""
+"""Scrapy item pipelines, in the order of ITEM_PIPELINES: judge, score, record, extract text.
+
+The items are `focuscrawl.crawl.visit.PageVisit`, one a fetch. A pipeline of your own between two
+of these sees what those before it have set; what it changes counts for those after it.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +29,14 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# Scrapy item pipelines: what becomes of a fetch, one step each, in the order of ITEM_PIPELINES.
-#
-# The items are `focuscrawl.crawl.visit.PageVisit`, one a fetch. A pipeline of your own between two
-# of these sees what those before it found out; what it changes counts for those after it.
+logger = logging.getLogger(__name__)
 
 
 class CriticPipeline(Component):
-    """Parses what came and sets `relevance`, `topic`, `probabilities` and `view` of the item.
+    """Parses the answer and sets `relevance`, `topic`, `probabilities` and `view` of the item.
 
     Redirects, errors, duplicates and what is no HTML have relevance 0. Pipelines after this one
-    may set another relevance: links are scored, limits earned and lessons learned by that.
+    may set another relevance: links, limits and lessons go by that.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -57,12 +58,12 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Has every link of the page scored, queues where they lead, and emits (u,v) instances.
+    """Scores the links of the page, queues where they lead, and emits (u,v) instances.
 
-    The page is v for the links that led to it: with R(v) known, each of them is an instance to
-    learn from. The strategy is given them; `FOCUSCRAWL_INSTANCES` names a feed or a callable
-    that is, too. One page at a time is between here and `RecordPipeline`: the strategy sees
-    pages in the order in which they are recorded.
+    The page is v for the links to it: with R(v) known, each of them is an instance to learn from.
+    The strategy gets them, as does the feed or callable of `FOCUSCRAWL_INSTANCES`. One page at a
+    time is between here and `RecordPipeline`: the strategy sees pages in the order in which they
+    are recorded.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -86,10 +87,7 @@ class LinkPipeline(Component):
 
 
 class TextPipeline(Component):
-    """Makes every fetch a `TextVisit`; there with ``FOCUSCRAWL_TEXT``, after what records.
-
-    The crawl goes on meanwhile.
-    """
+    """Makes every fetch a `TextVisit`; on with ``FOCUSCRAWL_TEXT``, after `RecordPipeline`."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -97,21 +95,18 @@ class TextPipeline(Component):
         self._markdown = TEXT_MARKDOWN.of(crawler.settings)
 
     async def process_item(self, item: Any) -> Any:
-        """Take the text of a fetch; items of other kinds pass."""
+        """Extract the text of a fetch; items of other kinds pass."""
         if not isinstance(item, PageVisit):
             return item
         found = await self._texts.take(item) if self._texts.wants(item) else None
         return TextVisit.of(item, found, markdown=self._markdown)
 
 
-logger = logging.getLogger(__name__)
-
-
 class RecordPipeline(Component):
-    """Records every fetch, once, and passes on those that users count: feeds come after it.
+    """Records every fetch, once, and drops those that are no items: feeds come after it.
 
-    A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as
-    it has come: it was made. What was excluded (robots.txt) is no fetch, and no item.
+    A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as it
+    was processed. What was excluded (robots.txt) is no fetch, and no item.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -160,14 +155,14 @@ class RecordPipeline(Component):
                 self._crawl.record(visit, time.monotonic())
         finally:
             self._turns.release(visit)
-        wake(self._crawler)  # the next request need not wait until Scrapy is through with the item
+        wake(self._crawler)  # the next request need not wait until Scrapy is done with the item
         if visit.excluded is None and not visit.again:
             send = self._crawler.signals.send_catch_log
             send(page_visited, crawl=self._crawl, visit=visit)
 
 
 def _has_others(settings: BaseSettings) -> bool:
-    """Tell whether pipelines of a user's are there, besides the project's own."""
+    # pipelines of the user besides the project's own
     places = settings.getdict("ITEM_PIPELINES").values()
     ours = 4 if TEXTS.of(settings) else 3
     return len([place for place in places if place is not None]) > ours

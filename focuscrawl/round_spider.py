@@ -21,10 +21,10 @@ _OWN = ("tables", "bucket", "number")
 
 
 class RoundSpider(FocusedSpider):
-    """Fetches what a round has chosen of one bucket; its end writes the tables of that.
+    """Fetches the URLs that a round has chosen of one bucket, and writes their tables.
 
     Arguments are ``tables``, ``bucket`` and ``number`` of the round; all else is in the tables.
-    It ends at once when standard input does, as that of a process does that has died.
+    It ends when standard input does: the process that started it has died.
     """
 
     name = "round"
@@ -53,6 +53,6 @@ class RoundSpider(FocusedSpider):
         end_with_stdin()
         context, bucket, number = context_of(self.tables), int(self.bucket), int(self.number)
         crawl = open_round(context, bucket, number, context.applied_to(plan))
-        # whoever asked these hosts before may have been killed with requests that nobody noted
+        # a process before this one may have been killed with requests that were not recorded
         time.sleep(plan.delay)
         return crawl

@@ -1,4 +1,4 @@
-"""Scrapy's scheduler over the frontier: links are rows, a Request is made when one is due."""
+"""Scrapy's scheduler over the frontier: a Request is created when its link is due."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# what goes past the frontier goes on
+# requests that bypass the frontier are still made
 _NO_LINKS = ("frontier_empty", "hosts_unavailable", "seeds_unreachable")
 
 
 class FrontierScheduler(BaseScheduler):
-    """Gives Scrapy the best link whose host has room, and nothing else.
+    """Gives Scrapy the best link whose host has room.
 
     Requests that a spider or a middleware yields keep their callbacks, see `SpiderRequests`; a
-    retry takes the place its URL had. Nothing waits in the downloader's own queues, so a new model
-    re-orders everything that has not been fetched.
+    retry keeps the place of its URL. Nothing waits in the downloader's own queues, so a new model
+    re-orders everything that was not fetched.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -46,21 +46,21 @@ class FrontierScheduler(BaseScheduler):
         self._crawl, self._pages, self._turns = context.crawl, context.open_pages, context.turns
         assert crawler.spider is not None
         self._following = LinkRequests.of(crawler.spider, crawler.settings)
-        self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
+        self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._on_failure)
         self._pages.hand_to(self._own.take)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
-        """Make the scheduler of a crawler; Scrapy's own for one that has no crawl to open.
+        """Create the scheduler of a crawler; Scrapy's own if it has no crawl.
 
-        That is what ``scrapy shell`` and ``fetch`` make.
+        As in ``scrapy shell`` and ``fetch``.
         """
         return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Tell whether the crawl goes on when everything under way is done."""
+        """Tell whether the crawl is not over when everything in flight is done."""
         if self._crawl.in_flight or self._late:
             return True
         if self._crawl.stop_reason is None:
@@ -68,7 +68,7 @@ class FrontierScheduler(BaseScheduler):
         return self._own.waiting and self._crawl.stop_reason in _NO_LINKS
 
     def enqueue_request(self, request: Request) -> bool:
-        """Queue a request that did not come out of the frontier, or comes back to it."""
+        """Queue a request that is not from the frontier, or comes back to it."""
         if self._pages.has(request):  # queued with the page that it was made for
             return True
         url_id = request.meta.get(URL_ID)
@@ -83,7 +83,7 @@ class FrontierScheduler(BaseScheduler):
         return self._own.take(request)
 
     def next_request(self) -> Request | None:
-        """Make the Request for the best link that may be fetched now."""
+        """Create the Request for the best link that may be fetched now."""
         now = time.monotonic()
         while self._late and not self._crawl.reloading:
             self._own.take(self._late.pop(0))
@@ -103,14 +103,14 @@ class FrontierScheduler(BaseScheduler):
         return self._own.pop(fetch, _meta(fetch)) or self._follow(fetch)
 
     def _settle_lost(self) -> None:
-        """Record the fetches of which nothing will come any more.
+        """Record the fetches that will never have an answer.
 
-        When Scrapy has no request under way, a URL that counts as under way was swallowed by
-        somebody's middleware or callback; waiting for it would never end.
+        When Scrapy has no request in flight, a URL that counts as in flight was swallowed by a
+        middleware or callback of the project.
         """
         if self._crawl.in_flight and nothing_under_way(self._crawler):
             for url_id in list(self._crawl.in_flight):
-                if url_id in self._pages:  # judged, and its callback never heard of it
+                if url_id in self._pages:  # judged, and its callback was never called
                     deferred_from_coro(self._pages.finish(url_id))
                     continue
                 logger.error(
@@ -121,7 +121,7 @@ class FrontierScheduler(BaseScheduler):
                 self._crawl.fail(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
-        """End the crawl; Scrapy's reason for a signal is called what the user did."""
+        """Close the crawl; Scrapy's reason for a signal becomes ``interrupted``."""
         self._own.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 
@@ -133,10 +133,10 @@ class FrontierScheduler(BaseScheduler):
         return Request(fetch.url, callback, meta=meta, errback=errback, dont_filter=True)
 
     def _failed(self, failure: Failure) -> Iterator[PageVisit]:
-        """See to a request of the frontier's that failed; for a spider of visits, as an item."""
+        """Handle the failure of a request from the frontier: an item of a spider of visits."""
         request: Request = failure.request  # type: ignore[attr-defined]
         if not self._following.visits:
-            self._note(failure)
+            self._on_failure(failure)
         elif request.meta[URL_ID] in self._crawl.in_flight:
             assert isinstance(failure.value, Exception)
             self._log(failure)
@@ -146,8 +146,8 @@ class FrontierScheduler(BaseScheduler):
                 answered = UNANSWERED not in request.meta
                 yield visit_of_error(self._crawl, request, failure.value, answered=answered)
 
-    def _note(self, failure: Failure) -> None:
-        """Record what no middleware saw fail, such as a project's own."""
+    def _on_failure(self, failure: Failure) -> None:
+        """Record a failure that no middleware has recorded, such as one of the project's own."""
         request: Request = failure.request  # type: ignore[attr-defined]
         self._log(failure)
         if request.meta[URL_ID] not in self._crawl.in_flight:
@@ -177,7 +177,7 @@ class FrontierScheduler(BaseScheduler):
             send(page_visited, crawl=self._crawl, visit=visit)
 
     def _log(self, failure: Failure) -> None:
-        """Say what is wrong, unless it is the web's everyday."""
+        # but for the everyday failures of the web
         request: Request = failure.request  # type: ignore[attr-defined]
         error = failure.value
         if error is None or is_everyday(error) or VISIT in request.meta or _given_up(failure):
@@ -189,7 +189,7 @@ class FrontierScheduler(BaseScheduler):
         logger.error("cannot process %s: %s", request.url, error, exc_info=exc_info)
 
     def _wake_when_ready(self, now: float) -> None:
-        """Have the engine ask again when the next host is ready, not at its own heartbeat."""
+        # not at the heartbeat of the engine
         ready = self._crawl.frontier.next_ready()
         if self._crawl.pausing:
             ready = now + self._crawl.pause
@@ -214,5 +214,4 @@ def _meta(fetch: Fetch) -> dict[str, Any]:
 
 
 def _given_up(failure: Failure) -> bool:
-    """Tell whether a request failed that is queued again."""
     return isinstance(failure.value, GivenUpError)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class AskedMiddleware(Component):
-    """Keeps the requests of a callback with their page, and tells when it has no more.
+    """Keeps the requests of a callback with their page, which is recorded when that is done.
 
     It sits nearest to the engine: what the project's own spider middlewares drop (too deep, too
-    long, off site) nobody has asked for.
+    long, off site) is not among them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -39,7 +39,7 @@ class AskedMiddleware(Component):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Pass on what the callback yields; record its page when that ends, however it does."""
+        """Pass on what the callback yields; record its page when that is done or has failed."""
         url_id = _number(response)
         try:
             async for each in result:

@@ -1,4 +1,4 @@
-"""Pages that no page links to: in site maps and feeds, and in other languages (`hreflang`).
+"""Discovery of pages that no page links to: by site maps, feeds and `hreflang`.
 
 A site map or a feed is a URL like any other: it waits in the frontier, is fetched as politely as a
 page and counts against the budget. What it names are links of it, which the strategy scores.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: what can be discovered
 SITE_MAPS, FEEDS, TRANSLATIONS = "sitemaps", "feeds", "hreflang"
-#: kind of the event that a site map or a feed is asked for
+#: kind of the event that a site map or a feed is queued
 LISTED = "listed"
 
 MOST_FILES = 10  # site maps and feeds that a host may have the crawl fetch
@@ -38,14 +38,14 @@ _FROM = ": from "
 
 
 class _List(NamedTuple):
-    """A site map or feed that is asked for: for which host, how many steps from its first."""
+    """A site map or feed that is queued: for which host, how many steps from its first."""
 
     owner: str
     step: int
 
 
 class Discovery(Part):
-    """Asks a host for its site maps and feeds when it has brought a relevant page.
+    """Queues the site maps and feeds of a host when it has brought a relevant page.
 
     Those are the site maps that its robots.txt names, or ``/sitemap.xml``, and the feeds of its
     relevant pages. All that they lead to counts as the host's own, wherever it is, so that indices
@@ -58,15 +58,15 @@ class Discovery(Part):
         self._site_maps: dict[str, list[str]] = {}  # by the host whose robots.txt names them
 
     def reset(self) -> None:
-        """Forget every fetch, but not what was asked for."""
+        """Forget every fetch, but not what was queued."""
         self._lists: dict[int, _List] = {}
         self._files: Counter[str] = Counter()
         self._fetches: Counter[str] = Counter()
         self._relevance: dict[str, float] = defaultdict(float)
         self._asked: set[str] = set()
         for event in History(self._crawl.store).events(LISTED):
-            url, _, said = event.detail.rpartition(_FROM)
-            owner, _, step = said.partition(", step ")
+            url, _, origin = event.detail.rpartition(_FROM)
+            owner, _, step = origin.partition(", step ")
             url_id = self._crawl.urls.get(url)
             if url_id is not None and step.isdecimal():
                 self._keep(url_id, _List(owner, int(step)))
@@ -98,7 +98,7 @@ class Discovery(Part):
         visit.link_relevance = self._relevance[owner] / (self._fetches[owner] + 1)
 
     def on_page(self, visit: PageVisit) -> None:
-        """Ask for what a page, an index of site maps, or the redirect of one leads to."""
+        """Queue what a page, an index of site maps, or the redirect of one leads to."""
         known = self._lists.get(visit.url_id)
         if known is not None:
             self._follow_list(visit, known)
@@ -134,7 +134,7 @@ class Discovery(Part):
             self._queue_translations(visit, visit.link_relevance or 0.0)
 
     def _ask(self, visit: PageVisit, url: str, found: _List) -> None:
-        """Queue a site map or a feed with the score of the page that speaks for it."""
+        # with the score of the page that it was found by
         (target,) = self._crawl.follow([url])
         if target is None or self._files[found.owner] >= MOST_FILES:
             return
@@ -150,15 +150,14 @@ class Discovery(Part):
 
     def _note(self, visit: PageVisit, url_id: int, found: _List) -> None:
         self._keep(url_id, found)
-        told = f"{self._crawl.urls[url_id]}{_FROM}{found.owner}, step {found.step}"
-        visit.events.append((LISTED, told))
+        detail = f"{self._crawl.urls[url_id]}{_FROM}{found.owner}, step {found.step}"
+        visit.events.append((LISTED, detail))
 
     def _keep(self, url_id: int, found: _List) -> None:
         self._lists[url_id] = found
         self._files[found.owner] += 1
 
     def _queue_translations(self, visit: PageVisit, score: float) -> None:
-        """Queue a page, or those of a site map, in the languages of the crawl."""
         assert visit.view is not None
         crawl, wanted = self._crawl, set(map(primary, self._crawl.plan.languages))
         pairs = [*zip(visit.view.translated_to, visit.view.translations, strict=True)]
@@ -186,7 +185,7 @@ class Discovery(Part):
 
 
 def _score(visit: PageVisit) -> float:
-    """Return the score that a page was fetched with; of a start page, what it has come to."""
+    """Return the score that a page was fetched with; of a start page, its relevance."""
     return visit.relevance if visit.score is None else visit.score
 
 

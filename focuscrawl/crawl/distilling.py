@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 #: what may be a site, by `focuscrawl.distiller.Sites`; ``auto``: a host, or, as long as every link
 #: stays on its host, a page
 SITES = ("auto", *RULES)
-#: kind of the event that tells of a distillation
-DISTILLED = "distilled"
+#: kinds of the events of a distillation, and of a page fetched again
+DISTILLED, REVISITED = "distilled", "revisited"
 
-_LAG = 5  # fetches of a replay that go on while it distils
+_LAG = 5  # fetches of a replay from the start of a distillation until it takes effect
 _HUBS = 10  # whose targets are raised
 _SHARE = 5  # at most so manieth of all fetches are of targets raised
 
@@ -59,7 +59,7 @@ class DistilledGraph(NamedTuple):
 
 
 class Distilled(NamedTuple):
-    """What came of it.
+    """The result of a distillation.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def distil(
     ----------
     sites : one of `SITES`
     host_names : for the rule ``domain``
-    start : scores to begin from
+    start : scores to start from
     """
     source, host = graph.source, graph.host
     stands = stand_ins(graph.page, graph.repeats, graph.referrer, source)
@@ -119,13 +119,13 @@ class Distilling(Part):
     A target raised gets the score of a start URL: it comes before all others, and no lesson of
     a strategy moves it. At most a fifth of the fetches between two distillations are raised.
 
-    In a replay time is counted in fetches: what a distillation raises is raised a fixed number of
-    fetches after it began, and each begins anew, not from the scores of the last. So it is the
-    same every time, resumed or not. Else it is raised as soon as it is known.
+    In a replay time is counted in fetches: a distillation takes effect a fixed number of fetches
+    after it started, and does not start from the scores of the last. So it is the same every
+    time, resumed or not. In a live crawl it takes effect as soon as it is done.
 
     Parameters
     ----------
-    crawl : its plan says how often, 0: never any more, and what counts as one site
+    crawl : its plan has how often, 0: no more, and what counts as one site
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -145,11 +145,11 @@ class Distilling(Part):
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
         self._under_way: Future[Distilled] | None = None
-        self._begun_at = 0
+        self._started_at = 0
         self._last: Scores | None = None
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Take note of a fetch and of the links found by it."""
+        """Add a fetch of an earlier run and its links."""
         stored = fetch.stored
         targets = [link.target for link in stored.links]
         if stored.again:
@@ -158,16 +158,16 @@ class Distilling(Part):
             self._count(stored.url, stored.relevance, stored.duplicate_of, targets)
 
     def restored(self) -> None:
-        """Begin again what was under way when the last run ended."""
+        """Start again what was under way when the last run stopped."""
         if not self._every:
             return
         raised = [event.seq for event in History(self._crawl.store).events(DISTILLED)]
         due = len(self._page) - len(self._page) % self._every
         if due and max(raised, default=0) < due + self._lag:
-            self._begin(due)
+            self._start(due)
 
     def found_again(self, url: int, targets: Sequence[int]) -> None:
-        """Take note of links that were not there when their page was first fetched."""
+        """Add links that were not there when their page was first fetched."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
 
@@ -177,15 +177,15 @@ class Distilling(Part):
         return targets
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Take note of a fetch, and begin to distil if it is time and nothing is under way."""
+        """Add a fetch, and start to distil if that is due and nothing is under way."""
         targets = [link.target for link in visit.link_rows]
         self._count(visit.url_id, visit.relevance, visit.twin, targets)
         due = self._every > 0 and len(self._page) % self._every == 0
         if due and self._under_way is None:
-            self._begin(len(self._page))
+            self._start(len(self._page))
 
     def wait(self, now: float) -> float | None:
-        """Have a replay wait for the distillation under way, when its effect is due."""
+        """Make a replay wait for the distillation under way, when its effect is due."""
         return (
             PAUSE
             if self._under_way is not None and self._replay and self._takes_effect()
@@ -211,8 +211,8 @@ class Distilling(Part):
         for url in raised:
             urls.change(url, QUEUED, None)
             crawl.frontier.push(url, urls.host(url), math.inf)
-        told = (crawl.fetched, DISTILLED, distilled.in_words(len(raised), len(new)))
-        crawl.put(VisitRecord(events=[told], revisits=self.to_revisit(distilled.hubs)))
+        event = (crawl.fetched, DISTILLED, distilled.in_words(len(raised), len(new)))
+        crawl.put(VisitRecord(events=[event], revisits=self.to_revisit(distilled.hubs)))
         return False
 
     def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
@@ -220,12 +220,12 @@ class Distilling(Part):
         return []
 
     def close(self) -> None:
-        """Wait for a distillation under way, and forget it."""
+        """Wait for a distillation under way, and drop it."""
         self._thread.shutdown()
         self._under_way = None
 
     def _takes_effect(self) -> bool:
-        return self._crawl.fetched >= self._begun_at + self._lag
+        return self._crawl.fetched >= self._started_at + self._lag
 
     def _count(
         self, url: int, relevance: float, duplicate_of: int | None, targets: Sequence[int]
@@ -236,10 +236,10 @@ class Distilling(Part):
         self._repeats.extend([-1 if duplicate_of is None else duplicate_of])
         self._bound.extend([len(self._source)])
 
-    def _begin(self, fetches: int) -> None:
-        """Distil what the first `fetches` fetches have found, in the other thread."""
+    def _start(self, fetches: int) -> None:
+        """Distil the links of the first `fetches` fetches, in the other thread."""
         urls, links = self._crawl.urls, int(self._bound.data[fetches - 1])
-        self._begun_at = fetches
+        self._started_at = fetches
         graph = DistilledGraph(  # views: arrays only grow at their ends
             page=self._page.data[:fetches],
             relevance=self._relevance.data[:fetches],
@@ -254,12 +254,8 @@ class Distilling(Part):
         self._under_way = self._thread.submit(distil, graph, sites, names, self._last)
 
 
-#: kind of the event that tells of a page fetched again
-REVISITED = "revisited"
-
-
 class HubRevisits(Distilling):
-    """Distils, has top hubs fetched twice or more, and sees to their answers itself.
+    """Distils, and has top hubs fetched again; their answers are processed here.
 
     Whenever the distiller has run, its top hubs whose last fetch is long enough ago wait in the
     frontier like start URLs. A second fetch is a row of the table ``revisit``, not of ``page``:
@@ -267,18 +263,18 @@ class HubRevisits(Distilling):
     What was not among the links of the page is scored by the strategy as the links of any page
     are, by the critic's judgement of the page as it is now.
 
-    The rows are written when it is decided, with the event ``distilled`` in one transaction,
-    and again when it is over: a crawl that was killed knows what it still has to do.
+    The rows are written when a hub is queued, with the event ``distilled`` in one transaction,
+    and again when it was fetched: a crawl that was killed knows what it still has to do.
     """
 
     def reset(self) -> None:
-        """Forget all links, and what waits."""
+        """Forget all links, and the pages that wait."""
         super().reset()
         self._wanted: dict[int, RevisitRow] = {}  # waiting or under way
         self._decided = 0  # rows so far
 
     def restored(self) -> None:
-        """Take up what earlier runs have left undone."""
+        """Queue the hubs that earlier runs have not fetched."""
         super().restored()
         for row in _rows_of(self._crawl.store):
             self._decided = max(self._decided, row.id + 1)
@@ -286,7 +282,7 @@ class HubRevisits(Distilling):
                 self._wait_for(row)
 
     def wants(self, url_id: int) -> bool:
-        """Tell whether a page is to be fetched again, and its answer is for this part."""
+        """Tell whether a page is to be fetched again; its answer is for this part then."""
         return url_id in self._wanted
 
     def conditions(self, url_id: int) -> dict[str, str]:
@@ -295,10 +291,10 @@ class HubRevisits(Distilling):
         return {} if row is None else conditions(row.etag, row.last_modified)
 
     def judge(self, visit: PageVisit) -> None:
-        """Have the page judged if it has new links.
+        """Judge the page if it has new links.
 
-        Links that it has lost, and what it says now, change nothing; nor does what is the same
-        to the byte, or another page's by now.
+        Links that it has lost, and its new text, change nothing; nor does a page that is the same
+        to the byte, or the same as another one.
         """
         crawl, view = self._crawl, visit.view
         if view is None:
@@ -322,8 +318,8 @@ class HubRevisits(Distilling):
         return judged_page(self._crawl, visit, visit.view, self._new_links(visit))
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record what came of a second fetch, or that it was not made."""
-        crawl, row, came = self._crawl, self._wanted.pop(visit.url_id), visit.answer
+        """Record the outcome of a second fetch, or that it was not made."""
+        crawl, row, answer = self._crawl, self._wanted.pop(visit.url_id), visit.answer
         crawl.frontier.release(visit.url_id, now)
         visit.seq, visit.score = crawl.fetched, None
         visit.stamp()
@@ -336,16 +332,16 @@ class HubRevisits(Distilling):
             fetched_at=visit.fetched_at,
             size=visit.bytes,
             error=visit.error,
-            etag=row.etag if came is None else came.etag,
-            last_modified=row.last_modified if came is None else came.last_modified,
+            etag=row.etag if answer is None else answer.etag,
+            last_modified=row.last_modified if answer is None else answer.last_modified,
             links=len(visit.link_rows),
             first_link=visit.link_rows[0].id if visit.link_rows else None,
             memo=visit.memo,
         )
         if made:
             crawl.count_again(visit.status)
-        told = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
-        events = [(visit.seq, kind, detail) for kind, detail in told]
+        named = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
+        events = [(visit.seq, kind, detail) for kind, detail in named]
         crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=events))
         self.found_again(visit.url_id, [link.target for link in visit.link_rows])
         return visit
@@ -384,7 +380,6 @@ class HubRevisits(Distilling):
         self._crawl.frontier.push(row.url, self._crawl.urls.host(row.url), np.inf)
 
     def _is_due(self, last: sa.Row[Any]) -> bool:
-        """Tell whether a page was last fetched long enough ago."""
         crawl = self._crawl
         if crawl.web is not None:
             return bool(crawl.fetched - last.seq >= crawl.plan.revisit_hubs)
@@ -392,7 +387,7 @@ class HubRevisits(Distilling):
         return time.time() - at >= crawl.plan.revisit_hubs
 
     def _last_fetches(self, hubs: Sequence[int]) -> list[sa.Row[Any]]:
-        """Return when and how hubs that do not wait already were last fetched, in their order."""
+        """Return the last fetches of the hubs that do not wait already, in their order."""
         idle = [hub for hub in hubs if hub not in self._wanted]
         p, a, r = schema.page.c, schema.answer.c, schema.revisit.c
         first = sa.select(p.url, p.seq, p.fetched_at, a.etag, a.last_modified)
@@ -404,7 +399,7 @@ class HubRevisits(Distilling):
 
 
 def any_revisits(store: CrawlStore) -> bool:
-    """Tell whether a crawl has fetched pages twice, or was about to."""
+    """Tell whether a crawl has fetched pages again, or was about to."""
     return bool([*store.rows(sa.select(schema.revisit.c.id).limit(1))])
 
 

@@ -1,4 +1,4 @@
-"""What becomes of an answer: judged by the critic, expanded by the strategy, recorded."""
+"""How an answer is processed: judged by the critic, expanded by the strategy, recorded."""
 
 from __future__ import annotations
 
@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import Expansion, Strategy
 
 
+CRITIC, STRATEGY = "critic", "strategy"
+_AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
+
+
 class Verdict(NamedTuple):
-    """What is said of a page: R, posteriors of the critic's classes if it has any, the best one.
+    """A judgement of a page: R, posteriors of the critic's classes if it has any, the best one.
 
     A page in a language that is not wanted has a relevance of 0; None: it is in none such.
     """
@@ -42,12 +46,8 @@ class Verdict(NamedTuple):
     other_language: str | None = None
 
 
-CRITIC, STRATEGY = "critic", "strategy"
-_AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
-
-
 class ScoredLinks(NamedTuple):
-    """What a strategy makes of links, and the score of each as the store keeps it.
+    """A strategy's expansion, and the score of each link as the store keeps it.
 
     A score of None: not followed.
     """
@@ -57,7 +57,7 @@ class ScoredLinks(NamedTuple):
 
 
 def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
-    """Have a critic judge a page; one in none of the languages is not relevant, whatever it says.
+    """Return a critic's judgement of a page; one in none of the languages is not relevant.
 
     Its links are scored like those of any page that is not relevant: it may lead to one that is.
 
@@ -81,7 +81,7 @@ def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
 
 
 def verdict_on(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict | None:
-    """Have the critic judge the page of a visit; None if it fails: then it is no page."""
+    """Return the critic's judgement of a visit's page; None if it fails: then it is no page."""
     try:
         return judge_page(crawl.critic, view, crawl.scope.languages)
     except Exception as error:
@@ -91,13 +91,13 @@ def verdict_on(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict |
 
 
 class FirstVisits:
-    """Sees to every answer but those of pages that were fetched before.
+    """Processes every answer but those of pages that were fetched before.
 
     Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (methods 1).
 
     Parameters
     ----------
-    crawl : what is known and decided
+    crawl : whose answers they are
     known_relevance : what earlier crawls know of the relevance of a URL; None: nothing
     """
 
@@ -106,7 +106,7 @@ class FirstVisits:
         self._known_relevance = known_relevance
 
     def judge(self, visit: PageVisit) -> None:
-        """Find out what the answer is, and have the critic judge it if it is a page."""
+        """Find out what the answer is; the critic judges it if it is a page."""
         if visit.view is not None and visit.view.kind in LISTS:
             self._take_list(visit, visit.view)
             return
@@ -150,7 +150,7 @@ class FirstVisits:
         visit.answer = answer_of(view, visit.download)
 
     def _take_list(self, visit: PageVisit, view: PageView) -> None:
-        """Take in a site map or a feed: no page, so of relevance 0, but with links."""
+        # no page, so of relevance 0, but with links
         visit.title, visit.error = view.title, view.kind
         visit.links = visit.dropped = len(view.links) + view.links_cut
         try:
@@ -163,7 +163,7 @@ class FirstVisits:
             part.on_judged(visit)
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Let the strategy know what came; return the page if its links are to be scored."""
+        """Report the visit to the strategy; return the page if its links are to be scored."""
         if visit.redirects:
             self._redirect(visit)
         try:
@@ -178,7 +178,7 @@ class FirstVisits:
         return judged_page(self._crawl, visit, visit.view, found)
 
     def _redirect(self, visit: PageVisit) -> None:
-        """Queue where a redirect leads in place of what was redirected: it comes next."""
+        # where a redirect leads takes the place of what was redirected: it comes next
         crawl, location = self._crawl, visit.location
         target = None if location is None else crawl.follow([location])[0]
         visit.links = visit.dropped = int(location is not None)
@@ -192,7 +192,7 @@ class FirstVisits:
             visit.error = visit.error or f"{META_REFRESH}: {visit.refresh}"
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Write down all that the visit changes, in one transaction."""
+        """Record all that the visit changes, in one transaction."""
         crawl = self._crawl
         if visit.excluded is not None:
             crawl.frontier.release(visit.url_id, now)
@@ -268,9 +268,9 @@ def judged_page(
 def queue_links(
     crawl: CrawlState, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
 ) -> Iterator[None]:
-    """Queue the URLs that a page leads to, by what the strategy makes of its links.
+    """Queue the URLs that a page leads to, by the scores of its links.
 
-    It is done when the iterator is through, which pauses after every 1,000 URLs.
+    All are queued when the iterator is exhausted, which pauses after every 1,000 URLs.
     """
     expansion, scores = scored
     visit.link_rows = [*_rows(page, scores, crawl.model_version, crawl.links)]
@@ -285,7 +285,7 @@ def queue_links(
 
 
 def score_links(strategy: Strategy, page: JudgedPage) -> ScoredLinks:
-    """Have a strategy score the links of a page.
+    """Return a strategy's scores of the links of a page.
 
     Raises
     ------
@@ -305,7 +305,6 @@ def score_links(strategy: Strategy, page: JudgedPage) -> ScoredLinks:
 def _rows(
     page: JudgedPage, scores: list[float | None], version: int, first: int
 ) -> Iterable[LinkRow]:
-    """Return the rows of a page's links for the store, numbered from `first` on."""
     anchors, n = page.view.links.anchors, len(page.links)
     columns = zip(
         range(first, first + n),

@@ -1,4 +1,4 @@
-"""The loop: which URL comes next, and what happens when its answer arrives; and without Scrapy."""
+"""The crawl loop: which URL comes next, and what happens to its answer; knows no Scrapy."""
 
 from __future__ import annotations
 
@@ -43,20 +43,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_UNSAID = ("application/octet-stream", "binary/octet-stream")
+NOW = 0.0  # a replay has no clock
+_WAIT = 0.001  # seconds, for the store or a lesson
+_UNKNOWN = ("application/octet-stream", "binary/octet-stream")
 #: media types of what may be PDF; site maps and feeds
-_PDF = ("application/pdf", "application/x-pdf", *_UNSAID)
+_PDF = ("application/pdf", "application/x-pdf", *_UNKNOWN)
 _LISTS = (
     *("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip"),
-    *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNSAID),
+    *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNKNOWN),
 )
 
 
 class Crawl(CrawlState):
-    """One focused crawl: gives out URLs, takes in answers, and lets its parts know.
+    """One focused crawl: gives out URLs, takes in answers, and calls its parts.
 
-    An answer is taken in by three calls, with whatever a user does between them: `judge`,
-    `expand`, `record`; or by `visit`, which makes all three.
+    An answer takes three calls, between which a user may do anything: `judge`, `expand`,
+    `record`. `visit` makes all three.
 
     Parameters
     ----------
@@ -73,13 +75,13 @@ class Crawl(CrawlState):
         self._wait: float | None = None  # what a part has asked for in the last `next`
 
     def start(self, seeds: Sequence[str]) -> None:
-        """Begin a run: queue the seeds that are new."""
+        """Start a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
         self.folder.tell(Doing.CRAWLING)
 
     def extend(self, budget: int) -> None:
-        """Go on with another budget: exact number of fetches over all runs; 0: no limit."""
+        """Set another budget: exact number of fetches over all runs; 0: no limit."""
         self.plan = replace(self.plan, budget=budget)
         self.note("budget", str(budget))
 
@@ -121,7 +123,7 @@ class Crawl(CrawlState):
 
     @property
     def unfinished(self) -> bool:
-        """True if the crawl goes on when everything under way is done."""
+        """True if the crawl is not over when everything under way is done."""
         return self.stop_reason is None and (self.reloading or len(self.frontier) > 0)
 
     @property
@@ -194,7 +196,7 @@ class Crawl(CrawlState):
 
         Parameters
         ----------
-        tried : it was asked for, in vain
+        tried : it was requested, without success
         """
         score = self.in_flight.pop(url_id)
         if tried:
@@ -209,10 +211,10 @@ class Crawl(CrawlState):
             self.frontier.push(url_id, self.urls.host(url_id), score)
 
     def halt(self, url_id: int, now: float) -> None:
-        """Give out nothing any more, after an error while `url_id` was visited; it is put back.
+        """End the crawl after an error while `url_id` was visited; the URL is queued again.
 
-        Critic and strategy may fail on single pages (`CrawlState.failed_on`). What else goes
-        wrong, in a feed, a part of the crawl or the store, would do so on the next page, too.
+        Critic and strategy may fail on single pages (`CrawlState.failed_on`). Any other error, in
+        a feed, a part of the crawl or the store, would come up on the next page, too.
         """
         self._halted = True
         if url_id in self.in_flight:
@@ -221,24 +223,24 @@ class Crawl(CrawlState):
     # -- what came of it -------------------------------------------------------------------
 
     def arrived(self, url_id: int, download: Download) -> PageVisit:
-        """Begin the visit of a URL that was given out, with what came for it."""
+        """Start the visit of a URL that was given out, with its answer."""
         score = self.in_flight[url_id]
         return PageVisit(self._fetch(url_id), None if score == math.inf else score, download)
 
     def failed(self, url_id: int, error: str) -> PageVisit:
-        """Begin the visit of a URL that brought no answer."""
+        """Start the visit of a URL that brought no answer."""
         visit = self.arrived(url_id, Download(status=0))
         visit.error = error
         return visit
 
     @staticmethod
     def is_page(visit: PageVisit) -> bool:
-        """Tell whether what came is a page, to be parsed."""
+        """Tell whether an answer is a page, to be parsed."""
         came = visit.download
         return 200 <= came.status < 300 and is_html(came.content_type, came.body)
 
     def document_kind(self, visit: PageVisit) -> str | None:
-        """Tell which document came that is to be read though it is no HTML; None: none."""
+        """Return the kind of a document to be read that is no HTML; None: it is none."""
         came = visit.download
         if not 200 <= came.status < 300:
             return None
@@ -263,7 +265,7 @@ class Crawl(CrawlState):
             discovery.add_site_maps(origin, site_maps)
 
     def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
-        """Parse what came; None if it is neither a page nor to be read. May run in any thread.
+        """Parse an answer; None if it is neither a page nor to be read. May run in any thread.
 
         Raises
         ------
@@ -292,14 +294,14 @@ class Crawl(CrawlState):
             visit.error = UNREADABLE
 
     def judge(self, visit: PageVisit) -> None:
-        """Find out what the answer is, and have the critic judge it if it is a page."""
+        """Find out what an answer is; the critic judges it if it is a page."""
         self._visits_of(visit.url_id).judge(visit)
 
     def expand(self, visit: PageVisit) -> None:
-        """Let the strategy know what came, score the links, and queue where they lead.
+        """Report the page to the strategy, score its links, and queue where they lead.
 
         The visit is to be recorded before that of another URL is expanded: the strategy sees
-        fetches in the order in which they are recorded. From here on its relevance is settled.
+        fetches in the order in which they are recorded. From here on its relevance is final.
 
         Raises
         ------
@@ -313,11 +315,10 @@ class Crawl(CrawlState):
                 pass
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Begin to `expand`; return the page if its links are to be scored.
+        """Start to `expand`; return the page if its links are to be scored.
 
-        Then `score` does that, which many links make long. It may run in any thread;
-        until `end_expansion` is through nothing is given out, and no other visit may be
-        expanded.
+        Then `score` does that, which takes long for many links. It may run in any thread;
+        until `end_expansion` is done nothing is given out, and no other visit may be expanded.
 
         Raises
         ------
@@ -333,7 +334,7 @@ class Crawl(CrawlState):
         return page
 
     def score(self, visit: PageVisit, page: JudgedPage) -> ScoredLinks | None:
-        """Have the strategy score the links of a page; None if it fails on it."""
+        """Return the strategy's scores of the links of a page; None if it fails on it."""
         try:
             return score_links(self.strategy, page)
         except Exception as error:
@@ -354,9 +355,9 @@ class Crawl(CrawlState):
         self._scoring = None
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Write down all that a visit changes, in one transaction; its URL is under way no more.
+        """Record all that a visit changes, in one transaction; its URL is no longer in flight.
 
-        One that nobody has expanded is recorded, too: its links are not followed.
+        A visit that was not expanded is recorded, too: its links are not followed.
         """
         visits = self._visits_of(visit.url_id)
         if visit.excluded is None:
@@ -388,26 +389,21 @@ class Crawl(CrawlState):
         return self.record(self.failed(url_id, error), now)
 
     def exclude(self, url_id: int, why: str, now: float) -> None:
-        """Leave a URL that was given out unfetched for good; it costs no budget."""
+        """Exclude a URL that was given out from the crawl; it costs no budget."""
         visit = self.failed(url_id, why)
         visit.excluded = why
         self.record(visit, now)
 
     def conditions(self, url_id: int) -> dict[str, str]:
-        """Return the header fields by which a page is asked for only if it has changed."""
+        """Return header fields that ask for a page only if it has changed [RFC 9110, 13.1]."""
         hubs = self.part(HubRevisits)
         if hubs is not None and hubs.wants(url_id):
             return hubs.conditions(url_id)
         return {} if self._known is None else self._known.conditions(url_id)
 
     def _visits_of(self, url_id: int) -> FirstVisits | HubRevisits:
-        """Return what handles the answer for a URL."""
         hubs = self.part(HubRevisits)
         return hubs if hubs is not None and hubs.wants(url_id) else self._first_visits
-
-
-NOW = 0.0  # a replay has no clock
-_WAIT = 0.001  # seconds, for the store or a lesson
 
 
 def replay(crawl: Crawl) -> None:
@@ -415,7 +411,7 @@ def replay(crawl: Crawl) -> None:
 
     Parameters
     ----------
-    crawl : of a web; opened, and not begun
+    crawl : of a web; opened, with nothing fetched
     """
     with threadpool_limits(1, user_api="blas"):  # as in the process of a crawl
         while True:
@@ -436,7 +432,7 @@ def answer_of(crawl: Crawl, fetch: Fetch) -> Answer | None:
 
 
 def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
-    """Give the crawl an answer for what it asked for; None: there is no such page."""
+    """Give the crawl an answer for a fetch; None: there is no such page."""
     if answer is not None and answer.too_large:
         visit = crawl.failed(fetch.id, "too large: the recorded body")
     elif answer is not None and answer.failure:

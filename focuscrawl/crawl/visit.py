@@ -48,7 +48,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What came back.
+    """The answer to a fetch.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Download:
 
 @dataclass(slots=True, kw_only=True)
 class Visit:
-    """One fetch and what became of it: a row of the store's view `pages`, and Scrapy's item."""
+    """One fetch and its outcome: a row of the store's view `pages`, and Scrapy's item."""
 
     seq: int = 0
     url: str
@@ -95,7 +95,7 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` while it is under way: judged, then expanded, then recorded (methods 1 to 5).
+    """A `Visit` in flight: judged, then expanded, then recorded (methods 1 to 5).
 
     What is set of the fields of `Visit` before `Crawl.expand` counts: a second opinion on the
     relevance does what the critic's own would have done. Exporters see those fields only.
@@ -104,7 +104,7 @@ class PageVisit(Visit):
     ----------
     url_id : number of the URL
     again : the page was fetched before, and is here for the links that are new on it
-    download : what came; of status 0 where nothing did
+    download : the answer; of status 0 where there is none
     view : the page, None for what is no page and before it was parsed
     probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
     refresh : where a page leads that shows another in its place, see `state.refresh_target`
@@ -118,16 +118,16 @@ class PageVisit(Visit):
     twin : number of the earlier page that this one is a duplicate of, see `duplicate_of`
     resembles : the earlier page that says nearly the same, and how much the two are alike
     repeats : it says nothing new: a duplicate, to the byte or nearly
-    answer : what the next crawl wants to know of the page
+    answer : what the next crawl needs of the page
     link_rows : its links that are followed
-    newly_queued : scores of the URLs that began to wait by it
+    newly_queued : scores of the URLs that it has added to the queue
     memo : what the strategy wants back of the links
     requested : the only URLs to which links are followed, whatever their media; None: all that
         the plan allows
     excluded : why the URL is not to be fetched at all; None: it was
     overtakes : the host of the best link that waited meanwhile, if that was much better
-    final_relevance : the relevance that the strategy was told and the store is; None before
-    events : (kind, detail) of what is to be told of it
+    final_relevance : the relevance that strategy and store have got; None before
+    events : (kind, detail) of the events to be recorded with it
     """
 
     def __init__(self, fetch: Fetch, score: float | None, download: Download) -> None:
@@ -183,7 +183,7 @@ class PageVisit(Visit):
         return self.refresh or self.download.location
 
     def stamp(self) -> None:
-        """Note the time."""
+        """Set the time of the fetch."""
         self.fetched_at = datetime.now(UTC).isoformat(timespec="milliseconds")
 
     def row(self) -> PageRow:
@@ -209,10 +209,9 @@ class PageVisit(Visit):
 
 
 def answer_of(view: PageView, download: Download) -> AnswerRow:
-    """Return what the next crawl wants to know of a page: its text, headings and validators.
+    """Return what the next crawl needs of a page: its text, headings and validators.
 
-    The digest is of the text alone: bytes that nobody reads change with every answer of many a
-    server.
+    The digest is of the text alone: many a server sends other bytes with every answer.
     """
     text = " ".join(view.tokens).encode("utf-8", "replace")
     return AnswerRow(

@@ -1,4 +1,4 @@
-"""Waiting for busy hosts, and how often a fetch was not one of the best links known."""
+"""Patience for busy hosts, and priority fidelity: how often a fetch was one of the best known."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit
 
 
+#: kind of the event that better links waited while a page was fetched; detail: the best's host
+OVERTAKEN = "overtaken"
+NEARLY = 0.05  # below the best score known: as good as the best
+_LOOK = 8  # busy hosts that may have nothing but redirects first
 _ABOVE_LINKS = sys.float_info.max  # as a score
-_SEEDS = 64  # hosts without room that are looked at for start pages
+_SEEDS = 64  # busy hosts that are looked at for start pages
 _LONGEST = 30.0  # seconds that links wait for a host that a start page waits for
 
 
 class PatientOrder(Part):
-    """Holds back the best link that may be fetched now for better ones of hosts without room.
+    """Holds back the best link that may be fetched now for better ones of busy hosts.
 
     Links wait for start pages whose hosts are busy, unless a host takes very long, as one does
-    that fails. Otherwise it is a matter of patience, see `focuscrawl.frontier.patience.Patience`;
-    only where scores are expected relevances, and hosts have a delay.
+    that fails. Otherwise patience decides, see `focuscrawl.frontier.patience.Patience`; only
+    where scores are expected relevances, and hosts have a delay.
 
     Parameters
     ----------
@@ -60,7 +64,7 @@ class PatientOrder(Part):
             self._patience.bring(visit.newly_queued)
 
     def _seed_waits(self, now: float) -> bool:
-        """Tell whether a start page, or where one redirects, waits for its host."""
+        # a start page, or the target of one that redirects
         urls = self._crawl.urls
         return any(
             each.seconds <= _LONGEST
@@ -70,24 +74,16 @@ class PatientOrder(Part):
         )
 
 
-#: kind of the event that better links waited while a page was fetched; detail: the best's host
-OVERTAKEN = "overtaken"
-
-NEARLY = 0.05  # below the best score known: as good as the best
-_LOOK = 8  # hosts without room that may have nothing but redirects first
-
-
 class PriorityFidelity(Part):
-    """Notes each fetch during which a link waited that was better by more than `NEARLY`.
+    """Records each fetch during which a link waited that was better by more than `NEARLY`.
 
-    *Priority fidelity* is the share of fetches of which that is not so. Start pages, and what
-    redirects lead to, have no score to be compared with; nor do strategies whose scores are no
-    relevances.
+    *Priority fidelity* is the share of the other fetches. Start pages, and targets of redirects,
+    have no score to be compared with; nor do strategies whose scores are no relevances.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._better: dict[int, str] = {}  # by URL under way: where the best link waited
+        self._better: dict[int, str] = {}  # by URL in flight: where the best link waited
 
     def reset(self) -> None:
         """Count what is in the store."""
@@ -109,7 +105,7 @@ class PriorityFidelity(Part):
                 return
 
     def on_page(self, visit: PageVisit) -> None:
-        """Write it down with the page."""
+        """Record the event with the page."""
         host = self._better.pop(visit.url_id, None)
         if host is not None:
             self._crawl.overtaken += 1

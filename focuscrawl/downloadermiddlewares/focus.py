@@ -1,4 +1,4 @@
-"""Critic and strategy for answers in other projects; the score as priority."""
+"""Critic and strategy for the spiders of other projects; scores as priorities."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ SEED = 1_000_000  # priority of a start URL, which comes before every link
 
 
 class PriorityMiddleware(Component):
-    """Sets `Request.priority` from the score that the strategy has for the link now.
+    """Sets `Request.priority` from the present score of the link.
 
-    The frontier has put the requests in the order of these scores, which are floats and change
-    while links wait; what comes after it (other middlewares, retries, the downloader, logs)
-    has the score as Scrapy's own number.
+    The frontier orders by these scores, which are floats and change while links wait. Other
+    middlewares, retries, the downloader and logs have them as Scrapy's own number.
     """
 
     def process_request(self, request: Request) -> None:
-        """Set the priority of a request that only the frontier has asked for."""
+        """Set the priority of a request that is only the frontier's."""
         if OWN in request.meta:
             return
         score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
@@ -54,17 +53,17 @@ class PriorityMiddleware(Component):
             request.priority = SEED if score == math.inf else round(SCALE * score)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Mark a request that got no answer: none of the middlewares wants it made again."""
+        """Mark a request that got no answer and is not retried."""
         request.meta[UNANSWERED] = True
 
 
 class FocusMiddleware(Component):
-    """Judges each answer before the project's own spider has it.
+    """Judges each answer before the project's own spider gets it.
 
-    The spider ``focused`` yields its fetches as items and has pipelines for the three steps, and
-    no use for this. Other people's spiders yield items of their own, or none: their pages are
-    expanded and recorded when their callback is done, see `OpenPages`. The middleware sits
-    nearest to the engine, so that decompression and retries are done.
+    The spider ``focused`` yields its fetches as items, for pipelines. Spiders of other projects
+    yield items of their own, or none: their pages are expanded and recorded when their callback
+    is done, see `OpenPages`. The middleware sits nearest to the engine, after decompression and
+    retries.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -80,7 +79,7 @@ class FocusMiddleware(Component):
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         """Judge the answer to a request that came out of the frontier.
 
-        A spider's own request goes on to where its page has moved, as it would without a crawl.
+        A spider's own request follows the redirect of its page, as it would without a crawl.
         """
         url_id = request.meta.get(URL_ID)
         if url_id is None:
@@ -125,7 +124,7 @@ class FocusMiddleware(Component):
         self._pages.report(visit)
 
     def _is_wanted(self, request: Request, status: int) -> bool:
-        """Tell whether the project wants to see a redirect itself, as it tells Scrapy."""
+        """Tell whether the project wants to see a redirect itself, by its settings for Scrapy."""
         if request.meta[OWN] == ALL_REDIRECTS:
             return True
         lists = (
@@ -139,4 +138,4 @@ class FocusMiddleware(Component):
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
         location = visit.location
         known = location is not None and self._crawl.urls.get(location) is not None
-        return self._pages.go_on(redirected(request, str(location))) if known else None
+        return self._pages.redirect(redirected(request, str(location))) if known else None

@@ -25,17 +25,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BUSY = (429, 502, 503, 504)
-# what a host does that is not there; one that sends half a page, or no HTTP, is
+# causes of failure of a host that does not answer; one that sends half a page, or no HTTP, does
 _ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
 
 
 class BackoffMiddleware(Component):
-    """Holds a host in the frontier for as long as it asks to, or longer after every failure.
+    """Holds a host in the frontier for as long as it asks, or longer after every failure.
 
-    It sits between the downloader and Scrapy's retries: what is to be retried goes back to the
-    frontier, and leaves it when its host may be asked again. A host that goes on failing, or
-    wants a longer wait than the crawl can give, is left alone until the crawl is resumed. What
-    a recording answers is as it was; replays do without.
+    It sits between the downloader and Scrapy's retries: a request to be retried goes back to the
+    frontier, and leaves it when its host is ready again. A host that keeps failing, or asks for
+    too long a wait, is skipped until the crawl is resumed. Off in replays.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -49,7 +48,7 @@ class BackoffMiddleware(Component):
         self._patience = HostBackoff(first, max(first, longest), failures, per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Look at the status of an answer to a request that came out of the frontier."""
+        """Count the answer to a request from the frontier, as a failure if the host is busy."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return response
@@ -84,13 +83,13 @@ class BackoffMiddleware(Component):
 
 
 class ThrottleMiddleware(Component):
-    """Lets the frontier wait as long between two pages of a host as the downloader's slot does.
+    """Sets the delay of a host in the frontier to that of the downloader's slot.
 
-    A request that waited in the slot would hold a place that another host could have used.
+    A request that waited in the slot would take the place of another host's.
     """
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Hand on the delay of the host's slot, which an answer may have changed."""
+        """Pass on the delay of the host's slot, which an answer may have changed."""
         url_id = request.meta.get(URL_ID)
         if url_id is not None:
             delay = slot_delay(self._crawler, request.meta["download_slot"])

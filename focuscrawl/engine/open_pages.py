@@ -1,4 +1,4 @@
-"""Pages of other people's spiders between their answer and the end of their callback."""
+"""Pages of other projects' spiders between their answer and the end of their callback."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class _OpenPage:
 class OpenPages:
     """Judged pages whose callback is still at work: neither expanded nor recorded.
 
-    What a callback asks for is queued with its page, in one step, when there is no more of it.
-    So no link can be fetched before the crawl knows what its spider wants of it; and a page whose
-    callback a crash has cut short is fetched again when the crawl is resumed.
+    The requests of a callback are queued with its page, in one step, when it is done. So no link
+    is fetched before the crawl knows the spider's request for it; and a page whose callback was
+    cut short by a crash is fetched again when the crawl is resumed.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl, turns: Turns, texts: PageTexts) -> None:
@@ -63,7 +63,7 @@ class OpenPages:
         return url_id in self._pages
 
     def hand_to(self, take: Callable[[Request], bool]) -> None:
-        """Have `take` queue what callbacks ask for; it returns False for what is not wanted."""
+        """Set what queues the requests of callbacks; it returns False for those to be dropped."""
         self._take = take
 
     def open(self, visit: PageVisit) -> None:
@@ -71,7 +71,7 @@ class OpenPages:
         self._pages[visit.url_id] = _OpenPage(visit)
 
     def links_of(self, url_id: int) -> list[str]:
-        """Return the URLs of an open page's links that the crawl may go on to by itself."""
+        """Return the URLs of an open page's links that the crawl may follow by itself."""
         page = self._pages.get(url_id)
         scope = self._crawl.scope
         if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):
@@ -89,20 +89,20 @@ class OpenPages:
         self._pages[url_id].followed.add(url)
 
     def ask(self, url_id: int, request: Request) -> None:
-        """Keep a request that the callback of an open page has made; it goes on to the engine."""
+        """Keep a request that the callback of an open page has yielded."""
         self._pages[url_id].requests.append(request)
         self._on_their_way.add(request)
 
-    def go_on(self, request: Request) -> Request:
-        """Queue a request for where a page has moved, and return it: it goes on to the engine."""
+    def redirect(self, request: Request) -> Request:
+        """Queue a request for where a page has moved, and return it for the engine."""
         self._take(request)
         self._on_their_way.add(request)
         return request
 
     def has(self, request: Request) -> bool:
-        """Tell whether a request that the engine has for the scheduler was taken from a page.
+        """Tell whether a request from the engine was queued with its page.
 
-        The engine may come with it long after the callback is done, or not at all any more.
+        It may come long after the callback is done, or never.
         """
         kept = request in self._on_their_way
         self._on_their_way.discard(request)

@@ -1,4 +1,4 @@
-"""Downloads that are broken off or refused: what is no HTML, addresses that are private."""
+"""Downloads that are stopped or refused: no HTML, private addresses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 class HtmlOnly(Component):
     """Stops a download once its headers name another media type than HTML.
 
-    Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. What a
-    project's own spider asks for it gets; so does the crawl what it reads besides: PDF, site
-    maps and feeds, if it is told to.
+    Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. Requests of
+    a project's own spider are not stopped, nor PDF, site maps and feeds if the crawl reads them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -32,7 +31,7 @@ class HtmlOnly(Component):
             raise NotConfigured
 
     def headers_received(self, headers: Headers, request: Request) -> None:
-        """Look at the Content-Type of what the crawl itself asked for."""
+        """Check the Content-Type of an answer to the crawl itself."""
         media_type, _ = read_content_type((headers.get("Content-Type") or b"").decode("latin-1"))
         followed = URL_ID in request.meta and OWN not in request.meta
         if not followed or media_type is None or is_html(media_type):
@@ -42,10 +41,10 @@ class HtmlOnly(Component):
 
 
 class PrivateAddresses(Component):
-    """Sees to it that names are looked up behind the guard, whose handler ever asks for them.
+    """Guards the name resolver for all download handlers.
 
-    `LiveDownloadHandler` does so by itself. Where another one stands in its place, such as
-    Scrapy's own for HTTP/2, hosts in private networks are not found. A replay asks no network.
+    `LiveDownloadHandler` does so by itself; with another one, such as Scrapy's own for HTTP/2,
+    hosts in private networks are not found. A replay uses no network.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -55,5 +54,5 @@ class PrivateAddresses(Component):
         self._networks = PRIVATE_ADDRESSES.of(crawler.settings)
 
     def request_reached_downloader(self) -> None:
-        """Guard the resolver that there is by now."""
+        """Guard the present resolver."""
         guard_resolver(self._networks)

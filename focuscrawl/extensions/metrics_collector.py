@@ -1,4 +1,4 @@
-"""What Prometheus is told of a crawl."""
+"""The numbers of a crawl for Prometheus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATUS = "downloader/response_status_count/"
 
 
 class CrawlCollector:
-    """Reads a crawl whenever somebody asks; see docs/deploy.md for what the numbers mean."""
+    """Reads a crawl for each request; docs/deploy.md explains the numbers."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler

@@ -19,8 +19,8 @@ from focuscrawl.crawl.rejudging import (
     REQUEST,
     ask_to_follow,
     follow,
-    remove_word,
-    word_in,
+    remove_request,
+    request_in,
 )
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import find_model
@@ -161,11 +161,11 @@ def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlPlan, tmp_path:
 
 def test_word_that_is_left_while_another_is_followed_stays(tmp_path: Path) -> None:
     ask_to_follow(tmp_path, "critic-1", OTHER, None)
-    word = word_in(tmp_path)
+    request = request_in(tmp_path)
     ask_to_follow(tmp_path, "critic-2", OTHER, None)
-    remove_word(tmp_path, word)
-    assert word_in(tmp_path) == ("critic-2", OTHER, None)
-    remove_word(tmp_path, word_in(tmp_path))
+    remove_request(tmp_path, request)
+    assert request_in(tmp_path) == ("critic-2", OTHER, None)
+    remove_request(tmp_path, request_in(tmp_path))
     assert not [*tmp_path.iterdir()]
 
 
