@@ -53,8 +53,8 @@ def test_nothing_is_asked_for_that_nobody_asked_for(web: Shelf, tmp_path: Path) 
 
 
 def test_site_maps_and_feeds_are_fetches_and_lead_to_pages(web: Shelf, tmp_path: Path) -> None:
-    crawl, visits = crawled(tmp_path, web, "/", discover=ALL)
-    visits = {visit.url: visit for visit in visits}
+    crawl, fetched = crawled(tmp_path, web, "/", discover=ALL)
+    visits = {visit.url: visit for visit in fetched}
     paths = ("mapped", "mapped2", "fed", "de", "fr")
     assert {at(f"/{name}") for name in paths} <= set(visits)
     listed = visits[at("/sitemap.xml")]
@@ -175,8 +175,8 @@ def test_a_resumed_crawl_goes_on_as_it_would_have(
     order = urls(visits)
     parts: list[str] = []
     for n in (1, 2, 1, 2, 100):
-        plan = {"discover": ALL, "strategy": strategy, "fetches": n}
-        crawl, visits = crawled(tmp_path / "parts", web, "/", **plan)
+        folder = tmp_path / "parts"
+        crawl, visits = crawled(folder, web, "/", fetches=n, discover=ALL, strategy=strategy)
         parts += urls(visits)
     assert parts == order
     assert listed(whole) == listed(crawl)

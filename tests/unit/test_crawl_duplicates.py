@@ -30,8 +30,8 @@ def test_aliases_are_struck_out_or_recorded_as_duplicates(tmp_path: Path) -> Non
     web.page("/true", "jazz true", head=canonical)
     web.page("/late", "jazz late", "/below", head=canonical)
     web.page("/below", "jazz below", "/true")
-    crawl, visits = crawled(tmp_path, web, "/")
-    visits = {visit.url: visit for visit in visits}
+    crawl, fetched = crawled(tmp_path, web, "/")
+    visits = {visit.url: visit for visit in fetched}
     assert visits[at("/alias")].relevance == 0.9
     assert visits[at("/late")].duplicate_of == at("/alias")
     assert at("/true") not in visits
