@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from scrapy import Request
-    from scrapy.http import Response
+    from scrapy.http import Headers, Response
     from scrapy.statscollectors import StatsCollector
 
     from focuscrawl.crawl import Crawl, PageVisit
@@ -189,8 +189,7 @@ def visit_of_error(
 
 def download_of(response: Response) -> Download:
     """Return a response as the crawl takes it."""
-    header = (response.headers.get("Content-Type") or b"").decode("latin-1")
-    media_type, encoding = read_content_type(header)
+    media_type, encoding = read_content_type(header_of(response.headers, "Content-Type"))
     location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
     return Download(
         status=response.status,
@@ -198,8 +197,8 @@ def download_of(response: Response) -> Download:
         content_type=media_type,
         encoding=encoding,
         location=resolve(response.url, [location])[0] if location else None,
-        etag=_field(response, "ETag"),
-        last_modified=_field(response, "Last-Modified"),
+        etag=_validator(response, "ETag"),
+        last_modified=_validator(response, "Last-Modified"),
         robots=_fields(response, "X-Robots-Tag"),
         links=_fields(response, "Link"),
     )
@@ -214,15 +213,19 @@ def _fields(response: Response, name: str) -> tuple[str, ...]:
     return tuple(value.decode("latin-1") for value in response.headers.getlist(name))
 
 
-def _field(response: Response, name: str) -> str | None:
-    value = (response.headers.get(name) or b"").decode("latin-1").strip()
+def _validator(response: Response, name: str) -> str | None:
+    value = header_of(response.headers, name)
     return value if value and len(value) <= _LONGEST_FIELD else None
+
+
+def header_of(headers: Headers, name: str) -> str:
+    """Return the value of a header field; empty if it is missing."""
+    return (headers.get(name) or b"").decode("latin-1").strip()
 
 
 def retry_after_of(response: Response) -> float | None:
     """Return the seconds that an answer asks to wait; None if it does not."""
-    text = (response.headers.get("Retry-After") or b"").decode("latin-1")
-    return read_retry_after(text, datetime.now(UTC))
+    return read_retry_after(header_of(response.headers, "Retry-After"), datetime.now(UTC))
 
 
 class Turns:

@@ -58,6 +58,13 @@ def open_crawl(
     return new_crawl(folder, web, found, critic=critic or WordCritic(), closed=closed, **plan)
 
 
+def given_out(crawl: Crawl, now: float = 0.0) -> Fetch:
+    """Return the next fetch, which there has to be."""
+    fetch = crawl.next(now)
+    assert fetch is not None
+    return fetch
+
+
 def answer(crawl: Crawl, fetch: Fetch) -> Visit:
     """Give the crawl what its web has for `fetch`."""
     return visit(crawl, fetch, answer_of(crawl, fetch))

@@ -18,7 +18,18 @@ from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.baselines import BestFirst
 
-from .shelves import Shelf, WordCritic, answer, at, crawled, open_crawl, run, states, urls
+from .shelves import (
+    Shelf,
+    WordCritic,
+    answer,
+    at,
+    crawled,
+    given_out,
+    open_crawl,
+    run,
+    states,
+    urls,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,8 +88,7 @@ def test_the_budget_counts_what_is_under_way(web: Shelf, tmp_path: Path) -> None
 
 def test_what_is_excluded_or_put_back_costs_no_budget(web: Shelf, tmp_path: Path) -> None:
     crawl = open_crawl(tmp_path, web, "/", "/jazz", "/dull", budget=2)
-    first = crawl.next(0.0)
-    assert first is not None
+    first = given_out(crawl)
     crawl.put_back(first.id, 0.0)
     assert crawl.next(0.0) == first
     crawl.exclude(first.id, "not wanted", 0.0)
@@ -89,11 +99,9 @@ def test_what_is_excluded_or_put_back_costs_no_budget(web: Shelf, tmp_path: Path
 
 def test_best_first_by_tries_asks_again_for_what_failed_last(web: Shelf, tmp_path: Path) -> None:
     crawl = open_crawl(tmp_path, web, "/", strategy="best-first", options={"tries": True})
-    home = crawl.next(0.0)
-    assert home is not None
+    home = given_out(crawl)
     answer(crawl, home)
-    first = crawl.next(0.0)
-    assert first is not None
+    first = given_out(crawl)
     crawl.put_back(first.id, 0.0, tried=True)
     rest = run(crawl)
     assert len(rest) > 2
@@ -104,8 +112,7 @@ def test_best_first_by_tries_asks_again_for_what_failed_last(web: Shelf, tmp_pat
 def test_nothing_is_written_between_expanding_and_recording(web: Shelf, tmp_path: Path) -> None:
     """A crash there may not leave links queued of a page that is not there."""
     crawl = open_crawl(tmp_path, web, "/")
-    fetch = crawl.next(0.0)
-    assert fetch is not None
+    fetch = given_out(crawl)
     body = b'<a href="/dull">x</a> <a href="/jazz">x</a>'
     visit = crawl.arrived(fetch.id, Download(200, body, "text/html"))
     crawl.parse(visit)
@@ -126,8 +133,7 @@ def test_nothing_is_written_between_expanding_and_recording(web: Shelf, tmp_path
 def test_nothing_is_given_out_while_links_are_scored(web: Shelf, tmp_path: Path) -> None:
     """The strategy may be at it in another thread."""
     crawl = open_crawl(tmp_path, web, "/", "/jazz", per_host=2)
-    fetch = crawl.next(0.0)
-    assert fetch is not None
+    fetch = given_out(crawl)
     visit = crawl.arrived(fetch.id, Download(200, b'<a href="/dull">x</a>', "text/html"))
     crawl.parse(visit)
     crawl.judge(visit)
@@ -154,8 +160,7 @@ class Failing(Part):
 def test_a_part_that_fails_loses_no_page(web: Shelf, tmp_path: Path) -> None:
     crawl = open_crawl(tmp_path, web, "/")
     crawl.parts.append(Failing())
-    fetch = crawl.next(0.0)
-    assert fetch is not None
+    fetch = given_out(crawl)
     with pytest.raises(ValueError, match="example"):
         answer(crawl, fetch)
     crawl.halt(fetch.id, 0.0)
@@ -168,8 +173,7 @@ def test_a_part_that_fails_loses_no_page(web: Shelf, tmp_path: Path) -> None:
 @pytest.mark.parametrize("relevance", [-0.1, 1.1, math.nan])
 def test_a_relevance_is_between_0_and_1(web: Shelf, tmp_path: Path, relevance: float) -> None:
     crawl = open_crawl(tmp_path, web, "/")
-    fetch = crawl.next(0.0)
-    assert fetch is not None
+    fetch = given_out(crawl)
     visit = crawl.failed(fetch.id, "")
     visit.relevance = relevance
     with pytest.raises(ValueError, match="not in 0 to 1"):
@@ -179,8 +183,7 @@ def test_a_relevance_is_between_0_and_1(web: Shelf, tmp_path: Path, relevance: f
 
 def test_a_failure_is_a_fetch_of_no_relevance(web: Shelf, tmp_path: Path) -> None:
     crawl = open_crawl(tmp_path, web, "/")
-    fetch = crawl.next(0.0)
-    assert fetch is not None
+    fetch = given_out(crawl)
     visit = crawl.fail(fetch.id, "no route", 0.0)
     assert (visit.seq, visit.status, visit.relevance) == (1, 0, 0.0)
     assert visit.error == "no route"
@@ -193,11 +196,9 @@ def test_a_crawl_that_got_no_page_says_so(web: Shelf, tmp_path: Path) -> None:
     web.put("/away", "", 301, location="/gone")
     seeds = ("/", "/jazz", "/gone", "/away")
     crawl = open_crawl(tmp_path, web, *seeds)
-    first = crawl.next(0.0)
-    assert first is not None
+    first = given_out(crawl)
     crawl.fail(first.id, "refused", 0.0)
-    second = crawl.next(0.0)
-    assert second is not None
+    second = given_out(crawl)
     crawl.exclude(second.id, "robots.txt", 0.0)
     assert crawl.unfinished
     assert [visit.status for visit in run(crawl)] == [404, 301]

@@ -16,7 +16,7 @@ from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.foundation.urls import MAX_URL
 
-from .shelves import open_crawl
+from .shelves import given_out, open_crawl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,12 +98,8 @@ def own_requests(crawl: Crawl, failed: Callable[[Failure], object] = print) -> S
 
 def after_the_start(crawl: Crawl) -> Fetch:
     """Let the start page fail, and return what comes next."""
-    start = crawl.next(0.0)
-    assert start is not None
-    crawl.fail(start.id, "refused", 0.0)
-    fetch = crawl.next(60.0)
-    assert fetch is not None
-    return fetch
+    crawl.fail(given_out(crawl).id, "refused", 0.0)
+    return given_out(crawl, 60.0)
 
 
 def test_a_spiders_own_long_request_goes_past_the_frontier(tmp_path: Path) -> None:
