@@ -40,7 +40,8 @@ def test_a_chain_as_long_as_browsers_follow_is_followed(tmp_path: Path) -> None:
 def test_a_longer_one_is_not_also_when_it_is_resumed(
     tmp_path: Path, stop: int, refreshes: bool
 ) -> None:
-    web, seed, moved = _chain(50), "h0/0", [None] * (MOST - 1)
+    web, seed = _chain(50), "h0/0"
+    moved: list[str | None] = [None] * (MOST - 1)
     if refreshes:
         seed, moved = "/0", [f"meta refresh: {at(f'/{n + 1}')}" for n in range(MOST - 1)]
         for number in range(50):
