@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urljoin
 
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.visit import RELEVANT
@@ -85,7 +85,9 @@ class Discovery(Part):
 
     def may_be_list(self, url_id: int) -> bool:
         """Tell whether a URL is fetched as a site map or a feed; a start page may be one."""
-        return url_id in self._lists or self._is_seed(url_id)
+        urls = self._crawl.urls
+        is_seed = urls.depth(url_id) == 0 and urls.found_on(url_id) is None
+        return url_id in self._lists or is_seed
 
     def on_judged(self, visit: PageVisit) -> None:
         """Set what links of a site map or a feed are worth: what pages of its host have been."""
@@ -113,7 +115,7 @@ class Discovery(Part):
             return
         own = host(visit.url)
         if SITE_MAPS in self._wanted and own not in self._asked:
-            for url in self._site_maps.get(own) or [_usual_place(visit.url)]:
+            for url in self._site_maps.get(own) or [urljoin(visit.url, "/sitemap.xml")]:
                 self._ask(visit, url, _List(own, 0))
         self._asked.add(own)
         if FEEDS in self._wanted:
@@ -179,16 +181,7 @@ class Discovery(Part):
         self._fetches[own] += 1
         self._relevance[own] += relevance
 
-    def _is_seed(self, url_id: int) -> bool:
-        urls = self._crawl.urls
-        return urls.depth(url_id) == 0 and urls.found_on(url_id) is None
-
 
 def _score(visit: PageVisit) -> float:
     """Return the score that a page was fetched with; of a start page, its relevance."""
     return visit.relevance if visit.score is None else visit.score
-
-
-def _usual_place(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}/sitemap.xml"

@@ -108,11 +108,6 @@ def distil(
     return Distilled(scores, hubs, promised, len(source), found.rule)
 
 
-def raised_at_once(every: int) -> int:
-    """Return how many URLs a distillation may raise: a fifth of the fetches until the next."""
-    return max(1, every // _SHARE)
-
-
 class Distilling(Part):
     """Runs the distiller off the event loop, and raises what the top hubs promise.
 
@@ -207,7 +202,7 @@ class Distilling(Part):
         waiting[crawl.frontier.queued()] = True
         # start URLs, and those raised before, come first as it is
         new = [url for url in promised[waiting[promised]].tolist() if urls.score(url) is not None]
-        raised = new[: raised_at_once(self._every)]
+        raised = new[: max(1, self._every // _SHARE)]
         for url in raised:
             urls.change(url, QUEUED, None)
             crawl.frontier.push(url, urls.host(url), math.inf)

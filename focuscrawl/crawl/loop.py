@@ -388,12 +388,6 @@ class Crawl(CrawlState):
         """Record a fetch that brought no answer."""
         return self.record(self.failed(url_id, error), now)
 
-    def exclude(self, url_id: int, why: str, now: float) -> None:
-        """Exclude a URL that was given out from the crawl; it costs no budget."""
-        visit = self.failed(url_id, why)
-        visit.excluded = why
-        self.record(visit, now)
-
     def conditions(self, url_id: int) -> dict[str, str]:
         """Return header fields that ask for a page only if it has changed [RFC 9110, 13.1]."""
         hubs = self.part(HubRevisits)

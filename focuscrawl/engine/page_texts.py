@@ -148,6 +148,8 @@ class PageTexts:
 
         The parsed page is dropped meanwhile: it takes several times the memory of its bytes.
         """
+        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
+
         assert visit.digest is not None
         assert visit.view is not None
         sent = visit.download
@@ -155,7 +157,9 @@ class PageTexts:
         visit.view, visit.link_rows, visit.newly_queued = None, [], []
         self._waiting += 1
         try:
-            text = await self._in_thread(visit.digest, page)
+            text = await maybe_deferred_to_future(
+                deferToThreadPool(reactor, self._threads, self._take, visit.digest, page)
+            )
         except (UserError, WorkerError) as error:
             if self._taking:
                 logger.error("no more texts are taken, focuscrawl collect can: %s", error)
@@ -190,13 +194,6 @@ class PageTexts:
         if self._threads.started:
             self._threads.stop()
         self._store.close()
-
-    async def _in_thread(self, digest: bytes, page: RawPage) -> PageText | str:
-        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
-
-        return await maybe_deferred_to_future(
-            deferToThreadPool(reactor, self._threads, self._take, digest, page)
-        )
 
     def _take(self, digest: bytes, page: RawPage) -> PageText | str:
         try:

@@ -380,7 +380,7 @@ class SpiderRequests:
             return self._put_aside(request)
         url_id = crawl.urls.get(url)
         known = None if url_id is None else crawl.urls.state(url_id)
-        if known in (None, UNFOLLOWED) and (known is None or _is_start(request)):
+        if known in (None, UNFOLLOWED) and (known is None or request.meta.get("is_start_request")):
             url_id = crawl.add_asked(url, request.meta.get("depth", 0), self._score(request))
         elif known not in (QUEUED, UNFOLLOWED) or url_id in crawl.in_flight:
             if not self._was_given(url, request):
@@ -510,10 +510,6 @@ def _unmarked(request: Request) -> Request:
     return request.replace(
         meta=meta, errback=errback.errback if isinstance(errback, _ReportingErrback) else errback
     )
-
-
-def _is_start(request: Request) -> bool:
-    return bool(request.meta.get("is_start_request"))
 
 
 def _redirects_seen(request: Request) -> str:

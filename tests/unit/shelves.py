@@ -65,6 +65,13 @@ def given_out(crawl: Crawl, now: float = 0.0) -> Fetch:
     return fetch
 
 
+def exclude(crawl: Crawl, fetch: Fetch, why: str) -> None:
+    """Leave a URL that was given out unfetched, as for robots.txt."""
+    visit = crawl.failed(fetch.id, why)
+    visit.excluded = why
+    crawl.record(visit, 0.0)
+
+
 def answer(crawl: Crawl, fetch: Fetch) -> Visit:
     """Give the crawl what its web has for `fetch`."""
     return visit(crawl, fetch, answer_of(crawl, fetch))

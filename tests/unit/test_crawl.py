@@ -24,6 +24,7 @@ from .shelves import (
     answer,
     at,
     crawled,
+    exclude,
     given_out,
     open_crawl,
     run,
@@ -91,7 +92,7 @@ def test_what_is_excluded_or_put_back_costs_no_budget(web: Shelf, tmp_path: Path
     first = given_out(crawl)
     crawl.put_back(first.id, 0.0)
     assert crawl.next(0.0) == first
-    crawl.exclude(first.id, "not wanted", 0.0)
+    exclude(crawl, first, "not wanted")
     assert len(run(crawl)) == 2
     crawl.close("budget")
     assert states(crawl)[first.url] == "excluded"
@@ -199,7 +200,7 @@ def test_a_crawl_that_got_no_page_says_so(web: Shelf, tmp_path: Path) -> None:
     first = given_out(crawl)
     crawl.fail(first.id, "refused", 0.0)
     second = given_out(crawl)
-    crawl.exclude(second.id, "robots.txt", 0.0)
+    exclude(crawl, second, "robots.txt")
     assert crawl.unfinished
     assert [visit.status for visit in run(crawl)] == [404, 301]
     assert crawl.stop_reason == "seeds_unreachable"

@@ -20,6 +20,7 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .shelves import exclude
 from .test_crawl_distilling import BUDGET, EVENTS, EVERY, TOPIC, crawl_on, kept
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def hub_given_out(crawl: Crawl) -> Fetch:
         elif fetch.again:
             return fetch
         else:
-            crawl.exclude(fetch.id, "not asked for", 0.0)
+            exclude(crawl, fetch, "not asked for")
 
 
 def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
         if ending:
             crawl.visit(crawl.arrived(fetch.id, Download(status=ending)), 0.0)
         else:
-            crawl.exclude(fetch.id, "Forbidden by robots.txt", 0.0)
+            exclude(crawl, fetch, "Forbidden by robots.txt")
         costs.append(crawl.spent - before)
         assert crawl.fetched == EVERY + 5
     assert costs == [1, 0, 1, 0]  # two that are not modified are one
