@@ -44,25 +44,28 @@ def test_settings_are_read_as_arguments_are_written() -> None:
     }
 
 
+def read(tmp_path: Path, trusted: dict[str, Any] | None = None) -> RequestFile:
+    """Read the file as a resumed crawl does, in a project that sets `trusted` by itself."""
+    file = RequestFile(tmp_path, Reader(), trusted)
+    file.load(lambda _: True)
+    return file
+
+
 def kept(tmp_path: Path, *requests: Request) -> RequestFile:
-    """Hold requests, and read them again as a resumed crawl does."""
+    """Hold requests, and read them again."""
     tmp_path.mkdir(exist_ok=True)
     first = RequestFile(tmp_path, Reader())
     for request in requests:
         first.hold(request.url, request)
-    again = RequestFile(tmp_path, Reader())
-    again.load(lambda _: True)
-    return again
+    return read(tmp_path)
 
 
 def theirs(
     tmp_path: Path, url: str, said: dict[str, Any], trusted: dict[str, Any] | None = None
 ) -> RequestFile:
-    """Read a line of a stranger's, in a project that sets `trusted` by itself."""
+    """Read a line of a stranger's."""
     (tmp_path / RequestFile.NAME).write_text(json.dumps([url, said]) + "\n")
-    file = RequestFile(tmp_path, Reader(), trusted)
-    file.load(lambda _: True)
-    return file
+    return read(tmp_path, trusted)
 
 
 def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -116,8 +119,7 @@ def test_half_a_line_is_no_line(tmp_path: Path) -> None:
     kept(tmp_path, Request(URL))
     path = tmp_path / RequestFile.NAME
     path.write_text(path.read_text() + f'["{URL}b", {{"ur')
-    again = RequestFile(tmp_path, Reader())
-    again.load(lambda _: True)
+    again = read(tmp_path)
     assert again.pop(URL) is not None
     assert again.pop(f"{URL}b") is None
 
@@ -135,12 +137,8 @@ def test_what_cannot_be_written_is_left_out_with_a_word(
 
 def test_a_strangers_file_imports_nothing(tmp_path: Path) -> None:
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
-    line = [URL, {"url": URL, "_class": "evil.Request", "kind": "evil.Request", "callback": None}]
-    (tmp_path / RequestFile.NAME).write_text(json.dumps(line) + "\n")
-    file = RequestFile(tmp_path, Reader())
-    file.load(lambda _: True)
-    back = file.pop(URL)
-    assert type(back) is Request
+    said = {"url": URL, "_class": "evil.Request", "kind": "evil.Request", "callback": None}
+    assert type(theirs(tmp_path, URL, said).pop(URL)) is Request
 
 
 @pytest.mark.parametrize(
