@@ -9,7 +9,6 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
-from focuscrawl.engine.component import has_crawl
 from focuscrawl.engine.private import is_scrapys_program, is_started_by_command
 from focuscrawl.errors import UserError
 
@@ -92,6 +91,8 @@ class FocusedCrawling:
                     settings.setdefault_in_component_priority_dict(name, component, place)
         for name, path, place in _FOR_SPIDERS:
             settings.setdefault_in_component_priority_dict(name, load_object(path), place)
+        from focuscrawl.engine.component import has_crawl  # noqa: PLC0415 - slow to import
+
         if not has_crawl(self._crawler):  # the spider `focused` has opened its own
             from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415
             from focuscrawl.spiders.focused import open_for  # noqa: PLC0415 - slow to import

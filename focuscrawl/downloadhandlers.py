@@ -19,7 +19,7 @@ from focuscrawl.engine.address_guard import (
     refusal,
 )
 from focuscrawl.engine.component import Component, config_of
-from focuscrawl.engine.private import check_peers, limit_headers, never_repeat, response_class
+from focuscrawl.engine.private import bound_connections, response_class
 from focuscrawl.engine.visits import NoStatusError, NotInArchiveError, TooLargeError
 from focuscrawl.foundation.networks import literal
 from focuscrawl.foundation.urls import normalize
@@ -33,33 +33,28 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Answer
 
 
-# Scrapy's own HTTP handler, kept out of the networks that a crawl has no business in.
-#
-# Addresses are withheld by `focuscrawl.engine.address_guard` before anything is connected to.
-# Here, whoever resolved a name, the address that was connected to is checked once more.
-
 _MOST_HEADERS = 256 * 1024  # bytes, early hints included; as much as Chromium reads
 _SHOWN = 20  # digits of what is no status
+_SINCE = "If-Modified-Since"
+_KEPT = frozenset({"etag", "last-modified", "date", "cache-control", "expires", "vary"})
 
 
 class LiveDownloadHandler(HTTP11DownloadHandler):
     """Downloads from public addresses, and from those that ``FOCUSCRAWL_PRIVATE_ADDRESSES`` names.
 
-    Raises `PrivateAddressError` for all others, without having sent anything. A proxy is the
-    user's own choice and may be anywhere. It looks names up by itself, though; so the host of the
-    URL is looked up here as well, and refused if any of its addresses is, or if there are none.
-
-    A request is made once: who is to be asked again is asked when it is due.
+    Raises `PrivateAddressError` for all others, without having sent anything: addresses are
+    withheld by `focuscrawl.engine.address_guard`, and the one that was connected to is checked
+    once more, whoever resolved the name. A proxy is the user's own choice and may be anywhere. It
+    looks names up by itself, so the host of the URL is looked up here as well, and refused if any
+    of its addresses is, or if there are none. A request is made once; retries come when due.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._networks = config_of(crawler).private_addresses
         self._by_proxy = HTTP11DownloadHandler(crawler)  # whose peers are proxies
-        for handler in (self, self._by_proxy):
-            limit_headers(handler, _MOST_HEADERS, _too_many_headers)
-            never_repeat(handler)
-        check_peers(self, self._check_peer)
+        bound_connections(self, _MOST_HEADERS, _too_many_headers, self._check_peer)
+        bound_connections(self._by_proxy, _MOST_HEADERS, _too_many_headers)
 
     async def download_request(self, request: Request) -> Response:
         """Return the answer to a request."""
@@ -113,11 +108,11 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
 
 class _PeerError(Exception):
-    """What was connected to is where nobody should be."""
+    """The server that was connected to is at a refused address."""
 
 
 def _check_name(name: str) -> None:
-    """Raise if no name server can be asked for `name`; not every resolver says so itself."""
+    # no name server can look such a name up, and not every resolver raises an error
     try:
         name.encode("idna")
     except UnicodeError:
@@ -126,10 +121,6 @@ def _check_name(name: str) -> None:
 
 def _too_many_headers() -> TooLargeError:
     return TooLargeError(f"more than {_MOST_HEADERS // 1024} KiB of headers")
-
-
-_SINCE = "If-Modified-Since"
-_KEPT = frozenset({"etag", "last-modified", "date", "cache-control", "expires", "vary"})
 
 
 class ReplayDownloadHandler(Component):
@@ -181,6 +172,3 @@ def _headers(answer: Answer, only: frozenset[str] | None = None) -> Headers:
         if only is None or name.lower() in only:
             headers.appendlist(name, value)
     return headers
-
-
-__all__ = ["ReplayDownloadHandler"]

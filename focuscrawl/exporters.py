@@ -1,4 +1,4 @@
-"""Feeds: how items are written, and files that appear whole."""
+"""Exporters of feeds (CSV, XML, Parquet), and files that appear as a whole."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PlainCsvItemExporter(CsvItemExporter):
 
 
 class PlainXmlItemExporter(XmlItemExporter):
-    """Exports items as XML that can be read: without characters that XML has not."""
+    """Exports items as well-formed XML, without characters that XML does not allow."""
 
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
         """Return a value as it is written."""
@@ -70,7 +70,7 @@ class ParquetItemExporter(BaseItemExporter):
 
     Parameters
     ----------
-    fetches : what fetches are, with its columns
+    fetches : the class of fetches, with their columns
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class ParquetItemExporter(BaseItemExporter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **options: Any) -> Self:
-        """Make the exporter of a crawler's feed."""
+        """Create the exporter of a crawler's feed."""
         fetches = TextVisit if config_of(crawler).text else Visit
         return cls(file, fetches=fetches, **options)
 
     def export_item(self, item: Any) -> None:
-        """Take in one item."""
+        """Add one item."""
         row = ItemAdapter(item).asdict()
         if isinstance(item, Visit):
             row["fetched_at"] = datetime.fromisoformat(item.fetched_at)
@@ -106,7 +106,7 @@ class ParquetItemExporter(BaseItemExporter):
             self._write()
 
     def finish_exporting(self) -> None:
-        """Write what is left and the file's footer."""
+        """Write the rest and the file's footer."""
         self._write()
         assert self._writer is not None
         self._writer.close()
@@ -134,7 +134,7 @@ class ParquetItemExporter(BaseItemExporter):
 
 
 class WholeFileFeedStorage(FileFeedStorage):
-    """Keeps feeds in files; one in Parquet, which cannot be read before its end, appears whole.
+    """Stores feeds in files; a Parquet file, which cannot be read before its end, appears whole.
 
     An earlier file of that name stays until then.
     """
@@ -161,8 +161,8 @@ class WholeFileFeedStorage(FileFeedStorage):
 def check_feeds(settings: BaseSettings) -> None:
     """Raise `UserError` if a feed cannot be written.
 
-    Its file is a folder, lies in a file or is a crawl's store; or it is to be Parquet, and what
-    that takes is not installed, or it is to be added to a file that is there.
+    Its file is a folder, is below a file or is a crawl's store; or it is Parquet, and PyArrow is
+    not installed, or it is to be appended to a file.
     """
     for feed in map(str, settings.getdict("FEEDS")):
         if "://" not in feed or feed.startswith("file://"):
@@ -182,9 +182,9 @@ def check_feeds(settings: BaseSettings) -> None:
 
 
 def keep_feeds(settings: BaseSettings) -> None:
-    """Leave feeds as they are that get no item: a run of a crawl that had ended makes none.
+    """Leave feeds without items as they are: a run of a crawl that had ended makes none.
 
-    ``store_empty`` of a feed, and ``FEED_STORE_EMPTY``, are about crawls that begin.
+    ``store_empty`` of a feed, and ``FEED_STORE_EMPTY``, are for new crawls.
     """
     feeds = {
         uri: {**feed, "store_empty": False} for uri, feed in settings.getdict("FEEDS").items()
@@ -206,7 +206,6 @@ def _check_file(path: Path) -> None:
 
 
 def _types_of(item: type[Visit]) -> dict[str, pa.DataType]:
-    """Return the types of the columns of an item."""
     import pyarrow as pa  # noqa: PLC0415
 
     kinds = {"int": pa.int64(), "float": pa.float64(), "str": pa.string(), "date": pa.date32()}
@@ -228,12 +227,12 @@ def _inferred(rows: list[dict[str, Any]]) -> pa.Schema:
 
 
 def _whole(text: str) -> str:
-    """Return a text that can be encoded: a stranger's title may hold half a character."""
+    # a stranger's title may have half a surrogate pair
     return text.encode("utf-8", "replace").decode()
 
 
 def _in_xml(value: Any) -> Any:
-    """Return a value with a space for every character that XML has not."""
+    # a space for every character that XML does not allow
     if isinstance(value, str):
         return _NOT_IN_XML.sub(" ", value)
     if isinstance(value, Mapping):

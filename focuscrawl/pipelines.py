@@ -1,4 +1,8 @@
-"""Scrapy item pipelines, in the order of ITEM_PIPELINES: judge, score, extract, record."""
+"""Scrapy item pipelines, in the order of ITEM_PIPELINES: judge, score, record, extract text.
+
+The items are `focuscrawl.crawl.visit.PageVisit`, one a fetch. A pipeline of your own between two
+of these sees what those before it have set; what it changes counts for those after it.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,12 @@ from scrapy import signals
 from scrapy.exceptions import DropItem
 
 from focuscrawl.crawl import PageVisit
-from focuscrawl.engine.browser import rendering_of
-from focuscrawl.engine.component import URL_ID, Component
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.instance_feed import InstanceFeed
-from focuscrawl.engine.page_parsing import expand, parsing_of
-from focuscrawl.engine.page_texts import TextVisit, texts_of
+from focuscrawl.engine.page_parsing import expand
+from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.engine.private import wake
-from focuscrawl.engine.visits import count_again, halting, turns_of
+from focuscrawl.engine.visits import URL_ID, count_again, halt_on_error
 from focuscrawl.errors import GivenUpError
 from focuscrawl.signals import page_visited
 
@@ -25,23 +28,20 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# Scrapy item pipelines: what becomes of a fetch, one step each, in the order of ITEM_PIPELINES.
-#
-# The items are `focuscrawl.crawl.visit.PageVisit`, one a fetch. A pipeline of your own between two
-# of these sees what those before it found out; what it changes counts for those after it.
+logger = logging.getLogger(__name__)
 
 
 class CriticPipeline(Component):
-    """Parses what came and sets `relevance`, `topic`, `probabilities` and `view` of the item.
+    """Parses the answer and sets `relevance`, `topic`, `probabilities` and `view` of the item.
 
     Redirects, errors, duplicates and what is no HTML have relevance 0. Pipelines after this one
-    may set another relevance: links are scored, limits earned and lessons learned by that.
+    may set another relevance: links, limits and lessons go by that.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._parsing = parsing_of(crawler)
-        self._rendering = rendering_of(crawler)
+        self._parsing = self._context.parsing
+        self._rendering = self._context.rendering
 
     async def process_item(self, item: Any) -> Any:
         """Judge a fetch; items of other kinds pass."""
@@ -51,72 +51,66 @@ class CriticPipeline(Component):
                 await self._rendering.render(item)
             except GivenUpError as error:
                 raise DropItem(str(error), log_level="DEBUG") from None
-            with halting(self._crawl, item.number):
+            with halt_on_error(self._crawl, item.url_id):
                 self._crawl.judge(item)
         return item
 
 
 class LinkPipeline(Component):
-    """Has every link of the page scored, queues where they lead, and emits (u,v) instances.
+    """Scores the links of the page, queues where they lead, and emits (u,v) instances.
 
-    The page is v for the links that led to it: with R(v) known, each of them is an instance to
-    learn from. The strategy is given them; `FOCUSCRAWL_INSTANCES` names a feed or a callable
-    that is, too. One page at a time is between here and `RecordPipeline`: the strategy sees
-    pages in the order in which they are recorded.
+    The page is v for the links to it: with R(v) known, each of them is an instance to learn from.
+    The strategy gets them, as does the feed or callable of `FOCUSCRAWL_INSTANCES`. One page at a
+    time is between here and `RecordPipeline`: the strategy sees pages in the order in which they
+    are recorded.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._turns = turns_of(crawler)
-        self._instances = InstanceFeed.of(crawler)
+        self._turns = self._context.turns
+        self._instances = InstanceFeed.of(crawler, self._crawl)
 
     async def process_item(self, item: Any) -> Any:
         """Expand a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
-            await self._turns.begin(item)
+            await self._turns.take(item)
             try:
-                with halting(self._crawl, item.number):
+                with halt_on_error(self._crawl, item.url_id):
                     await expand(self._crawl, item)
                     if self._instances is not None:
                         self._instances.add(item)
             except Exception:
-                self._turns.end(item)
+                self._turns.release(item)
                 raise
         return item
 
 
 class TextPipeline(Component):
-    """Makes every fetch a `TextVisit`; there with ``FOCUSCRAWL_TEXT``, after what records.
-
-    The crawl goes on meanwhile.
-    """
+    """Makes every fetch a `TextVisit`; on with ``FOCUSCRAWL_TEXT``, after `RecordPipeline`."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._texts = texts_of(crawler)
+        self._texts = self._context.texts
         self._markdown = self._crawl.plan.text_markdown
 
     async def process_item(self, item: Any) -> Any:
-        """Take the text of a fetch; items of other kinds pass."""
+        """Extract the text of a fetch; items of other kinds pass."""
         if not isinstance(item, PageVisit):
             return item
         found = await self._texts.take(item) if self._texts.wants(item) else None
         return TextVisit.of(item, found, markdown=self._markdown)
 
 
-logger = logging.getLogger(__name__)
-
-
 class RecordPipeline(Component):
-    """Records every fetch, once, and passes on those that users count: feeds come after it.
+    """Records every fetch, once, and drops those that are no items: feeds come after it.
 
-    A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as
-    it has come: it was made. What was excluded (robots.txt) is no fetch, and no item.
+    A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as it
+    was processed. What was excluded (robots.txt) is no fetch, and no item.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._turns = turns_of(crawler)
+        self._turns = self._context.turns
         crawler.signals.connect(self.given_up, signal=signals.item_dropped)
         crawler.signals.connect(self.given_up, signal=signals.item_error)
         if _has_others(crawler.settings, 4 if self._crawl.plan.text else 3):
@@ -126,7 +120,7 @@ class RecordPipeline(Component):
         """Record a fetch; items of other kinds pass."""
         if not isinstance(item, PageVisit):
             return item
-        if item.number in self._crawl.in_flight:
+        if item.url_id in self._crawl.in_flight:
             self._record(item)
         if item.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
@@ -141,8 +135,8 @@ class RecordPipeline(Component):
 
     async def given_up(self, item: Any) -> None:
         """Record a fetch that another pipeline has dropped, or failed on."""
-        if isinstance(item, PageVisit) and item.number in self._crawl.in_flight:
-            await self._turns.begin(item)
+        if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
+            await self._turns.take(item)
             self._record(item)
 
     def swallowed(self, item: Any, response: Any) -> None:
@@ -150,23 +144,23 @@ class RecordPipeline(Component):
         visit = self._turns.holder
         if visit is None or isinstance(item, PageVisit) or response is None:
             return
-        if response.request.meta.get(URL_ID) == visit.number:
+        if response.request.meta.get(URL_ID) == visit.url_id:
             logger.error("a pipeline returned no fetch for %s, but %r", visit.url, item)
             self._record(visit)
 
     def _record(self, visit: PageVisit) -> None:
         try:
-            with halting(self._crawl, visit.number):
+            with halt_on_error(self._crawl, visit.url_id):
                 self._crawl.record(visit, time.monotonic())
         finally:
-            self._turns.end(visit)
-        wake(self._crawler)  # the next request need not wait until Scrapy is through with the item
+            self._turns.release(visit)
+        wake(self._crawler)  # the next request need not wait until Scrapy is done with the item
         if visit.excluded is None and not visit.again:
             send = self._crawler.signals.send_catch_log
             send(page_visited, crawl=self._crawl, visit=visit)
 
 
 def _has_others(settings: BaseSettings, ours: int) -> bool:
-    """Tell whether pipelines of a user's are there, besides the project's own."""
+    # pipelines of the user besides the project's own
     places = settings.getdict("ITEM_PIPELINES").values()
     return len([place for place in places if place is not None]) > ours

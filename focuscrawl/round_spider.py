@@ -22,10 +22,10 @@ _OWN = ("tables", "bucket", "number")
 
 
 class RoundSpider(FocusedSpider):
-    """Fetches what a round has chosen of one bucket; its end writes the tables of that.
+    """Fetches the URLs that a round has chosen of one bucket, and writes their tables.
 
     Arguments are ``tables``, ``bucket`` and ``number`` of the round; all else is in the tables.
-    It ends at once when standard input does, as that of a process does that has died.
+    It ends when standard input does: the process that started it has died.
     """
 
     name = "round"

@@ -1,4 +1,4 @@
-"""Scrapy's scheduler over the frontier: links are rows, a Request is made when one is due."""
+"""Scrapy's scheduler over the frontier: a Request is created when its link is due."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
-from focuscrawl.engine.component import AGAIN, UNANSWERED, URL_ID, VISIT, crawl_of, has_crawl
-from focuscrawl.engine.open_pages import open_pages_of
+from focuscrawl.engine.component import context_of, has_crawl
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
-from focuscrawl.engine.visits import is_everyday, turns_of, visit_of_error
+from focuscrawl.engine.visits import AGAIN, UNANSWERED, URL_ID, VISIT, is_everyday, visit_of_error
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.signals import page_visited
 
@@ -29,40 +28,39 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# what goes past the frontier goes on
+# requests that bypass the frontier are still made
 _NO_LINKS = ("frontier_empty", "hosts_unavailable", "seeds_unreachable")
 
 
 class FrontierScheduler(BaseScheduler):
-    """Gives Scrapy the best link whose host has room, and nothing else.
+    """Gives Scrapy the best link whose host has room.
 
     Requests that a spider or a middleware yields keep their callbacks, see `SpiderRequests`; a
-    retry takes the place its URL had. Nothing waits in the downloader's own queues, so a new model
-    re-orders everything that has not been fetched.
+    retry keeps the place of its URL. Nothing waits in the downloader's own queues, so a new model
+    re-orders everything that was not fetched.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
+        context = context_of(crawler)
+        self._crawl, self._pages, self._turns = context.crawl, context.open_pages, context.turns
         assert crawler.spider is not None
         self._following = LinkRequests.of(crawler.spider, self._crawl.plan)
-        self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
-        self._pages = open_pages_of(crawler)
+        self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._on_failure)
         self._pages.hand_to(self._own.take)
-        self._turns = turns_of(crawler)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
-        """Make the scheduler of a crawler; Scrapy's own for one that has no crawl to open.
+        """Create the scheduler of a crawler; Scrapy's own if it has no crawl.
 
-        That is what ``scrapy shell`` and ``fetch`` make.
+        As in ``scrapy shell`` and ``fetch``.
         """
         return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Tell whether the crawl goes on when everything under way is done."""
+        """Tell whether the crawl is not over when everything in flight is done."""
         if self._crawl.in_flight or self._late:
             return True
         if self._crawl.stop_reason is None:
@@ -70,14 +68,14 @@ class FrontierScheduler(BaseScheduler):
         return self._own.waiting and self._crawl.stop_reason in _NO_LINKS
 
     def enqueue_request(self, request: Request) -> bool:
-        """Queue a request that did not come out of the frontier, or comes back to it."""
+        """Queue a request that is not from the frontier, or comes back to it."""
         if self._pages.has(request):  # queued with the page that it was made for
             return True
-        number = request.meta.get(URL_ID)
+        url_id = request.meta.get(URL_ID)
         # once its page is here, a callback has handed its meta on: that is no retry
-        if number in self._crawl.in_flight and number not in self._pages:
-            self._own.put_back(number, request)
-            self._crawl.put_back(number, time.monotonic(), tried=True)
+        if url_id in self._crawl.in_flight and url_id not in self._pages:
+            self._own.put_back(url_id, request)
+            self._crawl.put_back(url_id, time.monotonic(), tried=True)
             return True
         if self._crawl.reloading:  # another thread has the frontier
             self._late.append(request)
@@ -85,7 +83,7 @@ class FrontierScheduler(BaseScheduler):
         return self._own.take(request)
 
     def next_request(self) -> Request | None:
-        """Make the Request for the best link that may be fetched now."""
+        """Create the Request for the best link that may be fetched now."""
         now = time.monotonic()
         while self._late and not self._crawl.reloading:
             self._own.take(self._late.pop(0))
@@ -105,25 +103,25 @@ class FrontierScheduler(BaseScheduler):
         return self._own.pop(fetch, _meta(fetch)) or self._follow(fetch)
 
     def _settle_lost(self) -> None:
-        """Record the fetches of which nothing will come any more.
+        """Record the fetches that will never have an answer.
 
-        When Scrapy has no request under way, a URL that counts as under way was swallowed by
-        somebody's middleware or callback; waiting for it would never end.
+        When Scrapy has no request in flight, a URL that counts as in flight was swallowed by a
+        middleware or callback of the project.
         """
         if self._crawl.in_flight and nothing_under_way(self._crawler):
-            for number in list(self._crawl.in_flight):
-                if number in self._pages:  # judged, and its callback never heard of it
-                    deferred_from_coro(self._pages.finish(number))
+            for url_id in list(self._crawl.in_flight):
+                if url_id in self._pages:  # judged, and its callback was never called
+                    deferred_from_coro(self._pages.finish(url_id))
                     continue
                 logger.error(
                     "no answer and no error came for %s: an item pipeline, a middleware or a "
                     "callback took it and passed nothing on",
-                    self._crawl.urls[number],
+                    self._crawl.urls[url_id],
                 )
-                self._crawl.fail(number, "lost", time.monotonic())
+                self._crawl.fail(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
-        """End the crawl; Scrapy's reason for a signal is called what the user did."""
+        """Close the crawl; Scrapy's reason for a signal becomes ``interrupted``."""
         self._own.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 
@@ -135,10 +133,10 @@ class FrontierScheduler(BaseScheduler):
         return Request(fetch.url, callback, meta=meta, errback=errback, dont_filter=True)
 
     def _failed(self, failure: Failure) -> Iterator[PageVisit]:
-        """See to a request of the frontier's that failed; for a spider of visits, as an item."""
+        """Handle the failure of a request from the frontier: an item of a spider of visits."""
         request: Request = failure.request  # type: ignore[attr-defined]
         if not self._following.visits:
-            self._note(failure)
+            self._on_failure(failure)
         elif request.meta[URL_ID] in self._crawl.in_flight:
             assert isinstance(failure.value, Exception)
             self._log(failure)
@@ -148,8 +146,8 @@ class FrontierScheduler(BaseScheduler):
                 answered = UNANSWERED not in request.meta
                 yield visit_of_error(self._crawl, request, failure.value, answered=answered)
 
-    def _note(self, failure: Failure) -> None:
-        """Record what no middleware saw fail, such as a project's own."""
+    def _on_failure(self, failure: Failure) -> None:
+        """Record a failure that no middleware has recorded, such as one of the project's own."""
         request: Request = failure.request  # type: ignore[attr-defined]
         self._log(failure)
         if request.meta[URL_ID] not in self._crawl.in_flight:
@@ -168,11 +166,8 @@ class FrontierScheduler(BaseScheduler):
                 self._record(visit, request)
 
     async def _record_in_turn(self, visit: PageVisit, request: Request) -> None:
-        await self._turns.begin(visit)
-        try:
+        async with self._turns.of(visit):
             self._record(visit, request)
-        finally:
-            self._turns.end(visit)
 
     def _record(self, visit: PageVisit, request: Request) -> None:
         self._crawl.record(visit, time.monotonic())
@@ -182,7 +177,7 @@ class FrontierScheduler(BaseScheduler):
             send(page_visited, crawl=self._crawl, visit=visit)
 
     def _log(self, failure: Failure) -> None:
-        """Say what is wrong, unless it is the web's everyday."""
+        # but for the everyday failures of the web
         request: Request = failure.request  # type: ignore[attr-defined]
         error = failure.value
         if error is None or is_everyday(error) or VISIT in request.meta or _given_up(failure):
@@ -194,7 +189,7 @@ class FrontierScheduler(BaseScheduler):
         logger.error("cannot process %s: %s", request.url, error, exc_info=exc_info)
 
     def _wake_when_ready(self, now: float) -> None:
-        """Have the engine ask again when the next host is ready, not at its own heartbeat."""
+        # not at the heartbeat of the engine
         ready = self._crawl.frontier.next_ready()
         if self._crawl.pausing:
             ready = now + self._crawl.pause
@@ -219,5 +214,4 @@ def _meta(fetch: Fetch) -> dict[str, Any]:
 
 
 def _given_up(failure: Failure) -> bool:
-    """Tell whether a request failed that is queued again."""
     return isinstance(failure.value, GivenUpError)

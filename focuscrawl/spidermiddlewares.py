@@ -1,4 +1,7 @@
-"""Scrapy spider middlewares: what callbacks of other people's spiders yield."""
+"""Scrapy spider middlewares: what callbacks of other people's spiders yield.
+
+What becomes of it is in `focuscrawl.engine.open_pages`.
+"""
 
 from __future__ import annotations
 
@@ -8,56 +11,45 @@ from scrapy import Request
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.defer import deferred_from_coro
 
-from focuscrawl.engine.component import FOLLOWED, URL_ID, crawl_of
-from focuscrawl.engine.open_pages import open_pages_of
+from focuscrawl.engine.component import Component
+from focuscrawl.engine.visits import FOLLOWED, URL_ID
 from focuscrawl.foundation.user_input import UrlPatterns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from typing import Self
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 
-# What callbacks of other people's spiders yield, on its way to the crawl.
-#
-# Here: which requests a page's callback has made. Not here: what becomes of them, which is in
-# `focuscrawl.engine.open_pages`.
-
-
-class AskedMiddleware:
-    """Keeps the requests of a callback with their page, and tells when it has no more.
+class AskedMiddleware(Component):
+    """Keeps the requests of a callback with their page, which is recorded when that is done.
 
     It sits nearest to the engine: what the project's own spider middlewares drop (too deep, too
-    long, off site) nobody has asked for.
+    long, off site) is not among them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._pages = open_pages_of(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
+        super().__init__(crawler)
         if getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
-        return cls(crawler)
+        self._pages = self._context.open_pages
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Pass on what the callback yields; record its page when that ends, however it does."""
-        number = _number(response)
+        """Pass on what the callback yields; record its page when that is done or has failed."""
+        url_id = _number(response)
         try:
             async for each in result:
-                if isinstance(each, Request) and number in self._pages:
+                if isinstance(each, Request) and url_id in self._pages:
                     if each.meta.get(FOLLOWED):
-                        self._pages.follow(number, each.url)
+                        self._pages.follow(url_id, each.url)
                         continue
-                    self._pages.ask(number, each)
+                    self._pages.ask(url_id, each)
                 yield each
         finally:
-            await self._pages.finish(number)
+            await self._pages.finish(url_id)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
         """Record the page of a callback that fails before it yields anything."""
@@ -69,7 +61,7 @@ def _number(response: Response) -> int:
     return int(response.request.meta.get(URL_ID, -1))
 
 
-class FollowedMiddleware:
+class FollowedMiddleware(Component):
     """Adds the links of a page to what its callback yields (``FOCUSCRAWL_FOLLOW``).
 
     It sits nearest to the spider: the links go through the project's spider middlewares as the
@@ -77,15 +69,11 @@ class FollowedMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._pages = open_pages_of(crawler)
-        self._allow = UrlPatterns(crawl_of(crawler).plan.allow)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
-        if not crawl_of(crawler).plan.follow or getattr(crawler.spider, "yields_visits", False):
+        super().__init__(crawler)
+        if not self._crawl.plan.follow or getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
-        return cls(crawler)
+        self._pages = self._context.open_pages
+        self._allow = UrlPatterns(self._crawl.plan.allow)
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]

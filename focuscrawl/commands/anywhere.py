@@ -28,10 +28,10 @@ def crawl(arguments: tuple[str, ...]) -> None:
 
 
 def project_settings() -> Settings:
-    """Return the settings of the Scrapy project we are in, or ours if it has no focused crawl.
+    """Return the settings of the present Scrapy project, or ours if it has no focused crawl.
 
-    Where the environment names ours, nobody looks for a project: Scrapy would read its
-    ``scrapy.cfg`` all the same, and import modules from its folder.
+    If the environment names ours, no project is searched: Scrapy would read its ``scrapy.cfg``
+    all the same, and import modules from its folder.
     """
     settings = None if os.environ.get(_ENVIRONMENT) == _OURS else get_project_settings()
     if settings is None or not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:

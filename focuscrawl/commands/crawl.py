@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: of reasons to stop that are no good end
+#: of reasons to stop that are failures
 _EXIT_CODES = {
     "error": 1,
     "start_error": 1,
@@ -42,7 +42,7 @@ _EXIT_CODES = {
 
 
 class Command(CrawlCommand):
-    """Scrapy's own command; what a user can put right is said in one line.
+    """Scrapy's own command; errors of the user are printed in one line.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Command(CrawlCommand):
             parser.usage = f"{self.called} [options]"
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Take in the options; leave Scrapy's account of its own set-up out of the log.
+        """Read the options; leave Scrapy's lines about its own set-up out of the log.
 
         ``-L`` or ``-s LOG_LEVEL`` bring it back, all but the settings.
         """
@@ -123,7 +123,6 @@ class Command(CrawlCommand):
             self.exitcode = _EXIT_CODES.get(crawler.stats.get_value("finish_reason"), 0)
 
     def _refuse(self, spider: str, why: str, code: int = 2) -> None:
-        """Say in one line what is wrong."""
         why = one_line(without_credentials(why))
         called = self.called or f"scrapy crawl {spider}"
         print(f"{called}: {why}", file=sys.stderr)  # noqa: T201

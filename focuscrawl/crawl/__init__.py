@@ -1,9 +1,7 @@
-"""The one loop: frontier, page, critic, strategy, store; without a network and without Scrapy.
+"""The crawl loop, its state and the parts that take part in it; without network and Scrapy.
 
-Here: what happens when a page arrives and which URL comes next; seeds, duplicates, the folder a
-crawl is kept in; in `parts` what takes part in the loop. Not here: fetching (Scrapy's), scoring
-(the strategy's), what is done after a crawl (`focuscrawl.offline`), crawls in rounds
-(`focuscrawl.rounds`).
+Not here: fetching (Scrapy's), scoring (`focuscrawl.strategies`), training after a crawl
+(`focuscrawl.offline`), crawls in rounds (`focuscrawl.rounds`).
 """
 
 from focuscrawl.crawl.assembly import open_crawl

@@ -87,8 +87,6 @@ def open_crawl(plan: CrawlConfig) -> Crawl:
         known=known,
     )
     crawl.parts = parts_of(crawl)
-    if known is not None:
-        crawl.parts.append(known)
     restore(crawl)
     crawl.start(checked.seeds)
     if known is not None:

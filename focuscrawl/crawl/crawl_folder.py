@@ -1,4 +1,4 @@
-"""The folder a crawl is kept in, and what people ask of a running crawl through it."""
+"""The folder of a crawl: its store, its lock, and the file by which people control the crawl."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-#: what the identity of a crawl in rounds says beside the rest, in its folder: where its tables are
+#: key in the identity of a crawl in rounds: where its tables are
 IN_ROUNDS = "tables"
-
 _LONGEST = 64  # characters of a lock that are read
+_LONGEST_ORDER = 4096  # bytes of a control file that are read
 
 
 class Doing(StrEnum):
-    """What the process that holds a crawl's folder does; it writes that into the lock."""
+    """What the process that holds a crawl's lock is doing, as written into the lock."""
 
     STARTING = "starting"
     CRAWLING = "crawling"
@@ -44,7 +44,7 @@ class Doing(StrEnum):
 
 
 class CrawlFolder:
-    """A crawl's folder: its store, what was written beside it, and the lock of who crawls.
+    """A crawl's folder, with its store and its lock.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class CrawlFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # the kernel drops it with the process, however that ends: so never a mere file
+        # the kernel releases it with the process, however that ends: so never a mere file
         self._lock = FileLock(
             path / self.LOCK,
             TRIES * BETWEEN,
@@ -87,7 +87,7 @@ class CrawlFolder:
         return self.store_path.exists()
 
     def identity(self) -> dict[str, str]:
-        """Return what the crawl here was started with, see `CrawlStore.identity`."""
+        """Return the identity of the crawl, see `CrawlStore.identity`."""
         store = CrawlStore.open(self.store_path, read_only=True)
         try:
             return store.identity()
@@ -99,14 +99,13 @@ class CrawlFolder:
 
         Parameters
         ----------
-        identity : what makes a crawl this crawl; keys are named in messages
-        about : kept with a new crawl for people to read
+        identity : what another crawl would differ in; keys are named in messages
+        about : stored with a new crawl for people to read
 
         Raises
         ------
         UserError
-            The folder holds another crawl, somebody crawls in it at this moment, or it cannot
-            be written.
+            The folder has another crawl, is locked by a running crawl, or cannot be written.
         """
         self.claim()
         try:
@@ -120,12 +119,12 @@ class CrawlFolder:
         return store
 
     def claim(self) -> None:
-        """Make the folder if need be, and let nobody else crawl here.
+        """Create the folder if need be, and lock it.
 
         Raises
         ------
         UserError
-            Somebody crawls in it at this moment, or it cannot be written.
+            It is locked by a running crawl, or cannot be written.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -135,12 +134,12 @@ class CrawlFolder:
 
     @property
     def in_use(self) -> bool:
-        """True while a process crawls into it."""
+        """True while a process has the lock."""
         return is_held(self.path / self.LOCK)
 
     @property
     def doing(self) -> Doing | None:
-        """What the process does that has the folder; None: there is none."""
+        """What the process with the lock is doing; None: there is no such process."""
         if not self.in_use:
             return None
         try:
@@ -150,9 +149,9 @@ class CrawlFolder:
             return Doing.CRAWLING
 
     def tell(self, doing: Doing) -> None:
-        """Say what this process does in its folder; nothing if that is not its own."""
+        """Write into the lock what this process is doing, if it has the lock."""
         if self._lock.is_locked:
-            # on a full disk nobody is told
+            # on a full disk it stays as it is
             with (
                 suppress(OSError),
                 open(self.path / self.LOCK, "w", encoding="ascii", opener=open_plain) as lock,
@@ -160,7 +159,7 @@ class CrawlFolder:
                 lock.write(doing)
 
     def release(self) -> None:
-        """Let others crawl here."""
+        """Release the lock."""
         self._lock.release(force=True)
 
     def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
@@ -181,7 +180,7 @@ class CrawlFolder:
                 )
 
     def acquire(self, doing: Doing = Doing.STARTING) -> None:
-        """Keep others from crawling here; UserError if somebody does at this moment."""
+        """Lock the folder; UserError if a running crawl has the lock."""
         refuse_link(self.path / self.LOCK)
         try:
             self._lock.acquire()
@@ -193,9 +192,6 @@ class CrawlFolder:
         self.tell(doing)
 
 
-_LONGEST_ORDER = 4096  # bytes of a file that asks for something
-
-
 class Command(StrEnum):
     """What a crawl is asked to do."""
 
@@ -205,10 +201,10 @@ class Command(StrEnum):
 
 
 class FileControl:
-    """Passes on what people want of the crawl in `folder`, whether it runs or not.
+    """Commands to the crawl in `folder`, whether it runs or not, in a file.
 
-    A pause holds until it is taken back, also over a restart. A stop is for the run that sees it,
-    and so is another budget.
+    A pause holds until it is taken back, also over a restart. A stop and another budget are for
+    the run that sees them.
 
     Attributes
     ----------
@@ -224,7 +220,7 @@ class FileControl:
 
     @property
     def wanted(self) -> Command:
-        """What is asked at the moment; a file that nobody understands asks nothing."""
+        """The present command; RUN if the file makes no sense."""
         try:
             return Command(self._asked()["wanted"])
         except (ValueError, LookupError, TypeError):
@@ -232,14 +228,14 @@ class FileControl:
 
     @property
     def budget(self) -> int | None:
-        """Another budget that is asked for, 0 for no limit; None: none is."""
+        """Another budget, 0 for no limit; None: there is none."""
         budget = self._asked().get("budget")
         if isinstance(budget, bool) or not isinstance(budget, int):
             return None
         return budget if budget >= 0 else None
 
     def ask(self, wanted: Command) -> None:
-        """Ask the crawl for something; the file changes as a whole.
+        """Give the crawl a command; the file changes as a whole.
 
         Raises
         ------
@@ -255,14 +251,14 @@ class FileControl:
             self._write(self.wanted, budget)
 
     def obeyed(self, wanted: Command) -> None:
-        """Take back a request that was for one run only, if nothing else was asked since."""
+        """Remove a command that was for one run only, unless there is another since."""
         if wanted is Command.STOP and self.wanted is Command.STOP:
             with self._changing():
                 if self.wanted is Command.STOP:
                     self._path.unlink(missing_ok=True)
 
     def extended(self, budget: int) -> None:
-        """Take back a budget, if no other was asked for since."""
+        """Remove a budget, unless there is another since."""
         with self._changing():
             if self.budget == budget:
                 self._write(self.wanted, None)
@@ -270,10 +266,10 @@ class FileControl:
     def _asked(self) -> dict[str, Any]:
         try:
             with open(self._path, "rb", opener=open_plain) as file:
-                said = json.loads(file.read(_LONGEST_ORDER))
+                asked = json.loads(file.read(_LONGEST_ORDER))
         except (OSError, UserError, ValueError, RecursionError):
             return {}
-        return said if isinstance(said, dict) else {}
+        return asked if isinstance(asked, dict) else {}
 
     def _write(self, wanted: Command, budget: int | None) -> None:
         if wanted is Command.RUN and budget is None:

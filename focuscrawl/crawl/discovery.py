@@ -1,4 +1,4 @@
-"""Pages that no page links to: in site maps and feeds, and in other languages (`hreflang`).
+"""Discovery of pages that no page links to: by site maps, feeds and `hreflang`.
 
 A site map or a feed is a URL like any other: it waits in the frontier, is fetched as politely as a
 page and counts against the budget. What it names are links of it, which the strategy scores.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urljoin
 
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import SITE_MAP_INDEX
+from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
 from focuscrawl.page.metadata import primary, translations_of
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import UNFOLLOWED
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: what can be discovered
 SITE_MAPS, FEEDS, TRANSLATIONS = "sitemaps", "feeds", "hreflang"
-#: kind of the event that a site map or a feed is asked for
+#: kind of the event that a site map or a feed is queued
 LISTED = "listed"
 
 MOST_FILES = 10  # site maps and feeds that a host may have the crawl fetch
@@ -38,14 +38,14 @@ _FROM = ": from "
 
 
 class _List(NamedTuple):
-    """A site map or feed that is asked for: for which host, how many steps from its first."""
+    """A site map or feed that is queued: for which host, how many steps from its first."""
 
     owner: str
     step: int
 
 
 class Discovery(Part):
-    """Asks a host for its site maps and feeds when it has brought a relevant page.
+    """Queues the site maps and feeds of a host when it has brought a relevant page.
 
     Those are the site maps that its robots.txt names, or ``/sitemap.xml``, and the feeds of its
     relevant pages. All that they lead to counts as the host's own, wherever it is, so that indices
@@ -55,21 +55,21 @@ class Discovery(Part):
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         self._wanted = crawl.plan.discover
-        self._told: dict[str, list[str]] = {}
+        self._site_maps: dict[str, list[str]] = {}  # by the host whose robots.txt names them
 
     def reset(self) -> None:
-        """Forget every fetch, but not what was asked for."""
+        """Forget every fetch, but not what was queued."""
         self._lists: dict[int, _List] = {}
         self._files: Counter[str] = Counter()
         self._fetches: Counter[str] = Counter()
         self._relevance: dict[str, float] = defaultdict(float)
         self._asked: set[str] = set()
         for event in History(self._crawl.store).events(LISTED):
-            url, _, said = event.detail.rpartition(_FROM)
-            owner, _, step = said.partition(", step ")
-            number = self._crawl.urls.get(url)
-            if number is not None and step.isdecimal():
-                self._keep(number, _List(owner, int(step)))
+            url, _, origin = event.detail.rpartition(_FROM)
+            owner, _, step = origin.partition(", step ")
+            url_id = self._crawl.urls.get(url)
+            if url_id is not None and step.isdecimal():
+                self._keep(url_id, _List(owner, int(step)))
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run."""
@@ -79,26 +79,31 @@ class Discovery(Part):
             if stored.relevance > RELEVANT:
                 self._asked.add(host(stored.name))
 
-    def told(self, origin: str, site_maps: Iterable[str]) -> None:
-        """Take in the site maps that the robots.txt of a host names; many are as good as ten."""
-        self._told[host(origin)] = [*islice(site_maps, MOST_FILES)]
+    def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
+        """Take in the site maps that the robots.txt of a host names; at most ten are kept."""
+        self._site_maps[host(origin)] = [*islice(site_maps, MOST_FILES)]
 
-    def lists(self, number: int) -> bool:
-        """Tell whether a URL is asked for as a site map or a feed; a start page may be one."""
-        return number in self._lists or self._is_seed(number)
+    def may_be_list(self, url_id: int) -> bool:
+        """Tell whether a URL is fetched as a site map or a feed; a start page may be one."""
+        urls = self._crawl.urls
+        is_seed = urls.depth(url_id) == 0 and urls.found_on(url_id) is None
+        return url_id in self._lists or is_seed
 
-    def on_listed(self, visit: PageVisit) -> None:
-        """Say what links of a site map or a feed are worth: what pages of its host have been."""
-        if visit.number not in self._lists:
-            self._note(visit, visit.number, _List(host(visit.url), 0))
-        owner = self._lists[visit.number].owner
-        visit.promise = self._relevance[owner] / (self._fetches[owner] + 1)
+    def on_judged(self, visit: PageVisit) -> None:
+        """Set what links of a site map or a feed are worth: what pages of its host have been."""
+        assert visit.view is not None
+        if visit.view.kind not in LISTS:
+            return
+        if visit.url_id not in self._lists:
+            self._note(visit, visit.url_id, _List(host(visit.url), 0))
+        owner = self._lists[visit.url_id].owner
+        visit.link_relevance = self._relevance[owner] / (self._fetches[owner] + 1)
 
     def on_page(self, visit: PageVisit) -> None:
-        """Ask for what a page, an index of site maps, or the redirect of one leads to."""
-        known = self._lists.get(visit.number)
+        """Queue what a page, an index of site maps, or the redirect of one leads to."""
+        known = self._lists.get(visit.url_id)
         if known is not None:
-            self._go_on(visit, known)
+            self._follow_list(visit, known)
             return
         self._count(visit.url, visit.relevance)
         relevant = visit.relevance > RELEVANT
@@ -110,52 +115,51 @@ class Discovery(Part):
             return
         own = host(visit.url)
         if SITE_MAPS in self._wanted and own not in self._asked:
-            for url in self._told.get(own) or [_usual_place(visit.url)]:
+            for url in self._site_maps.get(own) or [urljoin(visit.url, "/sitemap.xml")]:
                 self._ask(visit, url, _List(own, 0))
         self._asked.add(own)
         if FEEDS in self._wanted:
             for url in visit.view.feeds:
                 self._ask(visit, url, _List(own, 0))
 
-    def _go_on(self, visit: PageVisit, known: _List) -> None:
+    def _follow_list(self, visit: PageVisit, known: _List) -> None:
         following = _List(known.owner, known.step + 1)
         target = visit.location if visit.redirects and visit.error is None else None
         if target is not None:
-            number = self._crawl.urls.get(target)
-            if number is not None and self._may_ask(number, following):
-                self._note(visit, number, following)
+            url_id = self._crawl.urls.get(target)
+            if url_id is not None and self._may_ask(url_id, following):
+                self._note(visit, url_id, following)
         elif visit.view is not None and visit.view.kind == SITE_MAP_INDEX:
             for url in visit.view.links.urls:
                 self._ask(visit, url, following)
         elif visit.view is not None and TRANSLATIONS in self._wanted:
-            self._queue_translations(visit, visit.promise or 0.0)
+            self._queue_translations(visit, visit.link_relevance or 0.0)
 
     def _ask(self, visit: PageVisit, url: str, found: _List) -> None:
-        """Queue a site map or a feed with the score of the page that speaks for it."""
+        # with the score of the page that it was found by
         (target,) = self._crawl.follow([url])
         if target is None or self._files[found.owner] >= MOST_FILES:
             return
-        number = self._crawl.urls.add(target, visit.depth, visit.number)
-        if self._may_ask(number, found):
-            if self._crawl.queue(number, _score(visit)):
+        url_id = self._crawl.urls.add(target, visit.depth, visit.url_id)
+        if self._may_ask(url_id, found):
+            if self._crawl.queue(url_id, _score(visit)):
                 visit.newly_queued.append(_score(visit))
-            self._note(visit, number, found)
+            self._note(visit, url_id, found)
 
-    def _may_ask(self, number: int, found: _List) -> bool:
+    def _may_ask(self, url_id: int, found: _List) -> bool:
         few = self._files[found.owner] < MOST_FILES and found.step <= MOST_STEPS
-        return few and number not in self._lists
+        return few and url_id not in self._lists
 
-    def _note(self, visit: PageVisit, number: int, found: _List) -> None:
-        self._keep(number, found)
-        told = f"{self._crawl.urls[number]}{_FROM}{found.owner}, step {found.step}"
-        visit.events.append((LISTED, told))
+    def _note(self, visit: PageVisit, url_id: int, found: _List) -> None:
+        self._keep(url_id, found)
+        detail = f"{self._crawl.urls[url_id]}{_FROM}{found.owner}, step {found.step}"
+        visit.events.append((LISTED, detail))
 
-    def _keep(self, number: int, found: _List) -> None:
-        self._lists[number] = found
+    def _keep(self, url_id: int, found: _List) -> None:
+        self._lists[url_id] = found
         self._files[found.owner] += 1
 
     def _queue_translations(self, visit: PageVisit, score: float) -> None:
-        """Queue a page, or those of a site map, in the languages of the crawl."""
         assert visit.view is not None
         crawl, wanted = self._crawl, set(map(primary, self._crawl.plan.languages))
         pairs = [*zip(visit.view.translated_to, visit.view.translations, strict=True)]
@@ -168,8 +172,8 @@ class Discovery(Part):
         for url in filter(None, crawl.follow(urls)):
             known = crawl.urls.get(url)
             if known is None or crawl.urls.state(known) == UNFOLLOWED:
-                number = crawl.urls.add(url, visit.depth, visit.number)
-                if crawl.queue(number, score):
+                url_id = crawl.urls.add(url, visit.depth, visit.url_id)
+                if crawl.queue(url_id, score):
                     visit.newly_queued.append(score)
 
     def _count(self, url: str, relevance: float) -> None:
@@ -177,16 +181,7 @@ class Discovery(Part):
         self._fetches[own] += 1
         self._relevance[own] += relevance
 
-    def _is_seed(self, number: int) -> bool:
-        urls = self._crawl.urls
-        return urls.depth(number) == 0 and urls.found_on(number) is None
-
 
 def _score(visit: PageVisit) -> float:
-    """Return the score that a page was fetched with; of a start page, what it has come to."""
+    """Return the score that a page was fetched with; of a start page, its relevance."""
     return visit.relevance if visit.score is None else visit.score
-
-
-def _usual_place(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}/sitemap.xml"

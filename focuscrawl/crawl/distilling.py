@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import followed_links, judged_page, verdict_on
-from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.part import PAUSE, Part
 from focuscrawl.crawl.revisit_policy import conditions
 from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
 from focuscrawl.distiller import RULES, Distiller, LinkGraph, Scores, Sites, best, stand_ins
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.part import RestoredFetch, Visits
+    from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.store import CrawlStore
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 #: what may be a site, by `focuscrawl.distiller.Sites`; ``auto``: a host, or, as long as every link
 #: stays on its host, a page
 SITES = ("auto", *RULES)
-#: kind of the event that tells of a distillation
-DISTILLED = "distilled"
+#: kinds of the events of a distillation, and of a page fetched again
+DISTILLED, REVISITED = "distilled", "revisited"
 
-_LAG = 5  # fetches of a replay that go on while it distils
+_LAG = 5  # fetches of a replay from the start of a distillation until it takes effect
 _HUBS = 10  # whose targets are raised
 _SHARE = 5  # at most so manieth of all fetches are of targets raised
 
@@ -59,7 +59,7 @@ class DistilledGraph(NamedTuple):
 
 
 class Distilled(NamedTuple):
-    """What came of it.
+    """The result of a distillation.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def distil(
     ----------
     sites : one of `SITES`
     host_names : for the rule ``domain``
-    start : scores to begin from
+    start : scores to start from
     """
     source, host = graph.source, graph.host
     stands = stand_ins(graph.page, graph.repeats, graph.referrer, source)
@@ -108,24 +108,19 @@ def distil(
     return Distilled(scores, hubs, promised, len(source), found.rule)
 
 
-def raised_at_once(every: int) -> int:
-    """Return how many URLs a distillation may raise: a fifth of the fetches until the next."""
-    return max(1, every // _SHARE)
-
-
 class Distilling(Part):
     """Runs the distiller off the event loop, and raises what the top hubs promise.
 
     A target raised gets the score of a start URL: it comes before all others, and no lesson of
     a strategy moves it. At most a fifth of the fetches between two distillations are raised.
 
-    In a replay time is counted in fetches: what a distillation raises is raised a fixed number of
-    fetches after it began, and each begins anew, not from the scores of the last. So it is the
-    same every time, resumed or not. Else it is raised as soon as it is known.
+    In a replay time is counted in fetches: a distillation takes effect a fixed number of fetches
+    after it started, and does not start from the scores of the last. So it is the same every
+    time, resumed or not. In a live crawl it takes effect as soon as it is done.
 
     Parameters
     ----------
-    crawl : its plan says how often, 0: never any more, and what counts as one site
+    crawl : its plan has how often, 0: no more, and what counts as one site
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -145,11 +140,11 @@ class Distilling(Part):
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
         self._under_way: Future[Distilled] | None = None
-        self._begun_at = 0
+        self._started_at = 0
         self._last: Scores | None = None
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Take note of a fetch and of the links found by it."""
+        """Add a fetch of an earlier run and its links."""
         stored = fetch.stored
         targets = [link.target for link in stored.links]
         if stored.again:
@@ -158,16 +153,16 @@ class Distilling(Part):
             self._count(stored.url, stored.relevance, stored.duplicate_of, targets)
 
     def restored(self) -> None:
-        """Begin again what was under way when the last run ended."""
+        """Start again what was under way when the last run stopped."""
         if not self._every:
             return
         raised = [event.seq for event in History(self._crawl.store).events(DISTILLED)]
         due = len(self._page) - len(self._page) % self._every
         if due and max(raised, default=0) < due + self._lag:
-            self._begin(due)
+            self._start(due)
 
     def found_again(self, url: int, targets: Sequence[int]) -> None:
-        """Take note of links that were not there when their page was first fetched."""
+        """Add links that were not there when their page was first fetched."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
 
@@ -177,23 +172,26 @@ class Distilling(Part):
         return targets
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Take note of a fetch, and begin to distil if it is time and nothing is under way."""
+        """Add a fetch, and start to distil if that is due and nothing is under way."""
         targets = [link.target for link in visit.link_rows]
-        self._count(visit.number, visit.relevance, visit.twin, targets)
+        self._count(visit.url_id, visit.relevance, visit.twin, targets)
         due = self._every > 0 and len(self._page) % self._every == 0
         if due and self._under_way is None:
-            self._begin(len(self._page))
+            self._start(len(self._page))
 
-    def holds_back(self) -> bool:
-        """Tell whether a replay waits for the distillation under way to have its effect."""
-        begun = self._under_way is not None and self._replay
-        return begun and self._crawl.fetched >= self._begun_at + self._lag
+    def wait(self, now: float) -> float | None:
+        """Make a replay wait for the distillation under way, when its effect is due."""
+        return (
+            PAUSE
+            if self._under_way is not None and self._replay and self._takes_effect()
+            else None
+        )
 
     def poll(self, now: float) -> bool:
         """Raise the best targets of a distillation that is done."""
         if self._under_way is None or not self._under_way.done():
             return False
-        if self._replay and not self.holds_back():
+        if self._replay and not self._takes_effect():
             return False
         done, self._under_way = self._under_way, None
         distilled = done.result()
@@ -204,12 +202,12 @@ class Distilling(Part):
         waiting[crawl.frontier.queued()] = True
         # start URLs, and those raised before, come first as it is
         new = [url for url in promised[waiting[promised]].tolist() if urls.score(url) is not None]
-        raised = new[: raised_at_once(self._every)]
+        raised = new[: max(1, self._every // _SHARE)]
         for url in raised:
             urls.change(url, QUEUED, None)
             crawl.frontier.push(url, urls.host(url), math.inf)
-        told = (crawl.fetched, DISTILLED, distilled.in_words(len(raised), len(new)))
-        crawl.put(VisitRecord(events=[told], revisits=self.to_revisit(distilled.hubs)))
+        event = (crawl.fetched, DISTILLED, distilled.in_words(len(raised), len(new)))
+        crawl.put(VisitRecord(events=[event], revisits=self.to_revisit(distilled.hubs)))
         return False
 
     def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
@@ -217,9 +215,12 @@ class Distilling(Part):
         return []
 
     def close(self) -> None:
-        """Wait for a distillation under way, and forget it."""
+        """Wait for a distillation under way, and drop it."""
         self._thread.shutdown()
         self._under_way = None
+
+    def _takes_effect(self) -> bool:
+        return self._crawl.fetched >= self._started_at + self._lag
 
     def _count(
         self, url: int, relevance: float, duplicate_of: int | None, targets: Sequence[int]
@@ -230,10 +231,10 @@ class Distilling(Part):
         self._repeats.extend([-1 if duplicate_of is None else duplicate_of])
         self._bound.extend([len(self._source)])
 
-    def _begin(self, fetches: int) -> None:
-        """Distil what the first `fetches` fetches have found, in the other thread."""
+    def _start(self, fetches: int) -> None:
+        """Distil the links of the first `fetches` fetches, in the other thread."""
         urls, links = self._crawl.urls, int(self._bound.data[fetches - 1])
-        self._begun_at = fetches
+        self._started_at = fetches
         graph = DistilledGraph(  # views: arrays only grow at their ends
             page=self._page.data[:fetches],
             relevance=self._relevance.data[:fetches],
@@ -248,12 +249,8 @@ class Distilling(Part):
         self._under_way = self._thread.submit(distil, graph, sites, names, self._last)
 
 
-#: kind of the event that tells of a page fetched again
-REVISITED = "revisited"
-
-
 class HubRevisits(Distilling):
-    """Distils, has top hubs fetched twice or more, and sees to their answers itself.
+    """Distils, and has top hubs fetched again; their answers are processed here.
 
     Whenever the distiller has run, its top hubs whose last fetch is long enough ago wait in the
     frontier like start URLs. A second fetch is a row of the table ``revisit``, not of ``page``:
@@ -261,38 +258,38 @@ class HubRevisits(Distilling):
     What was not among the links of the page is scored by the strategy as the links of any page
     are, by the critic's judgement of the page as it is now.
 
-    The rows are written when it is decided, with the event ``distilled`` in one transaction,
-    and again when it is over: a crawl that was killed knows what it still has to do.
+    The rows are written when a hub is queued, with the event ``distilled`` in one transaction,
+    and again when it was fetched: a crawl that was killed knows what it still has to do.
     """
 
     def reset(self) -> None:
-        """Forget all links, and what waits."""
+        """Forget all links, and the pages that wait."""
         super().reset()
         self._wanted: dict[int, RevisitRow] = {}  # waiting or under way
         self._decided = 0  # rows so far
 
     def restored(self) -> None:
-        """Take up what earlier runs have left undone."""
+        """Queue the hubs that earlier runs have not fetched."""
         super().restored()
         for row in _rows_of(self._crawl.store):
             self._decided = max(self._decided, row.id + 1)
             if row.seq is None and self._crawl.plan.revisit_hubs:
                 self._wait_for(row)
 
-    def visits_of(self, number: int) -> Visits | None:
-        """Return this part for a page that it wants again."""
-        return self if number in self._wanted else None
+    def wants(self, url_id: int) -> bool:
+        """Tell whether a page is to be fetched again; its answer is for this part then."""
+        return url_id in self._wanted
 
-    def conditions(self, number: int) -> dict[str, str]:
+    def conditions(self, url_id: int) -> dict[str, str]:
         """Return the header fields by which a page is asked for again if it has changed."""
-        row = self._wanted.get(number)
+        row = self._wanted.get(url_id)
         return {} if row is None else conditions(row.etag, row.last_modified)
 
     def judge(self, visit: PageVisit) -> None:
-        """Have the page judged if it has new links.
+        """Judge the page if it has new links.
 
-        Links that it has lost, and what it says now, change nothing; nor does what is the same
-        to the byte, or another page's by now.
+        Links that it has lost, and its new text, change nothing; nor does a page that is the same
+        to the byte, or the same as another one.
         """
         crawl, view = self._crawl, visit.view
         if view is None:
@@ -316,9 +313,9 @@ class HubRevisits(Distilling):
         return judged_page(self._crawl, visit, visit.view, self._new_links(visit))
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record what came of a second fetch, or that it was not made."""
-        crawl, row, came = self._crawl, self._wanted.pop(visit.number), visit.answer
-        crawl.frontier.release(visit.number, now)
+        """Record the outcome of a second fetch, or that it was not made."""
+        crawl, row, answer = self._crawl, self._wanted.pop(visit.url_id), visit.answer
+        crawl.frontier.release(visit.url_id, now)
         visit.seq, visit.score = crawl.fetched, None
         visit.stamp()
         made = visit.excluded is None
@@ -330,18 +327,18 @@ class HubRevisits(Distilling):
             fetched_at=visit.fetched_at,
             size=visit.bytes,
             error=visit.error,
-            etag=row.etag if came is None else came.etag,
-            last_modified=row.last_modified if came is None else came.last_modified,
+            etag=row.etag if answer is None else answer.etag,
+            last_modified=row.last_modified if answer is None else answer.last_modified,
             links=len(visit.link_rows),
             first_link=visit.link_rows[0].id if visit.link_rows else None,
             memo=visit.memo,
         )
         if made:
             crawl.count_again(visit.status)
-        told = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
-        events = [(visit.seq, kind, detail) for kind, detail in told]
+        named = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
+        events = [(visit.seq, kind, detail) for kind, detail in named]
         crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=events))
-        self.found_again(visit.number, [link.target for link in visit.link_rows])
+        self.found_again(visit.url_id, [link.target for link in visit.link_rows])
         return visit
 
     def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
@@ -368,9 +365,9 @@ class HubRevisits(Distilling):
 
     def _new_links(self, visit: PageVisit) -> dict[int, str]:
         assert visit.view is not None
-        found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)
+        found = followed_links(self._crawl, visit.view, visit.depth, visit.requested)
         urls = self._crawl.urls
-        known = set(self.targets_of(visit.number).tolist())
+        known = set(self.targets_of(visit.url_id).tolist())
         return {place: url for place, url in found.items() if urls.get(url) not in known}
 
     def _wait_for(self, row: RevisitRow) -> None:
@@ -378,7 +375,6 @@ class HubRevisits(Distilling):
         self._crawl.frontier.push(row.url, self._crawl.urls.host(row.url), np.inf)
 
     def _is_due(self, last: sa.Row[Any]) -> bool:
-        """Tell whether a page was last fetched long enough ago."""
         crawl = self._crawl
         if crawl.web is not None:
             return bool(crawl.fetched - last.seq >= crawl.plan.revisit_hubs)
@@ -386,7 +382,7 @@ class HubRevisits(Distilling):
         return time.time() - at >= crawl.plan.revisit_hubs
 
     def _last_fetches(self, hubs: Sequence[int]) -> list[sa.Row[Any]]:
-        """Return when and how hubs that do not wait already were last fetched, in their order."""
+        """Return the last fetches of the hubs that do not wait already, in their order."""
         idle = [hub for hub in hubs if hub not in self._wanted]
         p, a, r = schema.page.c, schema.answer.c, schema.revisit.c
         first = sa.select(p.url, p.seq, p.fetched_at, a.etag, a.last_modified)
@@ -398,7 +394,7 @@ class HubRevisits(Distilling):
 
 
 def any_revisits(store: CrawlStore) -> bool:
-    """Tell whether a crawl has fetched pages twice, or was about to."""
+    """Tell whether a crawl has fetched pages again, or was about to."""
     return bool([*store.rows(sa.select(schema.revisit.c.id).limit(1))])
 
 

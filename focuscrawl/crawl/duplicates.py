@@ -1,4 +1,4 @@
-"""Pages that are here already under another URL, or that say nearly the same."""
+"""Duplicates and near-duplicates: pages fetched before under another URL, MinHash."""
 
 from __future__ import annotations
 
@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page.words import PageWords
+
+
+SIMILAR = 0.9  # resemblance from which on pages count as near-duplicates
+_WORDS = 4  # in a row, a shingle
+_FEWEST = 32  # different shingles; less text is alike by accident
+_MOST = 512  # shingles of a long page that are looked at
+_NUMBERS = 64  # in a sketch
+_BANDS, _ROWS = 8, 8  # finds 99 % of pages that resemble each other by 0.9, 3 % by 0.6
+
+_STEP, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
+# The permutations and the mixing of the package datasketch (affine32), which made the first
+# sketches: those in stores stay comparable.
+_random = np.random.RandomState(1)
+_FACTOR = _random.randint(0, 1 << 31, _NUMBERS, np.uint32)[:, None] * np.uint32(2) + np.uint32(1)
+_OFFSET = _random.randint(0, 1 << 32, _NUMBERS, np.uint32)[:, None]
 
 
 class Duplicates:
@@ -65,21 +80,6 @@ class Duplicates:
             self._by_canonical.setdefault(name, url)
 
 
-SIMILAR = 0.9  # resemblance from which on pages count as near-duplicates
-_WORDS = 4  # in a row, a shingle
-_FEWEST = 32  # different shingles; less text is alike by accident
-_MOST = 512  # shingles of a long page that are looked at
-_NUMBERS = 64  # in a sketch
-_BANDS, _ROWS = 8, 8  # finds 99 % of pages that resemble each other by 0.9, 3 % by 0.6
-
-_STEP, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
-# The permutations and the mixing of the package datasketch (affine32), which made the first
-# sketches: those in stores stay comparable.
-_random = np.random.RandomState(1)
-_FACTOR = _random.randint(0, 1 << 31, _NUMBERS, np.uint32)[:, None] * np.uint32(2) + np.uint32(1)
-_OFFSET = _random.randint(0, 1 << 32, _NUMBERS, np.uint32)[:, None]
-
-
 def sketch(page: PageWords) -> bytes | None:
     """Return the MinHash of a page's shingles of four words; None for a page of few words.
 
@@ -106,7 +106,7 @@ def sketch(page: PageWords) -> bytes | None:
 
 
 def _mixed(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return the finalizer of MurmurHash3: every bit depends on all bits."""
+    # the finalizer of MurmurHash3: every bit depends on all bits
     numbers = (numbers ^ (numbers >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     numbers = (numbers ^ (numbers >> np.uint32(13))) * np.uint32(0xC2B2AE35)
     mixed: NDArray[np.uint32] = numbers ^ (numbers >> np.uint32(16))
@@ -114,14 +114,13 @@ def _mixed(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 class MinHashIndex:
-    """The sketches of the last pages that said something new.
+    """The sketches of the last pages that were no near-duplicates.
 
     Parameters
     ----------
     most : pages remembered; None: all
 
-    What is remembered is a function of the pages in their order, so that a resumed crawl finds
-    the same.
+    What is remembered depends on the order of the pages only: a resumed crawl finds the same.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -132,7 +131,7 @@ class MinHashIndex:
         self._order: deque[int] = deque()
 
     def find_or_add(self, url: int, data: bytes) -> tuple[int, float] | None:
-        """Return the page that `url` resembles most, and how much; remember it if there is none.
+        """Return the page that `url` resembles most, and how much; add `url` if there is none.
 
         Parameters
         ----------
@@ -169,5 +168,4 @@ class MinHashIndex:
 
 
 def _bands(data: bytes) -> list[bytes]:
-    """Return the numbers of a sketch, 8 by 8."""
     return [data[start : start + 4 * _ROWS] for start in range(0, len(data), 4 * _ROWS)]

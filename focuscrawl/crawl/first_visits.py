@@ -1,4 +1,4 @@
-"""What becomes of an answer: judged by the critic, expanded by the strategy, recorded."""
+"""How an answer is processed: judged by the critic, expanded by the strategy, recorded."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED, LinkRow
 from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.revisit_policy import KnownPages
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic
@@ -31,8 +30,12 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import Expansion, Strategy
 
 
+CRITIC, STRATEGY = "critic", "strategy"
+_AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
+
+
 class Verdict(NamedTuple):
-    """What is said of a page: R, posteriors of the critic's classes if it has any, the best one.
+    """A judgement of a page: R, posteriors of the critic's classes if it has any, the best one.
 
     A page in a language that is not wanted has a relevance of 0; None: it is in none such.
     """
@@ -43,12 +46,8 @@ class Verdict(NamedTuple):
     other_language: str | None = None
 
 
-CRITIC, STRATEGY = "critic", "strategy"
-_AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
-
-
 class ScoredLinks(NamedTuple):
-    """What a strategy makes of links, and the score of each as the store keeps it.
+    """A strategy's expansion, and the score of each link as the store keeps it.
 
     A score of None: not followed.
     """
@@ -58,7 +57,7 @@ class ScoredLinks(NamedTuple):
 
 
 def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
-    """Have a critic judge a page; one in none of the languages is not relevant, whatever it says.
+    """Return a critic's judgement of a page; one in none of the languages is not relevant.
 
     Its links are scored like those of any page that is not relevant: it may lead to one that is.
 
@@ -82,7 +81,7 @@ def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
 
 
 def verdict_on(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict | None:
-    """Have the critic judge the page of a visit; None if it fails: then it is no page."""
+    """Return the critic's judgement of a visit's page; None if it fails: then it is no page."""
     try:
         return judge_page(crawl.critic, view, crawl.scope.languages)
     except Exception as error:
@@ -92,22 +91,22 @@ def verdict_on(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict |
 
 
 class FirstVisits:
-    """Sees to every answer but those of pages that were fetched before.
+    """Processes every answer but those of pages that were fetched before.
 
     Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (methods 1).
 
     Parameters
     ----------
-    crawl : what is known and decided
-    known : what earlier crawls know of its pages; None: nothing
+    crawl : whose answers they are
+    known_relevance : what earlier crawls know of the relevance of a URL; None: nothing
     """
 
-    def __init__(self, crawl: CrawlState, known: KnownPages | None) -> None:
+    def __init__(self, crawl: CrawlState, known_relevance: Callable[[str], float] | None) -> None:
         self._crawl = crawl
-        self._known = known
+        self._known_relevance = known_relevance
 
     def judge(self, visit: PageVisit) -> None:
-        """Find out what the answer is, and have the critic judge it if it is a page."""
+        """Find out what the answer is; the critic judges it if it is a page."""
         if visit.view is not None and visit.view.kind in LISTS:
             self._take_list(visit, visit.view)
             return
@@ -116,8 +115,8 @@ class FirstVisits:
             visit.view = None
         elif visit.view is not None:
             self._judge_page(visit, visit.view)
-        elif visit.status == NOT_MODIFIED and self._known is not None:
-            visit.relevance = self._known.relevance(visit.url)
+        elif visit.status == NOT_MODIFIED and self._known_relevance is not None:
+            visit.relevance = self._known_relevance(visit.url)
         elif 200 <= visit.status < 300:
             visit.error = visit.error or "no HTML"
 
@@ -142,7 +141,7 @@ class FirstVisits:
         visit.other_language = verdict.other_language
         if verdict.other_language is not None:
             visit.events.append((OTHER_LANGUAGE, f"{visit.url}: {verdict.other_language}"))
-        crawl.duplicates.add(visit.number, visit.digest, names)
+        crawl.duplicates.add(visit.url_id, visit.digest, names)
         for name in names[1:]:
             crawl.strike_out(name)
         visit.relevance, visit.probabilities, visit.topic, _ = verdict
@@ -151,7 +150,7 @@ class FirstVisits:
         visit.answer = answer_of(view, visit.download)
 
     def _take_list(self, visit: PageVisit, view: PageView) -> None:
-        """Take in a site map or a feed: no page, so of relevance 0, but with links."""
+        # no page, so of relevance 0, but with links
         visit.title, visit.error = view.title, view.kind
         visit.links = visit.dropped = len(view.links) + view.links_cut
         try:
@@ -161,51 +160,51 @@ class FirstVisits:
         else:
             visit.probabilities = None if probabilities is None else probabilities[0]
         for part in self._crawl.parts:
-            part.on_listed(visit)
+            part.on_judged(visit)
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Let the strategy know what came; return the page if its links are to be scored."""
+        """Report the visit to the strategy; return the page if its links are to be scored."""
         if visit.redirects:
             self._redirect(visit)
         try:
-            self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
+            self._crawl.strategy.observe(visit.url_id, visit.relevance, visit.twin)
         except Exception as error:
             self._crawl.failed_on(visit, STRATEGY, error)
             return None
         if visit.view is None or visit.twin is not None or visit.view.kind == SITE_MAP_INDEX:
             return None
-        found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)
+        found = followed_links(self._crawl, visit.view, visit.depth, visit.requested)
         visit.dropped = visit.links - len(found)
         return judged_page(self._crawl, visit, visit.view, found)
 
     def _redirect(self, visit: PageVisit) -> None:
-        """Queue where a redirect leads in place of what was redirected: it comes next."""
+        # where a redirect leads takes the place of what was redirected: it comes next
         crawl, location = self._crawl, visit.location
         target = None if location is None else crawl.follow([location])[0]
         visit.links = visit.dropped = int(location is not None)
-        visit.error = crawl.redirects.refusal(visit.number, location, target)
-        if target is not None and visit.error is None and visit.leads_on:
+        visit.error = crawl.redirects.refusal(visit.url_id, location, target)
+        if target is not None and visit.error is None and visit.follows_redirect:
             visit.dropped = 0
-            new = crawl.urls.add(target, visit.depth, visit.number)
+            new = crawl.urls.add(target, visit.depth, visit.url_id)
             if new not in crawl.in_flight and crawl.queue(new, math.inf):
                 visit.newly_queued.append(math.inf)
         if visit.refresh is not None:
             visit.error = visit.error or f"{META_REFRESH}: {visit.refresh}"
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Write down all that the visit changes, in one transaction."""
+        """Record all that the visit changes, in one transaction."""
         crawl = self._crawl
         if visit.excluded is not None:
-            crawl.frontier.release(visit.number, now)
-            crawl.urls.change(visit.number, EXCLUDED, crawl.urls.score(visit.number))
+            crawl.frontier.release(visit.url_id, now)
+            crawl.urls.change(visit.url_id, EXCLUDED, crawl.urls.score(visit.url_id))
             crawl.note("excluded", f"{visit.url}: {visit.excluded}")
             return visit
         visit.seq = crawl.fetched + 1
         visit.stamp()
         for part in crawl.parts:
             part.on_page(visit)
-        crawl.frontier.release(visit.number, now)
-        crawl.urls.change(visit.number, FETCHED, crawl.urls.score(visit.number))
+        crawl.frontier.release(visit.url_id, now)
+        crawl.urls.change(visit.url_id, FETCHED, crawl.urls.score(visit.url_id))
         crawl.count(visit.seq, visit.relevance, visit.status)
         events = [(visit.seq, kind, detail) for kind, detail in visit.events]
         crawl.put(
@@ -231,7 +230,7 @@ def followed_links(
     asked : see `PageVisit`
     """
     plan = crawl.plan
-    if asked is None and not crawl.scope.leads_on(depth):
+    if asked is None and not crawl.scope.follows_links_at(depth):
         return {}
     urls = (crawl.follow if asked is None else crawl.resolve)(view.links.urls)
     any_media = plan.any_media or asked is not None
@@ -252,26 +251,26 @@ def judged_page(
     ----------
     found : the links that are followed, by their places on the page
     """
-    targets = [crawl.urls.add(url, visit.depth + 1, visit.number) for url in found.values()]
+    targets = [crawl.urls.add(url, visit.depth + 1, visit.url_id) for url in found.values()]
     return JudgedPage(
         view=view,
-        url=visit.number,
+        url=visit.url_id,
         seq=crawl.fetched + 1,
         depth=visit.depth,
-        relevance=visit.relevance if visit.promise is None else visit.promise,
+        relevance=visit.relevance if visit.link_relevance is None else visit.link_relevance,
         probabilities=visit.probabilities,
         links=np.array([*found], dtype=np.int64),
         targets=np.array(targets, dtype=np.int64),
-        referrer=crawl.urls.found_on(visit.number),
+        referrer=crawl.urls.found_on(visit.url_id),
     )
 
 
 def queue_links(
     crawl: CrawlState, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
 ) -> Iterator[None]:
-    """Queue the URLs that a page leads to, by what the strategy makes of its links.
+    """Queue the URLs that a page leads to, by the scores of its links.
 
-    It is done when the iterator is through, which pauses after every 1,000 URLs.
+    All are queued when the iterator is exhausted, which pauses after every 1,000 URLs.
     """
     expansion, scores = scored
     visit.link_rows = [*_rows(page, scores, crawl.model_version, crawl.links)]
@@ -286,7 +285,7 @@ def queue_links(
 
 
 def score_links(strategy: Strategy, page: JudgedPage) -> ScoredLinks:
-    """Have a strategy score the links of a page.
+    """Return a strategy's scores of the links of a page.
 
     Raises
     ------
@@ -306,7 +305,6 @@ def score_links(strategy: Strategy, page: JudgedPage) -> ScoredLinks:
 def _rows(
     page: JudgedPage, scores: list[float | None], version: int, first: int
 ) -> Iterable[LinkRow]:
-    """Return the rows of a page's links for the store, numbered from `first` on."""
     anchors, n = page.view.links.anchors, len(page.links)
     columns = zip(
         range(first, first + n),

@@ -1,4 +1,4 @@
-"""Lessons of a strategy that learns, off the event loop [A02 section 2.3, methods 5]."""
+"""Training of a strategy during the crawl, off the event loop [A02 section 2.3, methods 5]."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.part import PAUSE, Part
 from focuscrawl.store import ModelRow, VisitRecord
 from focuscrawl.store.history import History
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Learning(Part):
-    """Has one lesson learned at a time, in a thread of its own, and the frontier sorted by it.
+    """Runs one lesson at a time in a thread of its own, and re-orders the frontier by it.
 
     In a replay time is counted in fetches: a lesson takes effect a fixed number of fetches after
-    it began, the strategy's `lag`, and is waited for if need be. So it is the same every time.
-    Else it does as soon as it can: the live Web is slower than any lesson.
+    it started, the strategy's `lag`, and the crawl waits for it if need be. So it is the same
+    every time. In a live crawl it takes effect as soon as it is learned.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -33,7 +33,7 @@ class Learning(Part):
         self._replay = crawl.web is not None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
-        self._begun_at = 0
+        self._started_at = 0
 
     def reset(self) -> None:
         """Forget the lesson under way; give the strategy the last model in the store."""
@@ -41,13 +41,13 @@ class Learning(Part):
         strategy, model = self._crawl.strategy, History(self._crawl.store).last_model()
         self._learned_at = 0  # fetches when the last lesson was adopted
         if model is not None:
-            began, state = model
+            started, state = model
             adopted = strategy.load(state)
-            self._learned_at = began if adopted is None else adopted
+            self._learned_at = started if adopted is None else adopted
         self._scores = np.full(len(self._crawl.urls), np.nan)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Collect the scores since the last lesson was adopted, and begin the lesson after it."""
+        """Collect the scores since the last lesson was adopted, and start the lesson after it."""
         seq = fetch.stored.seq
         if seq > self._learned_at:
             self._scores[fetch.urls] = fetch.scores
@@ -56,29 +56,28 @@ class Learning(Part):
             self._scores[urls] = scores
         elif seq <= self._learned_at or fetch.stored.again:
             return
-        self._begin_if_due()  # one was under way if it had begun when this page was visited
+        self._start_if_due()  # one was under way if it had started when this page was visited
 
     def restored(self) -> None:
-        """Have the frontier in the order that the strategy has restored."""
+        """Sort the frontier by the scores that the strategy has restored."""
         scored = np.flatnonzero(~np.isnan(self._scores))
         self._crawl.frontier.rescore(scored, self._scores[scored])
         del self._scores
-        self._begin_if_due()
+        self._start_if_due()
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Begin a lesson if one is due and none is under way."""
-        self._begin_if_due()
+        """Start a lesson if one is due and none is under way."""
+        self._start_if_due()
 
-    def holds_back(self) -> bool:
-        """Tell whether a replay waits for the lesson under way to be adopted."""
-        due = self._crawl.fetched >= self._begun_at + self._crawl.strategy.lag
-        return self._lesson is not None and self._replay and due
+    def wait(self, now: float) -> float | None:
+        """Have a replay wait until the lesson under way is adopted, when that is due."""
+        return PAUSE if self._lesson is not None and self._replay and self._is_due() else None
 
     def poll(self, now: float) -> bool:
-        """Re-order the whole frontier by a lesson that has been learned."""
+        """Re-order the whole frontier by a lesson that was learned."""
         if self._lesson is None or not self._lesson.done():
             return False
-        if self._replay and not self.holds_back():
+        if self._replay and not self._is_due():
             return False
         done, self._lesson = self._lesson, None
         lesson, arrangement = done.result()
@@ -89,14 +88,17 @@ class Learning(Part):
         return False
 
     def close(self) -> None:
-        """Wait for a lesson under way, forget it, and note the scores the frontier ends with."""
+        """Wait for a lesson under way, drop it, and store the last scores of the frontier."""
         self._thread.shutdown()
         self._lesson = None
         self._crawl.urls.take_scores(self._crawl.frontier)
 
-    def _begin_if_due(self) -> None:
+    def _is_due(self) -> bool:
+        return self._crawl.fetched >= self._started_at + self._crawl.strategy.lag
+
+    def _start_if_due(self) -> None:
         if self._lesson is None and self._crawl.strategy.lesson_due():
-            self._begun_at = self._crawl.fetched
+            self._started_at = self._crawl.fetched
             self._lesson = self._thread.submit(self._learn)
 
     def _learn(self) -> tuple[Lesson, Arrangement]:

@@ -1,19 +1,23 @@
-"""The loop: which URL comes next, and what happens when its answer arrives; and without Scrapy."""
+"""The crawl loop: which URL comes next, and what happens to its answer; knows no Scrapy."""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
 from focuscrawl.crawl.crawl_folder import Doing
+from focuscrawl.crawl.discovery import Discovery
+from focuscrawl.crawl.distilling import HubRevisits
 from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
+from focuscrawl.crawl.part import PAUSE
 from focuscrawl.crawl.state import FAILED_IN_A_ROW, CrawlState
+from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
+from focuscrawl.crawl.waiting import PriorityFidelity
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import (
     Effort,
@@ -29,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from focuscrawl.crawl.first_visits import ScoredLinks
-    from focuscrawl.crawl.part import Part, Visits
     from focuscrawl.crawl.revisit_policy import KnownPages
     from focuscrawl.crawl.visit import Visit
     from focuscrawl.page import PageView
@@ -39,20 +42,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_UNSAID = ("application/octet-stream", "binary/octet-stream")
+NOW = 0.0  # a replay has no clock
+_WAIT = 0.001  # seconds, for the store or a lesson
+_UNKNOWN = ("application/octet-stream", "binary/octet-stream")
 #: media types of what may be PDF; site maps and feeds
-_PDF = ("application/pdf", "application/x-pdf", *_UNSAID)
+_PDF = ("application/pdf", "application/x-pdf", *_UNKNOWN)
 _LISTS = (
     *("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip"),
-    *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNSAID),
+    *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNKNOWN),
 )
 
 
 class Crawl(CrawlState):
-    """One focused crawl: gives out URLs, takes in answers, and lets its parts know.
+    """One focused crawl: gives out URLs, takes in answers, and calls its parts.
 
-    An answer is taken in by three calls, with whatever a user does between them: `judge`,
-    `expand`, `record`; or by `visit`, which makes all three.
+    An answer takes three calls, between which a user may do anything: `judge`, `expand`,
+    `record`. `visit` makes all three.
 
     Parameters
     ----------
@@ -62,19 +67,20 @@ class Crawl(CrawlState):
 
     def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
         super().__init__(**others)
-        self._first_visits = FirstVisits(self, known)
+        self._known = known
+        self._first_visits = FirstVisits(self, None if known is None else known.relevance)
         self._halted = False
         self._scoring: int | None = None  # the URL whose page's links are being scored
-        self._held_by: Part | None = None
+        self._wait: float | None = None  # what a part has asked for in the last `next`
 
     def start(self, seeds: Sequence[str]) -> None:
-        """Begin a run: queue the seeds that are new."""
+        """Start a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
         self.folder.tell(Doing.CRAWLING)
 
     def extend(self, budget: int) -> None:
-        """Go on with another budget: exact number of fetches over all runs; 0: no limit."""
+        """Set another budget: exact number of fetches over all runs; 0: no limit."""
         self.plan = self.plan.changed(budget=budget)
         self.note("budget", str(budget))
 
@@ -116,51 +122,51 @@ class Crawl(CrawlState):
 
     @property
     def unfinished(self) -> bool:
-        """True if the crawl goes on when everything under way is done."""
-        busy = any(part.busy for part in self.parts)
-        return self.stop_reason is None and (busy or len(self.frontier) > 0)
+        """True if the crawl is not over when everything under way is done."""
+        return self.stop_reason is None and (self.reloading or len(self.frontier) > 0)
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for a lesson, limits, the store...
+        """True while `next` gives out nothing although URLs wait: for a lesson, the store, ...
 
-        Not while it waits for a host, as that is told by the frontier.
+        Not while it waits for a host: the frontier knows when that is ready.
         """
-        held = self._held_by is not None and self._held_by.pause < math.inf
-        return held or self._scoring is not None or self.writer.full or self.sifting
+        waits = self._wait is not None and self._wait < math.inf
+        busy = self._scoring is not None or self.reloading or self.sifting
+        return waits or busy or self.writer.full
 
     @property
     def pause(self) -> float:
         """Seconds until a crawl that is `pausing` should be asked again."""
-        return self._held_by.pause if self._held_by is not None else 0.002
+        return PAUSE if self._wait is None else self._wait
 
     def next(self, now: float) -> Fetch | None:
         """Give out the best URL whose host has room; None if there is none at `now`.
 
         It counts as under way until its visit is recorded, or `put_back` is called for it.
         """
-        self._held_by = None
-        if not self.poll(now) or self.stop_reason is not None or self._waits():
+        self._wait = None
+        if not self.poll(now) or self.stop_reason is not None or self._waits(now):
             return None
-        number = self.peek(now)
-        while number is None and not self.in_flight and any(p.relent() for p in self.parts):
-            number = self.peek(now)
-        if number is None:
+        url_id, traps = self.peek(now), self.part(Traps)
+        while url_id is None and not self.in_flight and traps is not None and traps.readmit():
+            url_id = self.peek(now)
+        if url_id is None:
             return None
-        self.frontier.take(number, now)
-        self.in_flight[number] = self.frontier.score(number)
-        for part in self.parts:
-            part.began(number)
-        return self._fetch(number)
+        self.frontier.take(url_id, now)
+        self.in_flight[url_id] = self.frontier.score(url_id)
+        fidelity = self.part(PriorityFidelity)
+        if fidelity is not None:
+            fidelity.compare(url_id)
+        return self._fetch(url_id)
 
     def poll(self, now: float) -> bool:
-        """Take up what was worked out beside the crawl; False if nothing may be fetched now."""
+        """Apply what was worked out beside the crawl; False if nothing may be fetched now."""
         if self._scoring is not None:  # in a thread, perhaps, which has the strategy
             return False
         for part in self.parts:
             try:
                 if part.poll(now):
-                    self._held_by = part if part.busy else None
                     return False
             except Exception:
                 logger.exception("%s failed", type(part).__name__)
@@ -168,97 +174,97 @@ class Crawl(CrawlState):
                 return False
         return True
 
-    def _waits(self) -> bool:
-        holding = [part for part in self.parts if part.holds_back()]
-        self._held_by = min(holding, key=attrgetter("pause"), default=None)
-        return self.crowded or self.writer.full or self._held_by is not None
+    def _waits(self, now: float) -> bool:
+        waits = [seconds for part in self.parts if (seconds := part.wait(now)) is not None]
+        self._wait = min(waits, default=None)
+        return self.crowded or self.writer.full or self._wait is not None
 
-    def _fetch(self, number: int) -> Fetch:
+    def _fetch(self, url_id: int) -> Fetch:
         return Fetch(
-            id=number,
-            url=self.urls[number],
-            host=self.urls.host_name(number),
-            depth=self.urls.depth(number),
-            score=self.urls.score(number),
-            referrer=self.urls.referrer(number),
-            again=self._visits_of(number) is not self._first_visits,
+            id=url_id,
+            url=self.urls[url_id],
+            host=self.urls.host_name(url_id),
+            depth=self.urls.depth(url_id),
+            score=self.urls.score(url_id),
+            referrer=self.urls.referrer(url_id),
+            again=self._visits_of(url_id) is not self._first_visits,
         )
 
-    def put_back(self, number: int, now: float, *, tried: bool = False) -> None:
+    def put_back(self, url_id: int, now: float, *, tried: bool = False) -> None:
         """Queue a URL again that was given out and could not be fetched yet.
 
         Parameters
         ----------
-        tried : it was asked for, in vain
+        tried : it was requested, without success
         """
-        score = self.in_flight.pop(number)
+        score = self.in_flight.pop(url_id)
         if tried:
-            score = self.strategy.tried(number, score)
-        if self._scoring == number:
+            score = self.strategy.tried(url_id, score)
+        if self._scoring == url_id:
             self._scoring = None
-        if self._unrecorded == number:
+        if self._unrecorded == url_id:
             self._unrecorded = None
             self._put_held()
-        self.frontier.release(number, now)
-        if self.urls.holds(number):
-            self.frontier.push(number, self.urls.host(number), score)
-        for part in self.parts:
-            part.did_not_fetch(number)
+        self.frontier.release(url_id, now)
+        if self.urls.holds(url_id):
+            self.frontier.push(url_id, self.urls.host(url_id), score)
 
-    def halt(self, number: int, now: float) -> None:
-        """Give out nothing any more, after an error while `number` was visited; it is put back.
+    def halt(self, url_id: int, now: float) -> None:
+        """End the crawl after an error while `url_id` was visited; the URL is queued again.
 
-        Critic and strategy may fail on single pages (`CrawlState.failed_on`). What else goes
-        wrong, in a feed, a part of the crawl or the store, would do so on the next page, too.
+        Critic and strategy may fail on single pages (`CrawlState.failed_on`). Any other error, in
+        a feed, a part of the crawl or the store, would come up on the next page, too.
         """
         self._halted = True
-        if number in self.in_flight:
-            self.put_back(number, now)
+        if url_id in self.in_flight:
+            self.put_back(url_id, now)
 
     # -- what came of it -------------------------------------------------------------------
 
-    def arrived(self, number: int, download: Download) -> PageVisit:
-        """Begin the visit of a URL that was given out, with what came for it."""
-        score = self.in_flight[number]
-        return PageVisit(self._fetch(number), None if score == math.inf else score, download)
+    def arrived(self, url_id: int, download: Download) -> PageVisit:
+        """Start the visit of a URL that was given out, with its answer."""
+        score = self.in_flight[url_id]
+        return PageVisit(self._fetch(url_id), None if score == math.inf else score, download)
 
-    def failed(self, number: int, error: str) -> PageVisit:
-        """Begin the visit of a URL that brought no answer."""
-        visit = self.arrived(number, Download(status=0))
+    def failed(self, url_id: int, error: str) -> PageVisit:
+        """Start the visit of a URL that brought no answer."""
+        visit = self.arrived(url_id, Download(status=0))
         visit.error = error
         return visit
 
     @staticmethod
     def is_page(visit: PageVisit) -> bool:
-        """Tell whether what came is a page, to be parsed."""
+        """Tell whether an answer is a page, to be parsed."""
         came = visit.download
         return 200 <= came.status < 300 and is_html(came.content_type, came.body)
 
     def document_kind(self, visit: PageVisit) -> str | None:
-        """Tell which document came that is to be read though it is no HTML; None: none."""
+        """Return the kind of a document to be read that is no HTML; None: it is none."""
         came = visit.download
         if not 200 <= came.status < 300:
             return None
         if self.plan.pdf and is_pdf(came.body):
             return PDF
-        return list_kind(came.body) if self._may_be_list(visit.number) else None
+        return list_kind(came.body) if self._may_be_list(visit.url_id) else None
 
-    def may_read(self, number: int, media_type: str) -> bool:
+    def may_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether a body of a media type that is no HTML may be of use for a URL."""
         if self.plan.pdf and media_type in _PDF:
             return True
-        return media_type in _LISTS and self._may_be_list(number)
+        return media_type in _LISTS and self._may_be_list(url_id)
 
-    def _may_be_list(self, number: int) -> bool:
-        return bool(self.plan.discover) and any(part.lists(number) for part in self.parts)
+    def _may_be_list(self, url_id: int) -> bool:
+        discovery = self.part(Discovery)
+        return discovery is not None and discovery.may_be_list(url_id)
 
-    def told(self, origin: str, site_maps: Iterable[str]) -> None:
-        """Take note of the site maps that the robots.txt of an origin (`http://host`) names."""
-        for part in self.parts:
-            part.told(origin, site_maps)
+    def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
+        """Take in the site maps that the robots.txt of an origin (`http://host`) names."""
+        discovery = self.part(Discovery)
+        if discovery is not None:
+            discovery.add_site_maps(origin, site_maps)
 
     def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
-        """Parse what came; None if it is neither a page nor to be read. May run in any thread.
+        """Parse an answer; None if it is neither a page nor to be read. May run in any thread.
 
         Raises
         ------
@@ -287,14 +293,14 @@ class Crawl(CrawlState):
             visit.error = UNREADABLE
 
     def judge(self, visit: PageVisit) -> None:
-        """Find out what the answer is, and have the critic judge it if it is a page."""
-        self._visits_of(visit.number).judge(visit)
+        """Find out what an answer is; the critic judges it if it is a page."""
+        self._visits_of(visit.url_id).judge(visit)
 
     def expand(self, visit: PageVisit) -> None:
-        """Let the strategy know what came, score the links, and queue where they lead.
+        """Report the page to the strategy, score its links, and queue where they lead.
 
         The visit is to be recorded before that of another URL is expanded: the strategy sees
-        fetches in the order in which they are recorded. From here on its relevance is settled.
+        fetches in the order in which they are recorded. From here on its relevance is final.
 
         Raises
         ------
@@ -308,11 +314,10 @@ class Crawl(CrawlState):
                 pass
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Begin to `expand`; return the page if its links are to be scored.
+        """Start to `expand`; return the page if its links are to be scored.
 
-        Then `score` does that, which many links make long. It may run in any thread;
-        until `end_expansion` is through nothing is given out, and no other visit may be
-        expanded.
+        Then `score` does that, which takes long for many links. It may run in any thread;
+        until `end_expansion` is done nothing is given out, and no other visit may be expanded.
 
         Raises
         ------
@@ -321,14 +326,14 @@ class Crawl(CrawlState):
         """
         if not 0.0 <= visit.relevance <= 1.0:
             raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
-        visit.settled = visit.relevance
-        self._unrecorded = visit.number
-        page = self._visits_of(visit.number).begin_expansion(visit)
-        self._scoring = None if page is None else visit.number
+        visit.final_relevance = visit.relevance
+        self._unrecorded = visit.url_id
+        page = self._visits_of(visit.url_id).begin_expansion(visit)
+        self._scoring = None if page is None else visit.url_id
         return page
 
     def score(self, visit: PageVisit, page: JudgedPage) -> ScoredLinks | None:
-        """Have the strategy score the links of a page; None if it fails on it."""
+        """Return the strategy's scores of the links of a page; None if it fails on it."""
         try:
             return score_links(self.strategy, page)
         except Exception as error:
@@ -349,28 +354,26 @@ class Crawl(CrawlState):
         self._scoring = None
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Write down all that a visit changes, in one transaction; its URL is under way no more.
+        """Record all that a visit changes, in one transaction; its URL is no longer in flight.
 
-        One that nobody has expanded is recorded, too: its links are not followed.
+        A visit that was not expanded is recorded, too: its links are not followed.
         """
-        visits = self._visits_of(visit.number)
+        visits = self._visits_of(visit.url_id)
         if visit.excluded is None:
-            if visit.settled is None:
+            if visit.final_relevance is None:
                 visit.view = None
                 self.expand(visit)
-            assert visit.settled is not None
-            visit.relevance = visit.settled
-        if self._unrecorded == visit.number:
+            assert visit.final_relevance is not None
+            visit.relevance = visit.final_relevance
+        if self._unrecorded == visit.url_id:
             self._unrecorded = None
         done = visits.record(visit, now)
         self.count_failure(visit)
         self._halted = self._halted or self.failed_in_a_row >= FAILED_IN_A_ROW
-        del self.in_flight[visit.number]
+        del self.in_flight[visit.url_id]
         self._put_held()
-        for part in self.parts:
-            if visit.excluded is not None:
-                part.did_not_fetch(visit.number)
-            elif not visit.again:
+        if visit.excluded is None and not visit.again:
+            for part in self.parts:
                 part.on_recorded(visit)
         return done
 
@@ -380,30 +383,20 @@ class Crawl(CrawlState):
         self.expand(visit)
         return self.record(visit, now)
 
-    def fail(self, number: int, error: str, now: float) -> Visit:
+    def fail(self, url_id: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
-        return self.record(self.failed(number, error), now)
+        return self.record(self.failed(url_id, error), now)
 
-    def exclude(self, number: int, why: str, now: float) -> None:
-        """Leave a URL that was given out unfetched for good; it costs no budget."""
-        visit = self.failed(number, why)
-        visit.excluded = why
-        self.record(visit, now)
+    def conditions(self, url_id: int) -> dict[str, str]:
+        """Return header fields that ask for a page only if it has changed [RFC 9110, 13.1]."""
+        hubs = self.part(HubRevisits)
+        if hubs is not None and hubs.wants(url_id):
+            return hubs.conditions(url_id)
+        return {} if self._known is None else self._known.conditions(url_id)
 
-    def conditions(self, number: int) -> dict[str, str]:
-        """Return the header fields by which a page is asked for only if it has changed."""
-        return next(filter(None, (part.conditions(number) for part in self.parts)), {})
-
-    def _visits_of(self, number: int) -> Visits:
-        for part in self.parts:
-            visits = part.visits_of(number)
-            if visits is not None:
-                return visits
-        return self._first_visits
-
-
-NOW = 0.0  # a replay has no clock
-_WAIT = 0.001  # seconds, for the store or a lesson
+    def _visits_of(self, url_id: int) -> FirstVisits | HubRevisits:
+        hubs = self.part(HubRevisits)
+        return hubs if hubs is not None and hubs.wants(url_id) else self._first_visits
 
 
 def replay(crawl: Crawl) -> None:
@@ -411,7 +404,7 @@ def replay(crawl: Crawl) -> None:
 
     Parameters
     ----------
-    crawl : of a web; opened, and not begun
+    crawl : of a web; opened, with nothing fetched
     """
     with threadpool_limits(1, user_api="blas"):  # as in the process of a crawl
         while True:
@@ -432,7 +425,7 @@ def answer_of(crawl: Crawl, fetch: Fetch) -> Answer | None:
 
 
 def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
-    """Give the crawl an answer for what it asked for; None: there is no such page."""
+    """Give the crawl an answer for a fetch; None: there is no such page."""
     if answer is not None and answer.too_large:
         visit = crawl.failed(fetch.id, "too large: the recorded body")
     elif answer is not None and answer.failure:

@@ -1,4 +1,4 @@
-"""Pages of a crawl, read again where they came from."""
+"""Pages of a crawl, read again from its web or its recordings."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def webs_of(identity: Mapping[str, str], folder: Path, others: Sequence[Web] = (
     ----------
     identity : of the crawl, see `CrawlStore.identity`
     folder : of the crawl; a live one has its pages there if it recorded them
-    others : where the user says that those are which the crawl does not have itself
+    others : webs named by the user for pages that the crawl does not have itself
 
     Raises
     ------
     UserError
-        Nothing is named, and a live crawl recorded nothing, or a recording is another one by now;
-        or what the crawl names is for the user to name, see `focuscrawl.webs.opening.check_named`.
+        Nothing is named, and a live crawl recorded nothing, or a recording has been replaced; or
+        only the user may name it, see `focuscrawl.webs.opening.check_named`.
     """
     try:
         return [*_own(identity, folder), *others]
@@ -81,7 +81,7 @@ class ReadPage(NamedTuple):
 
 
 class PageSource:
-    """Reads pages of a crawl again, with the links that led into it.
+    """Reads pages of a crawl again, with their links to URLs of the crawl.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ class PageSource:
 
         Returns
         -------
-        The page, and which of its links these were, int64 (n_targets,); None if no web has such
-        a page, or all have another by now
+        The page, and which of its links these were, int64 (n_targets,); None if no web has this
+        version of the page
         """
         for web in self._webs:
             view = read_page(web, self._urls[number], digest=digest)
@@ -124,7 +124,7 @@ class PageSource:
 
         Parameters
         ----------
-        critic : judges it again, for its class probabilities; None: no need
+        critic : judges it again, for its class probabilities; None: not needed
 
         Returns
         -------
@@ -142,7 +142,7 @@ class PageSource:
         return None
 
     def _links(self, web: Web, view: PageView, targets: Sequence[int]) -> NDArray[np.int64] | None:
-        """Find the links that led to `targets`: the crawl kept some of them, in their order."""
+        """Find the links to `targets`, which are some of the page's links, in their order."""
         written = view.links.urls
         resolved = web.resolve(written)
         found, at = [], 0

@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from focuscrawl.crawl.crawl_folder import CrawlFolder
+    from focuscrawl.crawl.first_visits import Verdict
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.page import PageView
     from focuscrawl.store import CrawlStore, ModelRow
     from focuscrawl.store.history import StoredFetch
     from focuscrawl.strategies import Strategy
@@ -47,18 +49,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: in the crawl's folder: the critic that it is to follow
+REQUEST = "follow.json"
+#: the same, if the crawl could not; its log says why
+REFUSED = "follow.refused"
+#: kind of the event of a new definition
+REDEFINED = "redefined"
+_EVERY = 0.1  # seconds between two looks for a request
 _APART = 1.1  # fetches from a lesson to the next, as a ratio: a crawl has many times as many
 
 
 @dataclass
 class Rejudged:
-    """What another critic makes of a crawl; nothing of it is in the store yet.
+    """A crawl as another critic judges it; nothing of it is in the store yet.
 
     Attributes
     ----------
     pages : (seq, relevance, topic) of the pages read again
     links : (id, score, model version) of their links; a score of None: not followed
-    memos : (seq, what the strategy wants back of the page's links)
+    memos : (seq, the strategy's memo of the page's links)
     urls : (URL, score, state) of those that wait, or would
     models : lessons of a strategy that learns
     unread : pages that could not be read or judged again, and keep their judgement
@@ -105,8 +114,8 @@ class Rejudging:
     """Goes through a crawl as if it had been judged by another critic from the start.
 
     The same pages in the same order, whatever would have been fetched instead; the strategy
-    sees them anew, and its scores of what waits are what the crawl goes on with. A strategy
-    that learns is given a lesson after every tenth more fetches.
+    sees them anew, and its scores of the URLs that wait are those the crawl continues with. A
+    strategy that learns has a lesson whenever there are a tenth more fetches.
 
     Parameters
     ----------
@@ -179,20 +188,13 @@ class Rejudging:
         self._duplicates.add(fetch.url, fetch.digest, names)
         targets = [link.target for link in fetch.links]
         read = self._source.read(fetch.url, fetch.digest, targets)
-        if read is None:
+        verdict = None if read is None else self._verdict(fetch, read[0])
+        if read is None or verdict is None:
             self._found.unread += 1
             self._strategy.observe(fetch.url, fetch.relevance, None)
             self._recall(fetch)
             return fetch.relevance
         view, places = read
-        try:
-            verdict = judge_page(self._critic, view, self._languages)
-        except Exception as error:
-            self._failed(fetch, error)
-            self._found.unread += 1
-            self._strategy.observe(fetch.url, fetch.relevance, None)
-            self._recall(fetch)
-            return fetch.relevance
         relevance, probabilities, topic, _ = verdict
         self._strategy.observe(fetch.url, relevance, None)
         self._found.pages.append((fetch.seq, relevance, topic))
@@ -221,20 +223,25 @@ class Rejudging:
         self._found.links += [(link.id, score, version) for link, score in rows]
         return relevance
 
+    def _verdict(self, fetch: StoredFetch, view: PageView) -> Verdict | None:
+        try:
+            return judge_page(self._critic, view, self._languages)
+        except Exception as error:
+            self._failed(fetch, error)
+            return None
+
     def _failed(self, fetch: StoredFetch, error: Exception) -> None:
-        """Leave a page out that critic or strategy fails on; raise the error after many."""
+        """Skip a page that critic or strategy fails on; raise the error after many."""
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= FAILED_IN_A_ROW:
             raise error
         logger.warning("%s keeps what it had: critic or strategy failed: %r", fetch.name, error)
 
     def _recall(self, fetch: StoredFetch) -> None:
-        """Let the strategy have a page as it was, which cannot be read again."""
         urls, scores = recalled(self._strategy, fetch)
         self._scores[urls] = scores
 
     def _lesson(self) -> bool:
-        """Have the strategy learn if it is due."""
         if not self._strategy.lesson_due():
             return False
         lesson = self._strategy.learn()
@@ -262,23 +269,13 @@ class Rejudging:
         return changed
 
 
-#: in the crawl's folder: the critic that a running crawl is to follow
-REQUEST = "follow.json"
-#: the same, when it could not: the crawl's log says why
-REFUSED = "follow.refused"
-#: kind of the event that tells of a new definition
-REDEFINED = "redefined"
-
-_EVERY = 0.1  # seconds between two looks for word
-
-
 def following(
     folder: CrawlFolder, plan: CrawlConfig, critic: Critic
 ) -> tuple[CrawlConfig, Critic]:
-    """Return the plan and the critic that a crawl goes on with.
+    """Return the plan and the critic that a crawl resumes with.
 
-    Those given, unless the crawl was begun with them and has been told to follow others since:
-    the command that began a crawl resumes it.
+    Those given, unless the crawl was started with them and follows others since: the command that
+    started a crawl resumes it.
     """
     if not folder.exists:
         return plan, critic
@@ -327,14 +324,14 @@ def follow(
     webs: Sequence[Web] | None = None,
     on_page: Callable[[], object] = lambda: None,
 ) -> tuple[Critic, Strategy, Rejudged]:
-    """Have a crawl that is not fetching follow a critic: judge it anew and write that down.
+    """Judge a crawl that is not fetching anew by a critic, and store that.
 
     Parameters
     ----------
     store, folder : of the crawl
     critic_name : of a critic in `folder`
     topic : topic paths of it, comma-separated
-    webs : where the pages are; None: as the crawl itself tells
+    webs : where the pages are; None: by the identity of the crawl
     on_page : called for every page
 
     Returns
@@ -387,24 +384,24 @@ def follow(
 
 
 def ask_to_follow(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
-    """Leave word for the crawl that runs in `folder`, or will: it takes the rest upon itself."""
+    """Ask the crawl in `folder` to follow another critic, now or when it is resumed."""
     wanted = {"critic": critic_name, "topic": topic, "web": web}
     with changing(folder / REQUEST):
         write_whole(folder / REQUEST, json.dumps(wanted))
 
 
-def word_in(folder: Path) -> tuple[str, str, str | None] | None:
-    """Return what `ask_to_follow` has left in a folder; None: nothing that makes sense."""
+def request_in(folder: Path) -> tuple[str, str, str | None] | None:
+    """Return the request of `ask_to_follow` in a folder; None: none that makes sense."""
     try:
         return _wanted(folder / REQUEST)
     except (UserError, OSError):
         return None
 
 
-def remove_word(
-    folder: Path, word: tuple[str, str, str | None] | None, *, refused: bool = False
+def remove_request(
+    folder: Path, answered: tuple[str, str, str | None] | None, *, refused: bool = False
 ) -> None:
-    """Remove a word that was answered, see `word_in`, but none that was left since.
+    """Remove a request that was answered, see `request_in`, unless there is another since.
 
     Parameters
     ----------
@@ -412,7 +409,7 @@ def remove_word(
     """
     request = folder / REQUEST
     with changing(request):
-        if word_in(folder) != word:
+        if request_in(folder) != answered:
             return
         if refused:
             request.replace(folder / REFUSED)
@@ -430,8 +427,8 @@ def _wanted(request: Path) -> tuple[str, str, str | None]:
     """
     try:
         with open(request, encoding="utf-8", opener=open_plain) as file:
-            said = json.load(file)
-        critic, topic, web = (said[name] for name in ("critic", "topic", "web"))
+            asked = json.load(file)
+        critic, topic, web = (asked[name] for name in ("critic", "topic", "web"))
     except UNSOUND as error:
         raise UserError(
             f"{request} asks for nothing that makes sense ({reason(error)})"
@@ -442,11 +439,11 @@ def _wanted(request: Path) -> tuple[str, str, str | None]:
 
 
 class TopicChange(Part):
-    """Looks for word of a new definition, and has the crawl follow it, off the event loop.
+    """Looks for a new definition of the topic, and judges the crawl anew, off the event loop.
 
-    Nothing new is fetched meanwhile: what is under way comes in first, then the crawl is judged
-    anew and taken up again in a thread of its own. Nobody else may touch frontier and URLs for
-    that time, see `CrawlState.reloading`.
+    Nothing new is fetched meanwhile: what is in flight is recorded first, then the crawl is judged
+    anew and restored in a thread of its own. Nobody else may touch frontier and URLs for that
+    time, see `CrawlState.reloading`.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -456,13 +453,8 @@ class TopicChange(Part):
         self._under_way: Future[None] | None = None
         self._next_look = -math.inf
 
-    @property
-    def busy(self) -> bool:
-        """True while the crawl is judged anew."""
-        return self._under_way is not None
-
     def poll(self, now: float) -> bool:
-        """Begin to follow if there is word and nothing is under way, or end it."""
+        """Start to judge anew if that is wanted and nothing is in flight, or finish it."""
         if self._under_way is not None and self._under_way.done():
             done, self._under_way = self._under_way, None
             self._crawl.reloading = False
@@ -475,7 +467,7 @@ class TopicChange(Part):
             else:
                 self._crawl.reloading = True
                 self._under_way = self._thread.submit(self._follow)
-        return self.busy
+        return self._under_way is not None
 
     def close(self) -> None:
         """Wait until what is under way is done."""
@@ -486,7 +478,7 @@ class TopicChange(Part):
     def _follow(self) -> None:
         crawl, folder = self._crawl, self._crawl.folder.path
         crawl.flush()
-        word = word_in(folder)
+        request = request_in(folder)
         try:
             name, topic, named = _wanted(self._request)
             webs = [crawl.web] if crawl.web is not None else None
@@ -496,10 +488,10 @@ class TopicChange(Part):
             critic, strategy, found = follow(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:
             logger.error("the new definition cannot be followed: %s", error)
-            remove_word(folder, word, refused=True)
+            remove_request(folder, request, refused=True)
             return
         crawl.critic, crawl.strategy = critic, strategy
         crawl.plan = crawl.plan.changed(critic=name, topic=topic)
         reload(crawl)
         logger.info("following a new definition: %s", found.describe())
-        remove_word(folder, word)
+        remove_request(folder, request)

@@ -1,4 +1,4 @@
-"""What a crawl does with pages that earlier crawls have met (methods 8, and past it)."""
+"""What a crawl does with pages that earlier crawls have fetched (methods 8, and beyond)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from focuscrawl.crawl.part import Part
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import draft_of, refuse_link
 from focuscrawl.foundation.urls import normalize
@@ -27,21 +26,21 @@ if TYPE_CHECKING:
     from focuscrawl.crawl_config import CrawlConfig
 
 
-#: kind of the event that tells what was queued
+#: kind of the event that records what was queued
 RETURNED = "returned"
-#: in a crawl's folder: the knowledge that it began with
+#: in a crawl's folder: the knowledge that it started with
 KEPT = "knowledge.db"
-#: strategies that know what to do with knowledge
+#: strategies that use knowledge
 STRATEGIES = ("apprentice", "learnable")
 
 _ROOM = 10  # times the budget: pages queued for another visit
 _LEAST = 10_000
 
 
-class KnownPages(Part):
+class KnownPages:
     """What earlier crawls know of the pages of this one, and which are worth another visit.
 
-    Those are asked for on condition that they have changed.
+    Those are requested on condition that they have changed.
 
     Parameters
     ----------
@@ -58,7 +57,7 @@ class KnownPages(Part):
 
     @classmethod
     def of(cls, knowledge: Knowledge, urls: UrlTable, plan: CrawlConfig, now: float) -> Self:
-        """Make out what is worth another visit, in a crawl at time `now`."""
+        """Find what is worth another visit, in a crawl at time `now`."""
         worth = knowledge.worth(now, plan.not_modified_cost) if plan.revisit else None
         return cls(knowledge, urls, worth)
 
@@ -67,18 +66,15 @@ class KnownPages(Part):
         return float(np.nan_to_num(self._knowledge.relevance([url])[0]))
 
     def scores(self, urls: Sequence[str]) -> NDArray[np.float64]:
-        """Return the scores that known URLs have whatever links to them; NaN for others."""
+        """Return the scores of known URLs, whatever links to them; NaN for others."""
         if self._worth is None:
             return self._knowledge.relevance(urls)
         places = self._knowledge.places(urls)
         return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
 
-    def conditions(self, number: int) -> dict[str, str]:
-        """Return the header fields that ask for a known page only if it has changed.
-
-        None for a page that is visited whatever is known of it.
-        """
-        page = None if self._worth is None else self._knowledge.page(self._urls[number])
+    def conditions(self, url_id: int) -> dict[str, str]:
+        """Return header fields that ask for a known page only if it has changed; {}: always."""
+        page = None if self._worth is None else self._knowledge.page(self._urls[url_id])
         if page is None or page.content is None:
             return {}
         return conditions(page.etag, page.last_modified)
@@ -102,14 +98,13 @@ class KnownPages(Part):
         for url, (_, score) in zip(crawl.follow(urls), found, strict=True):
             if url and crawl.urls.get(url) is None:
                 crawl.queue(crawl.urls.add(url, 0, None), score)
-        told = f"{len(pages)} pages to visit again, {len(waiting)} never fetched"
-        crawl.note(RETURNED, told)
+        crawl.note(RETURNED, f"{len(pages)} pages to visit again, {len(waiting)} never fetched")
 
 
 def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
-    """Return the header fields that ask for a page only if it is another by now."""
+    """Return the header fields that ask for a page only if it has changed."""
     fields = {"If-None-Match": etag, "If-Modified-Since": last_modified}
-    # they may be a stranger's: no line ends, nothing a header field cannot have
+    # they may be a stranger's: nothing that a header field cannot contain, such as line ends
     return {
         name: value
         for name, value in fields.items()
@@ -118,7 +113,7 @@ def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
 
 
 def open_knowledge(plan: CrawlConfig, folder: CrawlFolder) -> Knowledge | None:
-    """Open the knowledge a crawl begins, or began, with.
+    """Open the knowledge a crawl starts, or has started, with.
 
     Raises
     ------
@@ -146,10 +141,10 @@ def open_knowledge(plan: CrawlConfig, folder: CrawlFolder) -> Knowledge | None:
 
 
 def keep_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
-    """Keep what a crawl begins with in its folder: it resumes with that, whatever is learned.
+    """Keep the knowledge a crawl starts with in its folder: it resumes with that.
 
-    The file is not copied where the file system can give it a second name: learning puts
-    another file in its place, and leaves this one as it is.
+    A hard link is enough where the file system has them: a knowledge file is replaced, never
+    changed.
     """
     kept = folder.path / KEPT
     if kept.exists():

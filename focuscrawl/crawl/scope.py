@@ -1,4 +1,4 @@
-"""What a crawl is confined to, which links never reach the frontier, and its start URLs."""
+"""The scope of a crawl: hosts, URLs, languages, links that are followed; and its seeds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 OTHER_LANGUAGE = "language"  # kind of the event that a page is in another language
-_SHOWN = 200  # characters of a list as it is kept with the crawl
+_SHOWN = 200  # characters of a list as it is stored with the crawl
 
 
 class Scope:
@@ -46,7 +46,7 @@ class Scope:
     Raises
     ------
     UserError
-        What tells languages is not installed, or does not know one of them.
+        The detection of languages is not installed, or does not know one of them.
     """
 
     def __init__(self, plan: CrawlConfig) -> None:
@@ -57,17 +57,17 @@ class Scope:
 
     @property
     def admits_all(self) -> bool:
-        """Tell whether there is no URL that it does not admit."""
+        """Tell whether it admits every URL."""
         return self._hosts is None and not self._deny
 
     def admits(self, url: str) -> bool:
-        """Tell whether a normalised URL is on one of the hosts, and not left out."""
+        """Tell whether a normalised URL is on one of the hosts, and not denied."""
         if self._hosts is not None and not self._hosts.has(host(url)):
             return False
         return not self._deny.match(url)
 
-    def leads_on(self, depth: int) -> bool:
-        """Tell whether the links of a page that is so many clicks from a seed are followed."""
+    def follows_links_at(self, depth: int) -> bool:
+        """Tell whether links of pages at a depth, in clicks from a seed, are followed."""
         return self._max_depth is None or depth < self._max_depth
 
     def confine(self, seeds: Sequence[str]) -> list[str]:
@@ -88,10 +88,7 @@ class Scope:
 
 
 def scope_identity(plan: CrawlConfig) -> Mapping[str, str]:
-    """Return what is kept with a crawl of its scope, and of what it discovers.
-
-    With another one it would be another crawl.
-    """
+    """Return the part of a crawl's identity that is its scope, and what it discovers."""
     return {
         "hosts": _in_short(plan.hosts),
         "deny": _in_short(plan.deny),
@@ -123,7 +120,7 @@ _LONGEST = max(map(len, _OTHER_MEDIA))
 
 
 def fits(url: str) -> bool:
-    """Tell whether a crawl can keep a normalised `url`; none that is longer is ever queued."""
+    """Tell whether a normalised `url` is short enough to be queued."""
     return len(url) <= MAX_URL
 
 

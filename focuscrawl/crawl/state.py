@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.part import RestoredFetch
+from focuscrawl.crawl.part import Part, RestoredFetch
 from focuscrawl.crawl.scope import Scope, fits
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RELEVANT, RENDERED
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.crawl.crawl_folder import CrawlFolder
-    from focuscrawl.crawl.part import Part
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
@@ -41,14 +40,24 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-MOST = 20  # in a row, as browsers have it (WHATWG Fetch, HTTP-redirect fetch)
+logger = logging.getLogger(__name__)
+
+P = TypeVar("P", bound=Part)
+
+MOST = 20  # redirects in a row, as in browsers (WHATWG Fetch, HTTP-redirect fetch)
+#: pages in a row that critic or strategy fail on: then it is not the pages, and the crawl ends
+FAILED_IN_A_ROW = 10
+ASIDE = "aside"  # kind of the event that a request bypassed the frontier
+_LONGEST_FAILURE = 300  # characters
+_SIFTED = 2000  # URLs that one look may defer
+_CHUNK = 50_000  # URLs restored at once
+_NOTHING = np.zeros(0, np.int64), np.zeros(0)
 
 
 def refresh_target(view: PageView | None, longest: float) -> str | None:
     """Return where a page leads that shows another one in its place; None: it is a page itself.
 
-    What refreshes soon is a redirect, written in HTML: what a reader comes to see is there. A
-    page that loads itself again is none.
+    A page that refreshes soon is a redirect; one that loads itself again is not.
 
     Parameters
     ----------
@@ -60,41 +69,41 @@ def refresh_target(view: PageView | None, longest: float) -> str | None:
 
 
 def has_moved(status: int, error: str | None) -> bool:
-    """Tell whether a fetch came to a redirect, by its status and error in the store."""
+    """Tell whether a stored fetch was a redirect, by its status and error."""
     return 300 <= status < 400 or (error or "").startswith(META_REFRESH)
 
 
 class Redirects:
-    """Which URLs answered with a redirect, and by which of them a URL was reached."""
+    """The URLs that answered with a redirect, and chains of them."""
 
     def __init__(self, urls: UrlTable) -> None:
         self._urls = urls
         self._moved: set[int] = set()
 
-    def add(self, number: int) -> None:
-        """Take in a URL that redirected in an earlier run."""
-        self._moved.add(number)
+    def add(self, url_id: int) -> None:
+        """Add a URL that redirected."""
+        self._moved.add(url_id)
 
-    def refusal(self, number: int, location: str | None, target: str | None) -> str | None:
-        """Take in a redirect, and say why it leads nowhere; None if it does not.
+    def refusal(self, url_id: int, location: str | None, target: str | None) -> str | None:
+        """Add a redirect, and return why it is not followed; None if it is.
 
         Parameters
         ----------
-        number : of the URL that redirects
-        location : where to, None if it does not say or says nonsense
-        target : the same among the URLs that may be fetched, None if it is none
+        url_id : of the URL that redirects
+        location : where to, None if that is missing or no URL
+        target : the same among the URLs that may be fetched, None if it is not
 
         Notes
         -----
-        A URL is fetched once, so a circle ends by itself; but it is no answer, and a chain of
-        ever new URLs would come before all else until the budget is spent.
+        A URL is fetched once, so a circle ends by itself; a chain of ever new URLs would come
+        before all else until the budget is spent.
         """
-        self.add(number)
+        self.add(url_id)
         if location is None:
             return "redirect to nowhere"
         if not fits(location):
             return f"redirect to nowhere: a URL of {len(location):,} characters"
-        chain = [number]
+        chain = [url_id]
         while (before := self._urls.found_on(chain[-1])) in self._moved and len(chain) < MOST:
             assert before is not None
             chain.append(before)
@@ -105,23 +114,14 @@ class Redirects:
         return None
 
 
-logger = logging.getLogger(__name__)
-
-#: pages in a row that critic or strategy fail on: then it is not the pages, and the crawl ends
-FAILED_IN_A_ROW = 10
-ASIDE = "aside"  # kind of the event that a request went past the frontier
-_LONGEST_FAILURE = 300  # characters
-_SIFTED = 2000  # URLs that one look may defer
-
-
 class CrawlState:
     """A crawl as its parts see it; `focuscrawl.crawl.Crawl` adds the loop.
 
-    Every change is a record of the store, whole or not at all; a crash leaves the last of them.
+    Every change is a record of the store, written as a whole or not at all.
 
     Parameters
     ----------
-    critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
+    critic, strategy, frontier, store, folder, web, plan : see `open_crawl`
     within : URLs the crawl is confined to; None: no such limit
     urls, duplicates : of another kind, in a crawl in rounds; None: those of a crawl in a folder
 
@@ -130,14 +130,14 @@ class CrawlState:
     scope : what it is confined to by its plan
     parts : what takes part in it, in the order in which the loop calls them
     fetched : fetches recorded, those of earlier runs included
-    reached : those of them that brought something, or the news that it has not changed
+    reached : those of them with a page, or with the answer that it has not changed
     last_relevant : the last of them that was relevant
     links : links recorded
     overtaken : fetches during which a much better link waited for its host
     failed_in_a_row : pages of this run, the last ones, that critic or strategy failed on
     any_judged : they did not fail on every page of this run
-    in_flight : numbers of the URLs that were given out, with the scores they had
-    sifting : the last look at the frontier found nothing but URLs to defer, and is not through
+    in_flight : ids of the URLs that were given out, with the scores they had
+    sifting : the last look at the frontier found only URLs to defer, and did not see all
     """
 
     def __init__(
@@ -175,12 +175,16 @@ class CrawlState:
         self.reset()
 
     def reset(self) -> None:
-        """Forget every fetch, but not what became of the URLs."""
+        """Forget every fetch, but not the states of the URLs."""
         self.fetched, self.reached, self.last_relevant, self.links = 0, 0, 0, 0
         self.relevance_sum = 0.0
         self.overtaken = 0
         self._fetched_again, self._not_modified = 0, 0
         self.duplicates.clear()
+
+    def part(self, kind: type[P]) -> P | None:
+        """Return the part of a class; None: the crawl has none."""
+        return next((part for part in self.parts if isinstance(part, kind)), None)
 
     # -- counts ----------------------------------------------------------------------------
 
@@ -194,9 +198,7 @@ class CrawlState:
             self.last_relevant = seq
 
     def failed_on(self, visit: PageVisit, who: str, error: Exception) -> None:
-        """Take note that the critic or the strategy failed on a page; the crawl goes on.
-
-        May run in any thread.
+        """Record that the critic or the strategy failed on a page; may run in any thread.
 
         Parameters
         ----------
@@ -222,23 +224,23 @@ class CrawlState:
         self._not_modified += status == NOT_MODIFIED
 
     def count_aside(self, url: str) -> None:
-        """Count a request that went past the frontier: a fetch of the budget, and no page."""
+        """Count a request that bypassed the frontier: a fetch of the budget, and no page."""
         self.count_again(200)
         self.note(ASIDE, url)
 
     @property
     def exhausted(self) -> bool:
-        """True if all that is left of the budget is under way."""
+        """True if all that is left of the budget is in flight."""
         return 0 < self.plan.budget <= self.spent + len(self.in_flight)
 
     @property
     def crowded(self) -> bool:
-        """True while as many URLs are under way as may be."""
+        """True while as many URLs are in flight as may be."""
         return 0 < self.plan.concurrency <= len(self.in_flight)
 
     @property
     def left(self) -> float:
-        """Fetches of the budget that have not begun; inf: it has no limit."""
+        """Fetches of the budget that were not started; inf: it has no limit."""
         if not self.plan.budget:
             return math.inf
         return max(0.0, self.plan.budget - self.spent - len(self.in_flight))
@@ -257,7 +259,7 @@ class CrawlState:
     def spent(self) -> int:
         """Fetches as they count against the budget: "not modified" costs less than one.
 
-        Among them are those past the frontier, of which nothing else is recorded.
+        Those that bypassed the frontier are among them.
         """
         saved = int(self._not_modified * (1.0 - self.plan.not_modified_cost))
         return self.fetched + self._fetched_again - saved
@@ -282,39 +284,39 @@ class CrawlState:
         return [url if url is not None and len(url) <= MAX_URL else None for url in known]
 
     def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to those the crawl goes on to by itself: in its scope, too; else as `resolve`.
+        """Map URLs to those the crawl follows by itself: like `resolve`, and within its scope.
 
-        What a project's own spider asks for is its own choice.
+        What a project's own spider requests is its own choice.
         """
         found, admits = self.resolve(urls), self.scope.admits
         if self.scope.admits_all:
             return found
         return [url if url and admits(url) else None for url in found]
 
-    def queue(self, number: int, score: float) -> bool:
+    def queue(self, url_id: int, score: float) -> bool:
         """Give a URL its new score, and a place in the frontier unless it has left it.
 
         Returns
         -------
-        True if it began to wait by this
+        True if it did not wait before
         """
-        if not self.urls.holds(number):
-            self.urls.leave_to_others(number, score)
+        if not self.urls.holds(url_id):
+            self.urls.leave_to_others(url_id, score)
             return False
-        before = self.urls.state(number)
+        before = self.urls.state(url_id)
         if before in (FETCHED, EXCLUDED):
             return False
-        if before == QUEUED and self.frontier.score(number) == math.inf:
+        if before == QUEUED and self.frontier.score(url_id) == math.inf:
             return False  # a seed comes before every link, whatever links to it
         kept = score if math.isfinite(score) else None
         state = UNFOLLOWED if score == -math.inf else QUEUED
-        if self.duplicates.stands_for(self.urls[number]) is not None:
+        if self.duplicates.stands_for(self.urls[url_id]) is not None:
             state = EXCLUDED
-        self.urls.change(number, state, kept)
+        self.urls.change(url_id, state, kept)
         if state == UNFOLLOWED:  # what waits is not worth a fetch any more
-            self.frontier.remove(number)
-        elif state == QUEUED and number not in self.in_flight:
-            self.frontier.push(number, self.urls.host(number), score)
+            self.frontier.remove(url_id)
+        elif state == QUEUED and url_id not in self.in_flight:
+            self.frontier.push(url_id, self.urls.host(url_id), score)
         return state == QUEUED and before != QUEUED
 
     def peek(self, now: float) -> int | None:
@@ -325,25 +327,25 @@ class CrawlState:
         """
         self.sifting = False
         for _ in range(_SIFTED):
-            number = self.frontier.peek(now)
-            if number is None or self.frontier.score(number) == math.inf:
-                return number
-            if all(part.admits(number) for part in self.parts):
-                return number
-            self.frontier.defer(number)
+            url_id = self.frontier.peek(now)
+            if url_id is None or self.frontier.score(url_id) == math.inf:
+                return url_id
+            if all(part.admits(url_id) for part in self.parts):
+                return url_id
+            self.frontier.defer(url_id)
         self.sifting = True
         return None
 
     def strike_out(self, url: str) -> None:
-        """Take a URL out of the frontier whose page has come under another URL."""
-        number = self.urls.get(url)
-        if number is None or number in self.in_flight or self.urls.state(number) != QUEUED:
+        """Take a URL out of the frontier whose page was fetched under another URL."""
+        url_id = self.urls.get(url)
+        if url_id is None or url_id in self.in_flight or self.urls.state(url_id) != QUEUED:
             return
-        self.frontier.remove(number)
-        self.urls.change(number, EXCLUDED, self.urls.score(number))
+        self.frontier.remove(url_id)
+        self.urls.change(url_id, EXCLUDED, self.urls.score(url_id))
 
     def add_seeds(self, urls: Sequence[str]) -> int:
-        """Queue the start URLs that do not wait already; return how many those are."""
+        """Queue the start URLs that do not wait already; return how many there are."""
         new = []
         for url in filter(fits, urls):
             known = self.urls.get(url)
@@ -355,17 +357,17 @@ class CrawlState:
         return len(new)
 
     def add_asked(self, url: str, depth: int, score: float) -> int:
-        """Queue a URL that no page links to, and return its number; it is in the store at once."""
-        number = self.urls.add(url, depth, None)
-        self.queue(number, score)
+        """Queue a URL that no page links to, store it at once, and return its id."""
+        url_id = self.urls.add(url, depth, None)
+        self.queue(url_id, score)
         self.put(VisitRecord())
-        return number
+        return url_id
 
     # -- the store -------------------------------------------------------------------------
 
     @property
     def reloading(self) -> bool:
-        """True while another thread takes up the crawl again: records wait, URLs are its alone."""
+        """True while another thread restores the crawl: records wait, the URLs are its alone."""
         return self._reloading
 
     @reloading.setter
@@ -374,10 +376,10 @@ class CrawlState:
         self._put_held()
 
     def put(self, record: VisitRecord) -> None:
-        """Have a record written, with all that has changed of URLs.
+        """Write a record, with all changes of URLs.
 
-        While a visit is expanded and not recorded it waits: what the visit changed of URLs is to
-        be written with its page and links.
+        It waits while a visit is expanded and not recorded: what that has changed of URLs is to be
+        written with its page and links.
         """
         self._held_records.append(record)
         self._put_held()
@@ -389,7 +391,7 @@ class CrawlState:
             self.writer.put(record)
 
     def note(self, kind: str, detail: str = "") -> None:
-        """Write an event down."""
+        """Record an event."""
         self.put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def flush(self) -> None:
@@ -397,16 +399,11 @@ class CrawlState:
         self.writer.flush()
 
 
-_CHUNK = 50_000  # URLs taken in at once
-_NOTHING = np.zeros(0, np.int64), np.zeros(0)
-
-
 def restore(crawl: CrawlState) -> None:
     """Load URLs, frontier, duplicates and evidence from the crawl's store.
 
-    What was under way when the crawl stopped is queued, since only its page's record would have
-    changed that. Links are taken in the order they were found, so that scores come out as they
-    would have in a crawl that was never interrupted, to the last bit.
+    What was in flight when the crawl stopped is queued. Links are taken in the order they were
+    found, so that scores are those of a crawl that was never interrupted, to the last bit.
 
     Raises
     ------
@@ -424,28 +421,28 @@ def restore(crawl: CrawlState) -> None:
 
 
 def reload(crawl: CrawlState) -> None:
-    """Go on with a new strategy, and with judgements and scores that are in the store by now.
+    """Restore an open crawl with a new strategy and the judgements and scores now in the store.
 
     The crawl has recorded all it knows, and fetches nothing meanwhile.
     """
     history = History(crawl.store)
     for row in history.urls():
-        number, score, state = row.id, row.score, row.state
-        kept, before = crawl.urls.score(number), crawl.urls.state(number)
+        url_id, score, state = row.id, row.score, row.state
+        kept, before = crawl.urls.score(url_id), crawl.urls.state(url_id)
         if (kept, before) == (score, state):
             continue
-        crawl.urls.change(number, state, score)
+        crawl.urls.change(url_id, state, score)
         if state == QUEUED:
             first = np.inf if score is None else score
-            crawl.frontier.push(number, crawl.urls.host(number), first)
+            crawl.frontier.push(url_id, crawl.urls.host(url_id), first)
         elif before == QUEUED:
-            crawl.frontier.remove(number)
+            crawl.frontier.remove(url_id)
     crawl.reset()
     _recall(crawl, history)
 
 
 def _recall(crawl: CrawlState, history: History) -> None:
-    """Let everything but the frontier go through the crawl again."""
+    # everything but the frontier
     for part in crawl.parts:
         part.reset()
     fetches = history.fetches()
@@ -460,7 +457,7 @@ def _recall(crawl: CrawlState, history: History) -> None:
             crawl.count(fetch.seq, fetch.relevance, fetch.status)
             if has_moved(fetch.status, fetch.error):
                 crawl.redirects.add(fetch.url)
-        urls, scores = _told(crawl.strategy, fetch, failed_in_a_row)
+        urls, scores = _observe(crawl.strategy, fetch, failed_in_a_row)
         if fetch.links:
             crawl.links = fetch.links[-1].id + 1
         repeats = fetch.duplicate_of is not None
@@ -477,10 +474,10 @@ def _recall(crawl: CrawlState, history: History) -> None:
         part.restored()
 
 
-def _told(
+def _observe(
     strategy: Strategy, fetch: StoredFetch, failed_in_a_row: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Tell a strategy of a fetch; one that it fails on is left out, unless many in a row are."""
+    """Report a stored fetch to a strategy; one that it fails on is skipped, unless many are."""
     try:
         if not fetch.again:
             strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
@@ -499,7 +496,7 @@ def _told(
 def recalled(
     strategy: Strategy, fetch: StoredFetch
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Let a strategy have the links of a fetch again; return the URLs and their scores."""
+    """Restore the links of a fetch in a strategy; return the URLs and their scores."""
     if not fetch.links and fetch.memo is None:
         return _NOTHING
     scores = [-np.inf if link.score is None else link.score for link in fetch.links]

@@ -1,4 +1,4 @@
-"""When a crawl is over: budget, stop rules, completeness."""
+"""When a crawl stops: budget, stop rules, completeness."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ import time
 from typing import TYPE_CHECKING
 
 from focuscrawl.completeness.recall_estimate import FILE, EstimateRecord, Estimator
-from focuscrawl.crawl.part import Metric, Part
+from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.visit import RELEVANT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from focuscrawl.completeness.recall_estimate import Estimate
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
 
+RULE = "rule"  # kind of the event that a rule of the user's ends the crawl
+_FIRST = 20  # fetches before the first estimate
+_EVERY, _SHARE = 10, 50  # fetches between two: so many, or one in so many of those made
+
+
 class StopRules(Part):
-    """Ends a crawl under the name of the rule that applies; keeps the budget exact."""
+    """Ends a crawl by the first rule that applies; keeps the budget exact."""
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
 
     def poll(self, now: float) -> bool:
-        """Give out nothing while all that is left of the budget is under way."""
+        """Tell whether all that is left of the budget is in flight."""
         return self._crawl.exhausted
 
     def stop_reason(self) -> str | None:
@@ -35,8 +38,7 @@ class StopRules(Part):
             return "budget"
         if plan.stagnation and crawl.fetched - crawl.last_relevant >= plan.stagnation:
             return "no_relevant_page"
-        idle = not crawl.in_flight and not any(part.busy for part in crawl.parts)
-        if idle and len(crawl.frontier) == crawl.frontier.left:
+        if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.left:
             if len(crawl.urls) and not crawl.reached:
                 return "seeds_unreachable"  # whatever is known is a seed, or where one redirects
             if crawl.failed_in_a_row and not crawl.any_judged:
@@ -45,18 +47,13 @@ class StopRules(Part):
         return None
 
 
-RULE = "rule"  # kind of the event that a rule of the user's ends the crawl
-_FIRST = 20  # fetches before the first estimate
-_EVERY, _SHARE = 10, 50  # fetches between two: so many, or one in so many of those made
-
-
 class Completeness(Part):
-    """Estimates after so many fetches, whatever the clock says: a replay has the same ones."""
+    """Estimates recall after so many fetches: a replay has the same estimates."""
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         self._rules = crawl.plan.stop
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         self._record: EstimateRecord | None = None
 
     def reset(self) -> None:
@@ -76,7 +73,7 @@ class Completeness(Part):
             self._is_due()
 
     def restored(self) -> None:
-        """Go on with the estimates of the earlier run; of another topic they were others."""
+        """Continue the estimates of the earlier run, unless the topic has changed."""
         path, fetched = self._crawl.folder.path / FILE, self._estimator.fetched
         again = self._record is not None
         self._record = EstimateRecord(path, 0 if again else fetched)
@@ -85,55 +82,33 @@ class Completeness(Part):
 
     def on_recorded(self, visit: PageVisit) -> None:
         """Take in a fetch, and estimate if it is time."""
-        referrer = self._crawl.urls.found_on(visit.number)
+        referrer = self._crawl.urls.found_on(visit.url_id)
         relevant = visit.relevance > RELEVANT
         targets = [link.target for link in visit.link_rows]
-        self._estimator.visited(visit.number, referrer, visit.score, targets, relevant=relevant)
+        self._estimator.visited(visit.url_id, referrer, visit.score, targets, relevant=relevant)
         if self._is_due():
             self._estimate()
 
     def close(self) -> None:
-        """Say which rule ends the crawl, if one does; estimate once more where nothing waits.
-
-        Whatever came since the last estimate, it is all in reach then.
-        """
+        """Record the rule that ends the crawl, if one does; estimate again if nothing waits."""
         reason = self.stop_reason()
         if reason is not None:
             self._crawl.note(RULE, self._rules.in_words(reason, self.latest))
         crawl, fetched = self._crawl, self._estimator.fetched
-        told = 0 if self.latest is None else self.latest.fetched
-        if not len(crawl.frontier) and not crawl.in_flight and _FIRST <= fetched > told:
+        last = 0 if self.latest is None else self.latest.fetched
+        if not len(crawl.frontier) and not crawl.in_flight and _FIRST <= fetched > last:
             self._estimate()
 
     def stop_reason(self) -> str | None:
         """Return which of the plan's rules ends the crawl."""
         if not self._rules:
             return None
-        return self._rules.reason(self.latest, time.monotonic() - self._began)
+        return self._rules.reason(self.latest, time.monotonic() - self._started)
 
     @property
     def latest(self) -> Estimate | None:
         """The last estimate; None before the first."""
         return None if self._record is None else self._record.latest
-
-    def metrics(self) -> Iterable[Metric]:
-        """Tell the last estimate."""
-        latest = self.latest
-        if latest is None:
-            return
-        low, high = latest.interval
-        yield Metric(
-            "recall", "Relevant pages here, of those in reach, by estimate", latest.recall
-        )
-        yield Metric("recall_low", "Lower end of its 90 % interval", low)
-        yield Metric("recall_high", "Upper end of its 90 % interval", high)
-        yield Metric(
-            "relevant_discovered", "Relevant pages expected of URLs that wait", latest.discovered
-        )
-        yield Metric(
-            "relevant_undiscovered", "Relevant pages expected beyond them", latest.undiscovered
-        )
-        yield Metric("next_harvest", "Harvest expected of the next fetches", latest.next_harvest)
 
     def _is_due(self) -> bool:
         fetched = self._estimator.fetched

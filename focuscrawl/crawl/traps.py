@@ -1,4 +1,4 @@
-"""What keeps a crawl out of traps: quotas of hosts and patterns, near-duplicates."""
+"""Protection from traps: quotas of hosts and URL patterns, near-duplicates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.url_table import pattern
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.foundation.urls import host
+from focuscrawl.page.documents import LISTS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -21,25 +22,28 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit
 
 
+#: kinds of events
+LIMITED, RAISED, NEAR_DUPLICATE = "limited", "raised", "near-duplicate"
 FIRST_OF_HOST = 100  # fetches that need not have been earned
 FIRST_OF_PATTERN = 30
 EARNED = 20  # fetches for each relevant page more than there are repeats
+_REMEMBERED = 10_000  # pages, 30 MB
 
 
 @dataclass(slots=True)
 class Quota:
-    """Fetches and earnings of one host, or of one pattern.
+    """Fetches and relevant pages of one host, or of one pattern.
 
     Attributes
     ----------
     name : the host or the pattern
     first : fetches that need not have been earned
-    fetched : fetches, whatever came of them
-    earned : its relevant pages that say something new, and those first found on its pages
+    fetched : fetches, whatever their outcome
+    earned : its relevant pages that are no repeats, and those first found on its pages
     repeats : its duplicates, to the byte or nearly
     closed : no more fetches for now
-    told : it was closed before
-    held : numbers of the URLs that wait for it to open
+    reported : it was closed before
+    held : ids of the URLs that wait for it to open
     """
 
     name: str
@@ -48,7 +52,7 @@ class Quota:
     earned: int = 0
     repeats: int = 0
     closed: bool = False
-    told: bool = False
+    reported: bool = False
     held: list[int] = field(default_factory=list)
 
     @property
@@ -58,7 +62,7 @@ class Quota:
 
     @property
     def in_words(self) -> str:
-        """What it has brought."""
+        """Its fetches and relevant pages, for people."""
         words = f"{self.fetched:,} fetches have brought {self.earned:,} relevant pages"
         return f"{words}, {self.repeats:,} repeats" if self.repeats else words
 
@@ -73,8 +77,8 @@ class Quotas:
 
     A quota closes when it has had its first fetches, and 20 more for each relevant page by
     which these outnumber its repeats. It opens when it has earned as many as its first, through
-    pages found on it, or when the limits of all are raised. Everything here is a function of the
-    fetches in their order and of when limits were raised.
+    pages found on it, or when the limits of all are raised. All depends only on the order of the
+    fetches and on when limits were raised.
 
     Attributes
     ----------
@@ -97,7 +101,7 @@ class Quotas:
         return quotas
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield what `of` needs to go on with these limits."""
+        """Yield what `of` needs to restore these limits."""
         for quota in self._quotas.values():
             yield {
                 "name": quota.name,
@@ -124,12 +128,12 @@ class Quotas:
         ----------
         url : what was fetched
         referrer : the page it was first found on
-        earns : it is a relevant page that says something new
+        earns : it is a relevant page, and no repeat
         repeats : it is a duplicate, to the byte or nearly
 
         Yields
         ------
-        Accounts that close or open by it
+        Quotas that close or open by it
         """
         own = (self._quota(host(url)), self._quota(pattern(url)))
         for quota in own:
@@ -158,7 +162,7 @@ class Quotas:
         return quota
 
     def _turned(self, quota: Quota) -> bool:
-        """Close or open a quota if it is time; tell whether it was."""
+        """Close or open a quota if that is due; tell whether it was."""
         left = quota.balance(self.generosity)
         turn = left >= quota.first if quota.closed else left <= 0
         if turn:
@@ -166,15 +170,11 @@ class Quotas:
         return turn
 
 
-#: kinds of events
-LIMITED, RAISED = "limited", "raised"
-
-
 class Traps(Part):
-    """Sees every fetch; defers URLs whose host or pattern has had its share.
+    """Counts every fetch; defers URLs whose host or pattern has used up its quota.
 
-    Nothing is lost: what is deferred waits until nothing else does; then the limits of all are
-    doubled. So a crawl whose links are all on one host goes on as it would without limits.
+    Nothing is lost: what is deferred waits until nothing else does; then all limits are doubled.
+    So a crawl whose links are all on one host has the same order as without limits.
 
     Attributes
     ----------
@@ -186,14 +186,14 @@ class Traps(Part):
         self.quotas = Quotas()
 
     def reset(self) -> None:
-        """Forget all quotas; what they deferred is let go."""
+        """Forget all quotas; what they deferred is readmitted."""
         self.quotas = Quotas()
         self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
         raised = History(self._crawl.store).events(RAISED)
         self._raised = Counter(event.seq for event in raised)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Count a fetch of an earlier run, and raise the limits where that run did."""
+        """Count a fetch of an earlier run, and raise the limits where that run raised them."""
         stored = fetch.stored
         if stored.again:
             return
@@ -203,10 +203,10 @@ class Traps(Part):
 
     def on_page(self, visit: PageVisit) -> None:
         """Count a fetch."""
-        visit.events += self._count(visit.number, visit.relevance, repeats=visit.repeats)
+        visit.events += self._count(visit.url_id, visit.relevance, repeats=visit.repeats)
 
-    def relent(self) -> bool:
-        """Raise the limits of all, if every URL that waits is deferred."""
+    def readmit(self) -> bool:
+        """Raise all limits if every URL that waits is deferred; tell whether that was so."""
         if not self._crawl.frontier.all_deferred:
             return False
         for quota in self.quotas.raise_all():
@@ -215,25 +215,24 @@ class Traps(Part):
         self._crawl.note(RAISED, f"all limits are {times} times as high: nothing else waits")
         return True
 
-    def _count(self, number: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
-        """Count a fetch; return the events of it."""
+    def _count(self, url_id: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
         events = []
-        worth = self._crawl.strategy.worth(number, relevance)
-        url, referrer = self._crawl.urls[number], self._crawl.urls.referrer(number)
+        worth = self._crawl.strategy.worth(url_id, relevance)
+        url, referrer = self._crawl.urls[url_id], self._crawl.urls.referrer(url_id)
         earns = worth > RELEVANT and not repeats
         for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):
             if not quota.closed:
                 self._readmit(quota.held)
-            elif not quota.told:
-                quota.told = True
+            elif not quota.reported:
+                quota.reported = True
                 events.append((LIMITED, f"{quota.name}: {quota.in_words}; other links come first"))
         return events
 
-    def admits(self, number: int) -> bool:
-        """Tell whether neither the URL's host nor its pattern has had its share."""
-        quota = self.quotas.barred(self._crawl.urls[number])
+    def admits(self, url_id: int) -> bool:
+        """Tell whether neither the URL's host nor its pattern has used up its quota."""
+        quota = self.quotas.barred(self._crawl.urls[url_id])
         if quota is not None:
-            quota.held.append(number)
+            quota.held.append(url_id)
         return quota is None
 
     def _readmit(self, held: list[int]) -> None:
@@ -241,15 +240,10 @@ class Traps(Part):
         held.clear()
 
 
-_REMEMBERED = 10_000  # pages, 30 MB
-#: kind of the event
-NEAR_DUPLICATE = "near-duplicate"
-
-
 class NearDuplicates(Part):
-    """Compares every page with the last ones that said something new, by MinHash.
+    """Compares every page with the last ones that were no repeats, by MinHash.
 
-    What resembles one of them is judged and expanded, but counts as a repeat for quotas.
+    A near-duplicate is judged and expanded, but counts as a repeat for quotas.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -261,24 +255,26 @@ class NearDuplicates(Part):
         self._index = MinHashIndex(_REMEMBERED)
 
     def remember(self, url: int, minhash: bytes) -> None:
-        """Compare pages with one that this crawl has not fetched, too."""
+        """Add a page that this crawl has not fetched."""
         self._index.find_or_add(url, minhash)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Find out again whether a page of an earlier run resembled one before it."""
+        """Find out again whether a page of an earlier run is a near-duplicate."""
         minhash = fetch.stored.minhash
         if minhash is not None and not fetch.repeats:
             fetch.repeats = self._index.find_or_add(fetch.stored.url, minhash) is not None
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Find out whether a page says something new; its MinHash goes with its digest."""
+        """Find out whether a page is a near-duplicate; its MinHash is stored with its digest."""
         assert visit.view is not None
+        if visit.view.kind in LISTS:
+            return
         visit.minhash = sketch(visit.view.words) or b""
         if visit.minhash:
-            visit.resembles = self._index.find_or_add(visit.number, visit.minhash)
+            visit.resembles = self._index.find_or_add(visit.url_id, visit.minhash)
 
     def on_page(self, visit: PageVisit) -> None:
-        """Tell of what resembles."""
+        """Record the event of a near-duplicate."""
         if visit.resembles is not None:
             other, alike = visit.resembles
             detail = f"{visit.url}: {alike:.0%} like {self._crawl.urls[other]}"

@@ -34,8 +34,8 @@ _TWICE = re.compile(r"((?:/[^/]+){1,4})\1{2}(?=/|$)")  # after two more times it
 def pattern(url: str) -> str:
     """Return the pattern of a normalised `url`: its host, its folder and its query's names.
 
-    Numbers count for one another, the last segment for any, values of arguments and their order
-    not at all. Paths that repeat themselves are one pattern a host, and so are very deep ones.
+    All numbers are one, as are all last segments; values of arguments and their order do not
+    count. Paths that repeat themselves are one pattern a host, and so are very deep ones.
 
     >>> pattern("https://a.example/wiki/2019/Start?version=3&action=diff")
     'a.example/wiki/#/*?action&version'
@@ -57,7 +57,7 @@ def pattern(url: str) -> str:
 
 
 class UrlTable:
-    """Numbers URLs and hosts, and keeps what the crawl has decided about each URL.
+    """Numbers URLs and hosts, and has the state and score of each URL.
 
     Changes are collected until `flush` moves them into the record of a transaction.
     """
@@ -96,15 +96,15 @@ class UrlTable:
         return number
 
     def load_hosts(self, names: Iterable[str]) -> None:
-        """Take in hosts from the store, in the order of their numbers."""
+        """Load hosts from the store, in the order of their numbers."""
         for name in names:
             self._hosts.add(name)
         self._stored_hosts = len(self._hosts)
 
     def load(self, rows: Sequence[NewUrl]) -> None:
-        """Take in URLs from the store, in the order of their numbers; their hosts are in.
+        """Load URLs from the store, in the order of their numbers, after their hosts.
 
-        ValueError if they are not: the store is damaged.
+        ValueError if a host is missing: the store is damaged.
         """
         start, end = len(self._urls), len(self._urls) + len(rows)
         _, urls, hosts, depths, referrers, scores, states = zip(*rows, strict=True)
@@ -122,7 +122,7 @@ class UrlTable:
         self._stored_urls = end
 
     def _make_room(self, length: int) -> None:
-        """Have columns of at least `length`; longer ones, as this is asked for every URL."""
+        """Grow the columns to at least `length`; to more, as this is called for every URL."""
         if length > len(self._state):
             for column in (self._host, self._depth, self._referrer, self._score, self._state):
                 column.grow(length + length // 8 + 64)

@@ -48,7 +48,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What came back.
+    """The answer to a fetch.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Download:
 
 @dataclass(slots=True, kw_only=True)
 class Visit:
-    """One fetch and what became of it: a row of the store's view `pages`, and Scrapy's item."""
+    """One fetch and its outcome: a row of the store's view `pages`, and Scrapy's item."""
 
     seq: int = 0
     url: str
@@ -95,38 +95,39 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` while it is under way: judged, then expanded, then recorded (methods 1 to 5).
+    """A `Visit` in flight: judged, then expanded, then recorded (methods 1 to 5).
 
     What is set of the fields of `Visit` before `Crawl.expand` counts: a second opinion on the
     relevance does what the critic's own would have done. Exporters see those fields only.
 
     Attributes
     ----------
-    number : of the URL
+    url_id : number of the URL
     again : the page was fetched before, and is here for the links that are new on it
-    download : what came; of status 0 where nothing did
+    download : the answer; of status 0 where there is none
     view : the page, None for what is no page and before it was parsed
     probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
-    refresh : where a page leads that shows another in its place, see `redirects.refresh_target`
-    leads_on : where it redirects to is fetched next; False: only if the spider asks for that
+    refresh : where a page leads that shows another in its place, see `state.refresh_target`
+    follows_redirect : where it redirects to is fetched next; False: only if the spider asks
     noindex : the page asks not to be indexed, and is obeyed: it is no item
     canonical : the URL that the page says is its own
     digest, minhash : of the body and of the words, as the store keeps them
     failure : how the critic or the strategy failed on the page; None: neither did
     other_language : the language of the page, if that is none of the crawl's
-    promise : the relevance that its links are scored by; None: its own
+    link_relevance : the relevance that its links are scored by; None: its own
     twin : number of the earlier page that this one is a duplicate of, see `duplicate_of`
     resembles : the earlier page that says nearly the same, and how much the two are alike
     repeats : it says nothing new: a duplicate, to the byte or nearly
-    answer : what the next crawl wants to know of the page
+    answer : what the next crawl needs of the page
     link_rows : its links that are followed
-    newly_queued : scores of the URLs that began to wait by it
+    newly_queued : scores of the URLs that it has added to the queue
     memo : what the strategy wants back of the links
-    asked : where links are followed to, if not to all that the plan allows, whatever their media
+    requested : the only URLs to which links are followed, whatever their media; None: all that
+        the plan allows
     excluded : why the URL is not to be fetched at all; None: it was
     overtakes : the host of the best link that waited meanwhile, if that was much better
-    settled : the relevance that the strategy was told and the store is; None before
-    events : (kind, detail) of what is to be told of it
+    final_relevance : the relevance that strategy and store have got; None before
+    events : (kind, detail) of the events to be recorded with it
     """
 
     def __init__(self, fetch: Fetch, score: float | None, download: Download) -> None:
@@ -139,30 +140,30 @@ class PageVisit(Visit):
             content_type=download.content_type,
             bytes=len(download.body),
         )
-        self.number = fetch.id
+        self.url_id = fetch.id
         self.again = fetch.again
         self.download = download
         self.view: PageView | None = None
         self.probabilities: NDArray[np.float64] | None = None
         self.refresh: str | None = None
-        self.leads_on = True
+        self.follows_redirect = True
         self.noindex = False
         self.canonical: str | None = None
         self.digest: bytes | None = None
         self.minhash = b""
         self.failure: str | None = None
         self.other_language: str | None = None
-        self.promise: float | None = None
+        self.link_relevance: float | None = None
         self.twin: int | None = None
         self.resembles: tuple[int, float] | None = None
         self.answer: AnswerRow | None = None
         self.link_rows: list[LinkRow] = []
         self.newly_queued: list[float] = []
         self.memo: bytes | None = None
-        self.asked: frozenset[str] | None = None
+        self.requested: frozenset[str] | None = None
         self.excluded: str | None = None
         self.overtakes: str | None = None
-        self.settled: float | None = None
+        self.final_relevance: float | None = None
         self.events: list[tuple[str, str]] = []
 
     @property
@@ -182,14 +183,14 @@ class PageVisit(Visit):
         return self.refresh or self.download.location
 
     def stamp(self) -> None:
-        """Note the time."""
+        """Set the time of the fetch."""
         self.fetched_at = datetime.now(UTC).isoformat(timespec="milliseconds")
 
     def row(self) -> PageRow:
         """Return the page's row for the store."""
         return PageRow(
             seq=self.seq,
-            url=self.number,
+            url=self.url_id,
             status=self.status,
             relevance=self.relevance,
             topic=self.topic,
@@ -208,10 +209,9 @@ class PageVisit(Visit):
 
 
 def answer_of(view: PageView, download: Download) -> AnswerRow:
-    """Return what the next crawl wants to know of a page: its text, headings and validators.
+    """Return what the next crawl needs of a page: its text, headings and validators.
 
-    The digest is of the text alone: bytes that nobody reads change with every answer of many a
-    server.
+    The digest is of the text alone: many a server sends other bytes with every answer.
     """
     text = " ".join(view.tokens).encode("utf-8", "replace")
     return AnswerRow(

@@ -1,4 +1,4 @@
-"""Waiting for busy hosts, and how often a fetch was not one of the best links known."""
+"""Patience for busy hosts, and priority fidelity: how often a fetch was one of the best known."""
 
 from __future__ import annotations
 
@@ -16,118 +16,97 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit
 
 
+#: kind of the event that better links waited while a page was fetched; detail: the best's host
+OVERTAKEN = "overtaken"
+NEARLY = 0.05  # below the best score known: as good as the best
+_LOOK = 8  # busy hosts that may have nothing but redirects first
 _ABOVE_LINKS = sys.float_info.max  # as a score
-_SEEDS = 64  # hosts without room that are looked at for start pages
+_SEEDS = 64  # busy hosts that are looked at for start pages
 _LONGEST = 30.0  # seconds that links wait for a host that a start page waits for
 
 
 class PatientOrder(Part):
-    """Holds back the best link that may be fetched now for better ones of hosts without room.
+    """Holds back the best link that may be fetched now for better ones of busy hosts.
 
     Links wait for start pages whose hosts are busy, unless a host takes very long, as one does
-    that fails. Otherwise it is a matter of patience, see `focuscrawl.frontier.patience.Patience`;
-    only where scores are expected relevances, and hosts have a delay.
+    that fails. Otherwise patience decides, see `focuscrawl.frontier.patience.Patience`; only
+    where scores are expected relevances, and hosts have a delay.
 
     Parameters
     ----------
     crawl : its plan says how patient it is
     """
 
-    pause = math.inf
-
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         plan = crawl.plan
         patient = plan.patience > 0.0 and plan.delay > 0.0 and crawl.strategy.expects_relevance
         self._patience = Patience(crawl.frontier, plan.patience) if patient else None
-        self._now = 0.0
 
-    def poll(self, now: float) -> bool:
-        """Take note of the time."""
-        self._now = now
-        return False
-
-    def holds_back(self) -> bool:
-        """Tell whether the crawl waits for a host."""
-        if self._crawl.crowded:
-            return False  # whatever there is, nothing is fetched now
-        best = self._crawl.peek(self._now)
-        if best is None:
-            return False
-        score = self._crawl.frontier.score(best)
-        return score < math.inf and score < self.reserve(score)
-
-    def reserve(self, score: float = -math.inf) -> float:
-        """Return the score that a link must have to be fetched now, rather than to be held back.
-
-        Parameters
-        ----------
-        score : of the best link that may be fetched; what is not above it is not looked for
-        """
-        if self._seed_waits():
+    def wait(self, now: float) -> float | None:
+        """Have the crawl wait for a host if a start page or a better link is worth it."""
+        crawl = self._crawl
+        if crawl.crowded:
+            return None  # whatever there is, nothing is fetched now
+        best = crawl.peek(now)
+        score = math.inf if best is None else crawl.frontier.score(best)
+        if score == math.inf:
+            return None
+        if self._seed_waits(now):
             return math.inf
-        if self._patience is None:
-            return -math.inf
-        return self._patience.reserve(score, self._crawl.left, self._now)
+        if self._patience is None or score >= self._patience.reserve(score, crawl.left, now):
+            return None
+        return math.inf
 
     def on_page(self, visit: PageVisit) -> None:
         """Count the links that a page brings."""
         if self._patience is not None:
             self._patience.bring(visit.newly_queued)
 
-    def _seed_waits(self) -> bool:
-        """Tell whether a start page, or where one redirects, waits for its host."""
+    def _seed_waits(self, now: float) -> bool:
+        # a start page, or the target of one that redirects
         urls = self._crawl.urls
         return any(
             each.seconds <= _LONGEST
             and urls.depth(each.url) == 0
             and urls.state(each.url) == QUEUED  # no hub that is to be fetched again
-            for each in self._crawl.frontier.awaited(self._now, _ABOVE_LINKS, _SEEDS)
+            for each in self._crawl.frontier.awaited(now, _ABOVE_LINKS, _SEEDS)
         )
 
 
-#: kind of the event that better links waited while a page was fetched; detail: the best's host
-OVERTAKEN = "overtaken"
-
-NEARLY = 0.05  # below the best score known: as good as the best
-_LOOK = 8  # hosts without room that may have nothing but redirects first
-
-
 class PriorityFidelity(Part):
-    """Notes each fetch during which a link waited that was better by more than `NEARLY`.
+    """Records each fetch during which a link waited that was better by more than `NEARLY`.
 
-    *Priority fidelity* is the share of fetches of which that is not so. Start pages, and what
-    redirects lead to, have no score to be compared with; nor do strategies whose scores are no
-    relevances.
+    *Priority fidelity* is the share of the other fetches. Start pages, and targets of redirects,
+    have no score to be compared with; nor do strategies whose scores are no relevances.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._better: dict[int, str] = {}  # by URL under way: where the best link waited
+        self._better: dict[int, str] = {}  # by URL in flight: where the best link waited
 
     def reset(self) -> None:
         """Count what is in the store."""
         self._crawl.overtaken = len(History(self._crawl.store).events(OVERTAKEN))
 
-    def began(self, number: int) -> None:
-        """Compare a URL that was given out with the best of those that wait."""
+    def compare(self, url_id: int) -> None:
+        """Compare a URL that is given out with the best of those that wait."""
         crawl = self._crawl
-        score = crawl.in_flight[number]
+        # others may have been put back, or excluded
+        self._better = {url: host for url, host in self._better.items() if url in crawl.in_flight}
+        self._better.pop(url_id, None)
+        score = crawl.in_flight[url_id]
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
         # the time does not matter here
         for each in crawl.frontier.awaited(0.0, score + NEARLY, _LOOK):
             if each.score < math.inf:
-                self._better[number] = crawl.urls.host_name(each.url)
+                self._better[url_id] = crawl.urls.host_name(each.url)
                 return
 
-    def did_not_fetch(self, number: int) -> None:
-        """Forget it: it waits again, or never."""
-        self._better.pop(number, None)
-
     def on_page(self, visit: PageVisit) -> None:
-        """Write it down with the page."""
-        host = self._better.pop(visit.number, None)
+        """Record the event with the page."""
+        host = self._better.pop(visit.url_id, None)
         if host is not None:
             self._crawl.overtaken += 1
             visit.events.append((OVERTAKEN, host))

@@ -1,4 +1,4 @@
-"""Bodies of answers: unpacked, asked for only if changed, recorded as WARC."""
+"""Bodies of answers: unpacked, requested only if changed, recorded as WARC."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from twisted.internet.defer import DeferredLock
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl_config import RECORDING, WHERE_JUDGED
-from focuscrawl.engine.component import OWN, ROBOTS, URL_ID, Component
-from focuscrawl.engine.visits import TooLargeError, UnpackingError
+from focuscrawl.engine.component import Component
+from focuscrawl.engine.visits import OWN, ROBOTS, URL_ID, TooLargeError, UnpackingError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 from focuscrawl.webs.warc_recorder import WarcSeries
@@ -34,7 +34,7 @@ _MOST_CODINGS = 2  # as many as a server and a proxy before it add by mistake
 class CompressionMiddleware(HttpCompressionMiddleware):
     """Scrapy's own, which stops at ``DOWNLOAD_MAXSIZE``; its failures are named and counted.
 
-    Codings upon codings are refused: unpacking each takes as long as unpacking a large page.
+    Many codings upon each other are refused: each takes as long as unpacking a large page.
     """
 
     async def process_response(  # type: ignore[override]  # Scrapy's is no coroutine
@@ -47,7 +47,7 @@ class CompressionMiddleware(HttpCompressionMiddleware):
         TooLargeError
             It is larger than ``DOWNLOAD_MAXSIZE``.
         UnpackingError
-            It is not what its ``Content-Encoding`` says, or was packed too often.
+            It is not in its ``Content-Encoding``, or was packed too often.
         """
         codings = b",".join(response.headers.getlist("Content-Encoding"))
         if codings.count(b",") >= _MOST_CODINGS:
@@ -62,17 +62,15 @@ class CompressionMiddleware(HttpCompressionMiddleware):
         except IgnoreRequest as error:
             raise TooLargeError(str(error)) from error
         except Exception as error:  # every library has an error of its own, with no common base
-            said = codings.decode("latin-1")
-            raise UnpackingError(f"no {said}: {error}") from error
+            raise UnpackingError(f"no {codings.decode('latin-1')}: {error}") from error
 
 
 class ConditionalMiddleware(Component):
     """Adds If-None-Match and If-Modified-Since to requests for known pages (RFC 9110, 13.1).
 
-    On with ``FOCUSCRAWL_REVISIT``, for pages that earlier crawls have met, and with
-    ``FOCUSCRAWL_REVISIT_HUBS``, for those that this one has. A server that has the page as it
-    was answers 304 without it; the crawl knows what it was. A project's own spider does not: it
-    is sent the page.
+    On with ``FOCUSCRAWL_REVISIT``, for pages of earlier crawls, and with
+    ``FOCUSCRAWL_REVISIT_HUBS``, for pages of this one. A server answers 304 if the page has not
+    changed. Requests of a project's own spider are left as they are: it wants the page.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -81,7 +79,7 @@ class ConditionalMiddleware(Component):
             raise NotConfigured
 
     def process_request(self, request: Request) -> None:
-        """Add the header fields, where something is known."""
+        """Add the header fields, if there are any for the URL."""
         if URL_ID in request.meta and OWN not in request.meta:
             for name, value in self._crawl.conditions(request.meta[URL_ID]).items():
                 request.headers.setdefault(name, value)
@@ -93,13 +91,12 @@ _SECRET = ("authorization", "proxy-authorization", "cookie")  # recordings are p
 class WarcMiddleware(Component):
     """Writes every exchange to ``FOCUSCRAWL_WARC``: a file name, or 1 for ``pages.warc.gz``.
 
-    ``live`` is that file for crawls whose pages can be judged anew, and are nowhere else: of the
-    live Web, without knowledge of the topic, in a folder of their own.
+    ``live`` is that file for crawls that can be judged anew and have no other copy of their pages:
+    of the live Web, without knowledge of the topic.
 
-    It sits nearest to the downloader, where answers are as they were sent: still compressed,
-    robots.txt, retries and redirects included, which an item pipeline never sees. A relative
-    name is taken from the crawl's folder; the file of a resumed crawl is continued. With
-    ``FOCUSCRAWL_WARC_SIZE`` there is one file after another.
+    It sits nearest to the downloader, where answers are as they were sent: compressed, with
+    robots.txt, retries and redirects. A relative name is taken from the crawl's folder; the file
+    of a resumed crawl is continued. With ``FOCUSCRAWL_WARC_SIZE`` there is one file after another.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -1,4 +1,4 @@
-"""Critic and strategy for answers in other projects; the score as priority."""
+"""Critic and strategy for the spiders of other projects; scores as priorities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
-from focuscrawl.engine.component import (
+from focuscrawl.engine.component import Component
+from focuscrawl.engine.spider_requests import redirected
+from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
     ANSWERS,
     NOINDEX,
@@ -16,12 +18,10 @@ from focuscrawl.engine.component import (
     UNANSWERED,
     URL_ID,
     VISIT,
-    Component,
+    halt_on_error,
+    visit_of_error,
+    visit_of_response,
 )
-from focuscrawl.engine.open_pages import open_pages_of
-from focuscrawl.engine.page_parsing import parsing_of
-from focuscrawl.engine.spider_requests import redirected
-from focuscrawl.engine.visits import halting, turns_of, visit_of_error, visit_of_response
 from focuscrawl.errors import GivenUpError
 
 if TYPE_CHECKING:
@@ -37,15 +37,14 @@ SEED = 1_000_000  # priority of a start URL, which comes before every link
 
 
 class PriorityMiddleware(Component):
-    """Sets `Request.priority` from the score that the strategy has for the link now.
+    """Sets `Request.priority` from the present score of the link.
 
-    The frontier has put the requests in the order of these scores, which are floats and change
-    while links wait; what comes after it (other middlewares, retries, the downloader, logs)
-    has the score as Scrapy's own number.
+    The frontier orders by these scores, which are floats and change while links wait. Other
+    middlewares, retries, the downloader and logs have them as Scrapy's own number.
     """
 
     def process_request(self, request: Request) -> None:
-        """Set the priority of a request that only the frontier has asked for."""
+        """Set the priority of a request that is only the frontier's."""
         if OWN in request.meta:
             return
         score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
@@ -53,47 +52,47 @@ class PriorityMiddleware(Component):
             request.priority = SEED if score == math.inf else round(SCALE * score)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Mark a request that got no answer: none of the middlewares wants it made again."""
+        """Mark a request that got no answer and is not retried."""
         request.meta[UNANSWERED] = True
 
 
 class FocusMiddleware(Component):
-    """Judges each answer before the project's own spider has it.
+    """Judges each answer before the project's own spider gets it.
 
-    The spider ``focused`` yields its fetches as items and has pipelines for the three steps, and
-    no use for this. Other people's spiders yield items of their own, or none: their pages are
-    expanded and recorded when their callback is done, see `OpenPages`. The middleware sits
-    nearest to the engine, so that decompression and retries are done.
+    The spider ``focused`` yields its fetches as items, for pipelines. Spiders of other projects
+    yield items of their own, or none: their pages are expanded and recorded when their callback
+    is done, see `OpenPages`. The middleware sits nearest to the engine, after decompression and
+    retries.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         if getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
-        self._parsing = parsing_of(crawler)
-        self._turns = turns_of(crawler)
-        self._pages = open_pages_of(crawler)
+        self._parsing = self._context.parsing
+        self._turns = self._context.turns
+        self._pages = self._context.open_pages
         self._follows = self._crawl.plan.follow
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         """Judge the answer to a request that came out of the frontier.
 
-        A spider's own request goes on to where its page has moved, as it would without a crawl.
+        A spider's own request follows the redirect of its page, as it would without a crawl.
         """
-        number = request.meta.get(URL_ID)
-        if number is None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
             return response
         response = response.replace(request=request)
         visit = visit_of_response(self._crawl, response)
         own = OWN in request.meta  # not a link's
         wanted = own and self._is_wanted(request, response.status)
-        visit.leads_on = self._follows or not wanted
+        visit.follows_redirect = self._follows or not wanted
         await self._parsing.parse(visit)
-        with halting(self._crawl, number):
+        with halt_on_error(self._crawl, url_id):
             self._crawl.judge(visit)
         if visit.again:
-            visit.asked = None if self._follows else frozenset()
+            visit.requested = None if self._follows else frozenset()
             await self._pages.record(visit)
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         request.meta[VISIT] = visit
@@ -107,27 +106,24 @@ class FocusMiddleware(Component):
 
     async def process_exception(self, request: Request, exception: Exception) -> None:
         """Record that there is no answer, or that the request may not be made."""
-        number = request.meta.get(URL_ID)
-        if number is None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
             return
         if isinstance(exception, GivenUpError):
-            self._crawl.put_back(number, time.monotonic())
+            self._crawl.put_back(url_id, time.monotonic())
             return
         visit = visit_of_error(self._crawl, request, exception, answered=False)
-        await self._turns.begin(visit)
-        try:
+        async with self._turns.of(visit):
             self._crawl.record(visit, time.monotonic())
-        finally:
-            self._turns.end(visit)
         if visit.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
             return
         if not visit.again:
             request.meta[VISIT] = visit
-        self._pages.tell(visit)
+        self._pages.report(visit)
 
     def _is_wanted(self, request: Request, status: int) -> bool:
-        """Tell whether the project wants to see a redirect itself, as it tells Scrapy."""
+        """Tell whether the project wants to see a redirect itself, by its settings for Scrapy."""
         if request.meta[OWN] == ALL_REDIRECTS:
             return True
         lists = (
@@ -141,4 +137,4 @@ class FocusMiddleware(Component):
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
         location = visit.location
         known = location is not None and self._crawl.urls.get(location) is not None
-        return self._pages.go_on(redirected(request, str(location))) if known else None
+        return self._pages.redirect(redirected(request, str(location))) if known else None

@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import math
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
-from focuscrawl.engine.component import URL_ID, Component
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import slot_delay
-from focuscrawl.engine.visits import cause
-from focuscrawl.frontier.hosts import LEFT, HostBackoff, read_retry_after
+from focuscrawl.engine.visits import URL_ID, cause, retry_after_of
+from focuscrawl.frontier.hosts import LEFT, HostBackoff
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -25,17 +24,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BUSY = (429, 502, 503, 504)
-# what a host does that is not there; one that sends half a page, or no HTTP, is
+# causes of failure of a host that does not answer; one that sends half a page, or no HTTP, does
 _ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
 
 
 class BackoffMiddleware(Component):
-    """Holds a host in the frontier for as long as it asks to, or longer after every failure.
+    """Holds a host in the frontier for as long as it asks, or longer after every failure.
 
-    It sits between the downloader and Scrapy's retries: what is to be retried goes back to the
-    frontier, and leaves it when its host may be asked again. A host that goes on failing, or
-    wants a longer wait than the crawl can give, is left alone until the crawl is resumed. What
-    a recording answers is as it was; replays do without.
+    It sits between the downloader and Scrapy's retries: a request to be retried goes back to the
+    frontier, and leaves it when its host is ready again. A host that keeps failing, or asks for
+    too long a wait, is skipped until the crawl is resumed. Off in replays.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -47,53 +45,51 @@ class BackoffMiddleware(Component):
         self._patience = HostBackoff(plan.backoff, longest, plan.host_failures, plan.per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Look at the status of an answer to a request that came out of the frontier."""
-        number = request.meta.get(URL_ID)
-        if number is None:
+        """Count the answer to a request from the frontier, as a failure if the host is busy."""
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
             return response
         if response.status in _BUSY:
-            said = (response.headers.get("Retry-After") or b"").decode("latin-1")
-            wait = read_retry_after(said, datetime.now(UTC))
-            self._failed(number, f"HTTP {response.status}", wait)
+            self._failed(url_id, f"HTTP {response.status}", retry_after_of(response))
         else:
-            self._patience.answered(self._crawl.urls.host(number))
+            self._patience.answered(self._crawl.urls.host(url_id))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Count a request that brought no answer."""
-        number = request.meta.get(URL_ID)
-        if number is None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
             return
         why = cause(exception).partition(":")[0]
         if isinstance(exception, RobotsUnreachableError):
-            self._failed(number, why, exception.retry_after)
+            self._failed(url_id, why, exception.retry_after)
         elif why in _ABSENT:
-            self._failed(number, why, None)
+            self._failed(url_id, why, None)
 
-    def _failed(self, number: int, why: str, retry_after: float | None) -> None:
-        host = self._crawl.urls.host(number)
+    def _failed(self, url_id: int, why: str, retry_after: float | None) -> None:
+        host = self._crawl.urls.host(url_id)
         wait = self._patience.failed(host, retry_after)
         if not math.isinf(wait):
             self._crawl.frontier.hold(host, time.monotonic() + wait)
             return
         if retry_after is not None:
             why += f", asks for {retry_after:,.0f} s"
-        logger.info("%s is left alone: %s", self._crawl.urls.host_name(number), why)
+        logger.info("%s is left alone: %s", self._crawl.urls.host_name(url_id), why)
         self._crawl.frontier.hold(host, math.inf)
-        self._crawl.note(LEFT, f"{self._crawl.urls.host_name(number)}: {why}")
+        self._crawl.note(LEFT, f"{self._crawl.urls.host_name(url_id)}: {why}")
 
 
 class ThrottleMiddleware(Component):
-    """Lets the frontier wait as long between two pages of a host as the downloader's slot does.
+    """Sets the delay of a host in the frontier to that of the downloader's slot.
 
-    A request that waited in the slot would hold a place that another host could have used.
+    A request that waited in the slot would take the place of another host's.
     """
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Hand on the delay of the host's slot, which an answer may have changed."""
-        number = request.meta.get(URL_ID)
-        if number is not None:
+        """Pass on the delay of the host's slot, which an answer may have changed."""
+        url_id = request.meta.get(URL_ID)
+        if url_id is not None:
             delay = slot_delay(self._crawler, request.meta["download_slot"])
             if delay is not None:
-                self._crawl.frontier.set_delay(self._crawl.urls.host(number), delay)
+                self._crawl.frontier.set_delay(self._crawl.urls.host(url_id), delay)
         return response

@@ -1,10 +1,9 @@
-"""robots.txt, as RFC 9309 has it, also where it is huge, slow, broken or not there."""
+"""robots.txt by RFC 9309, also where it is huge, slow, broken or missing."""
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,11 +18,17 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl.discovery import MOST_FILES
-from focuscrawl.engine.component import ROBOTS, Component
-from focuscrawl.engine.visits import PrivateAddressError, UnusableError, cause, moved_to
+from focuscrawl.engine.component import Component
+from focuscrawl.engine.visits import (
+    ROBOTS,
+    PrivateAddressError,
+    UnusableError,
+    cause,
+    moved_to,
+    retry_after_of,
+)
 from focuscrawl.errors import GivenUpError
 from focuscrawl.foundation.urls import host
-from focuscrawl.frontier.hosts import read_retry_after
 from focuscrawl.page.documents import named_in_robots
 
 if TYPE_CHECKING:
@@ -51,12 +56,12 @@ _BROWSER = re.compile(r"Mozilla/\S+\s*\(compatible;\s*", re.IGNORECASE)
 
 
 def product_token(agent: str | bytes) -> str:
-    """Return the name by which a robots.txt may call a crawler, in lower case.
+    """Return the name of a crawler in a robots.txt, in lower case.
 
     Parameters
     ----------
     agent : a ``User-Agent`` header, or the name in a line of a robots.txt: the product token
-        comes first, or after ``Mozilla/5.0 (compatible;``. A version and what follows are left out
+        comes first, or after ``Mozilla/5.0 (compatible;``. A version and what follows are dropped
 
     Returns
     -------
@@ -69,11 +74,11 @@ def product_token(agent: str | bytes) -> str:
 
 
 class RobotRules(ProtegoRobotParser):
-    """The rules of a robots.txt, for the crawlers that RFC 9309 says (section 2.2.1).
+    """The rules of a robots.txt, with its groups matched as in RFC 9309 (section 2.2.1).
 
     A group is for the crawlers whose whole product token it names, in upper or lower case.
-    Protego alone looks for the names of the file anywhere in the ``User-Agent`` header. So it is
-    told both with a slash on each side.
+    Protego alone looks for the names of the file anywhere in the ``User-Agent`` header. So it
+    gets both with a slash on each side.
     """
 
     @classmethod
@@ -97,7 +102,6 @@ def _whole_name(agent: str | bytes) -> str:
 
 
 def _with_whole_name(line: str) -> str:
-    """Put slashes around the name of an agent, if a line has one."""
     named = _AGENT_LINE.match(line)
     if named is None:
         return line
@@ -107,14 +111,14 @@ def _with_whole_name(line: str) -> str:
 
 
 class RobotsUnreachableError(UnusableError, DownloadFailedError):
-    """There is no telling what a host forbids: it must not be crawled (RFC 9309, 2.3.1.4).
+    """A host's robots.txt cannot be fetched: it must not be crawled (RFC 9309, 2.3.1.4).
 
     Scrapy retries it like any download that failed.
 
     Attributes
     ----------
-    cause : why there is no robots.txt, as of a page; ``robots.txt`` if that is what the host said
-    retry_after : seconds the host asked to wait, None if it did not say
+    cause : why there is no robots.txt, as of a page; ``robots.txt`` after a status of the host
+    retry_after : seconds the host asked to wait, None if it did not
     """
 
     def __init__(
@@ -136,14 +140,7 @@ class _TooFarError(Exception):
 
 
 class _Known(NamedTuple):
-    """What a robots.txt says.
-
-    Attributes
-    ----------
-    rules : None: everything is allowed
-    size : of the file
-    site_maps : what it names of them
-    """
+    """A robots.txt: its rules (None: everything is allowed), its size, the site maps it names."""
 
     rules: RobotParser | None = None
     size: int = 0
@@ -154,15 +151,14 @@ class _Known(NamedTuple):
 
 
 class RobotsMiddleware(Component):
-    """Asks every host for its robots.txt before anything else, and obeys it.
+    """Requests the robots.txt of every host before anything else, and obeys it.
 
-    A file that is not there (4xx, a redirect loop) allows everything. Where it cannot be had (no
-    answer, 429, 5xx) the request fails and is retried like any that brings no answer, and
-    robots.txt with it. Of a file that is longer than 500 KiB the first 500 KiB count. Five
-    redirects in a row are followed; each is a request with the delay of the host it leads to, and
-    is held to what that host's own robots.txt forbids.
+    A missing file (4xx, a redirect loop) allows everything. If it cannot be fetched (no answer,
+    429, 5xx) the request fails and is retried like any other, and robots.txt with it. Of a longer
+    file the first 500 KiB count. Five redirects in a row are followed; each is a request with the
+    delay of its host, and subject to that host's own robots.txt.
 
-    Unlike Scrapy's own, which takes every failure for permission. Off without ``ROBOTSTXT_OBEY``.
+    Scrapy's own takes every failure for permission. Off without ``ROBOTSTXT_OBEY``.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -175,7 +171,7 @@ class RobotsMiddleware(Component):
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._size = 0
         self._waiting: dict[str, list[Deferred[None]]] = {}
-        self._moved: dict[str, str] = {}  # whose robots.txt is asked for in place of another's
+        self._moved: dict[str, str] = {}  # by origin: whose robots.txt is fetched instead
 
     async def process_request(self, request: Request) -> None:
         """Let a request pass if its host allows it.
@@ -185,7 +181,7 @@ class RobotsMiddleware(Component):
         IgnoreRequest
             The host forbids it.
         RobotsUnreachableError
-            The host does not say.
+            Its robots.txt cannot be fetched.
         """
         url = urlparse_cached(request)
         if request.meta.get("dont_obey_robotstxt") or url.scheme not in ("http", "https"):
@@ -196,7 +192,7 @@ class RobotsMiddleware(Component):
             raise IgnoreRequest("Forbidden by robots.txt")
 
     def bytes_received(self, data: bytes, request: Request) -> None:
-        """Break off a robots.txt that is long enough."""
+        """Stop the download of a robots.txt that is too long."""
         if ROBOTS in request.meta:
             request.meta[ROBOTS] += len(data)
             if request.meta[ROBOTS] > _MOST:
@@ -207,16 +203,10 @@ class RobotsMiddleware(Component):
         return product_token(agent or self._crawler.settings["USER_AGENT"] or "")
 
     async def _rules(self, origin: str, request: Request, left: int = _REDIRECTS) -> _Known:
-        """Return what `origin` is known to forbid; ask it first.
+        """Return the robots.txt of `origin`; fetch it first if it is not known.
 
-        Parameters
-        ----------
-        left : redirects that are still followed
-
-        Raises
-        ------
-        _TooFarError
-            They are too few, and it is another host that is redirected here.
+        At most `left` redirects are followed; `_TooFarError` if they are too few, and another host
+        redirects here.
         """
         while origin in self._waiting:
             asked: Deferred[None] = Deferred()
@@ -230,7 +220,7 @@ class RobotsMiddleware(Component):
             known = await self._asked(origin, request, left)
             self._keep(origin, known)
             if known.site_maps:
-                self._crawl.told(origin, known.site_maps)
+                self._crawl.add_site_maps(origin, known.site_maps)
         finally:
             for waiting in self._waiting.pop(origin):
                 waiting.callback(None)
@@ -245,7 +235,6 @@ class RobotsMiddleware(Component):
             return _Known()
 
     async def _ask(self, origin: str, request: Request, left: int) -> _Known:
-        """Fetch and read a robots.txt, wherever it is."""
         url = f"{origin}/robots.txt"
         seen = {url}
         while (response := await self._fetch(url)) is not None:
@@ -270,7 +259,7 @@ class RobotsMiddleware(Component):
     async def _rules_elsewhere(
         self, origin: str, elsewhere: str, request: Request, left: int
     ) -> _Known:
-        """Return what another host forbids; hosts that wait for each other go in a circle."""
+        """Return the robots.txt of another host; hosts that wait for each other are a circle."""
         after: str | None = elsewhere
         while after is not None:
             if after == origin:
@@ -283,13 +272,7 @@ class RobotsMiddleware(Component):
             del self._moved[origin]
 
     async def _fetch(self, url: str) -> Response | None:
-        """Return the answer for a robots.txt; None: nobody may look at it.
-
-        Raises
-        ------
-        RobotsUnreachableError
-            There is none.
-        """
+        """Return the answer for a robots.txt; None: it may not be fetched."""
         stats = self._crawler.stats
         stats.inc_value("robotstxt/request_count")
         try:
@@ -306,13 +289,10 @@ class RobotsMiddleware(Component):
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{response.status}")
         if (response.status == 429 or response.status >= 500) and not self._replays:
-            said = (response.headers.get("Retry-After") or b"").decode("latin-1")
-            wait = read_retry_after(said, datetime.now(UTC))
-            raise RobotsUnreachableError(f"HTTP {response.status}", wait)
+            raise RobotsUnreachableError(f"HTTP {response.status}", retry_after_of(response))
         return response
 
     async def _taken(self, response: Response, request: Request) -> _Known:
-        """Read an answer that is no redirect."""
         if not 200 <= response.status < 300:
             return _Known()
         rules = await self._read(response)
@@ -336,7 +316,7 @@ class RobotsMiddleware(Component):
         return await maybe_deferred_to_future(parsing)
 
     def _keep(self, origin: str, known: _Known) -> None:
-        """Keep rules, and forget those that were asked for least recently."""
+        """Keep rules, and drop those that were used least recently."""
         self._known[origin] = known
         self._size += known.size + _ENTRY
         while self._size > _KEPT and len(self._known) > 1:

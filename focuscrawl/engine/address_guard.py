@@ -1,9 +1,8 @@
-"""Withholds addresses that the crawl may not connect to, whoever asks for them.
+"""A guard before the name resolver: withholds addresses that the crawl may not connect to.
 
-A connection is refused by the address it would be made to. Scrapy asks the reactor's name
-resolver for the addresses of every host, a bare IP address included, and connects to what it is
-told and to nothing else. So the answer is what is checked, as it is given, each time: for pages,
-robots.txt and redirects alike, with http and https, whatever the name was found to be before.
+Scrapy asks the reactor's name resolver for the addresses of every host, a bare IP address
+included, and connects to nothing else. So every answer of the resolver is checked: for pages,
+robots.txt and redirects, with http and https, whatever the name resolved to before.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ EVERYWHERE = Networks.of(["0.0.0.0/0", "::/0"])
 
 @dataclass
 class Attempt:
-    """One request: what may be connected to for it, and what its look-ups came to."""
+    """One request: what it may connect to, and the results of its look-ups."""
 
     networks: Networks
     admitted: int = 0
@@ -44,16 +43,16 @@ class Attempt:
         return refusal(name, why if literal(name) else f"at {address}, {why}")
 
 
-#: the request on whose behalf a name is looked up; None: nobody says so
+#: the request on whose behalf a name is looked up; None: unknown
 ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
 
 
 def guard_resolver(networks: Networks) -> None:
-    """Put a `GuardedResolver` before the reactor's name resolver, whichever that is by now.
+    """Put a `GuardedResolver` before the present name resolver of the reactor.
 
     Parameters
     ----------
-    networks : what is open to those who ask on behalf of no request
+    networks : what is open to look-ups on behalf of no request
     """
     from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
 
@@ -62,7 +61,7 @@ def guard_resolver(networks: Networks) -> None:
 
 
 async def check_for_proxy(name: str, attempt: Attempt) -> None:
-    """Look up a host that a proxy is going to connect to, for the attempt that is under way.
+    """Look up a host that a proxy is going to connect to.
 
     Raises
     ------
@@ -91,10 +90,10 @@ def refusal(name: str, what: str) -> PrivateAddressError:
 
 
 class GuardedResolver:
-    """Withholds the addresses that the request it is asked for may not be connected to.
+    """Withholds the addresses that a request may not connect to.
 
-    A Twisted `IHostnameResolver` before another one. Who asks on behalf of no request, a part of
-    the project or a handler that is not ours, is told what the crawl may connect to.
+    A Twisted `IHostnameResolver` before another one. Look-ups on behalf of no request, by a part
+    of the project or another handler, get the addresses that the crawl may connect to.
     """
 
     def __init__(self, resolver: Any, networks: Networks) -> None:

@@ -1,4 +1,9 @@
-"""Which pages need a browser, and the browser, which has no network of its own."""
+"""Rendering pages that need scripts, by a browser that has no network of its own.
+
+Chromium, by scrapy-playwright. The crawl makes each request of a page, as polite as any other,
+subject to robots.txt and to the addresses that it may connect to. What bypasses that (sockets,
+look-ups) meets a proxy and names that do not exist.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +19,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.http.request import NO_CALLBACK
 
 from focuscrawl.crawl.visit import RENDERED
-from focuscrawl.engine.component import crawl_of
-from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.visits import moved_to
 from focuscrawl.errors import GivenUpError, UserError, WorkerError
 from focuscrawl.foundation.extras import needs
@@ -34,23 +36,17 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import PageVisit
+    from focuscrawl.crawl import Crawl, PageVisit
+    from focuscrawl.engine.page_parsing import PageParsing
     from focuscrawl.page import PageView
 
 
-# A browser that runs the scripts of a page, and has no network of its own.
-#
-# Chromium, by scrapy-playwright. What a page asks for is not the browser's to fetch: each request
-# is made by the crawl, as polite as any other, held to robots.txt and to the addresses that it
-# may connect to. What gets past that (sockets, look-ups) meets a proxy and names that are not
-# there.
-
 logger = logging.getLogger(__name__)
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")  # of what is looked for
-_RESTLESS = 2 / 3  # of the time that a page has, in which it may go on asking for something
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_RESTLESS = 2 / 3  # of the time that a page has, in which it may make requests
 _MOST_REQUESTS = 60  # of a page
-_MOST_BYTES = 10 * 1024 * 1024  # of a page when its scripts have run; and of what is kept for all
+_MOST_BYTES = 10 * 1024 * 1024  # of a page when its scripts have run; and of all scripts kept
 _LOADED = ("script", "xhr", "fetch")
 _NOT_PASSED_ON = ("content-encoding", "content-length", "transfer-encoding", "set-cookie")
 # a text that is too long is left where it is
@@ -66,29 +62,31 @@ _ARGUMENTS = (
     *("--disable-background-networking", "--disable-component-update", "--no-pings"),
     *("--js-flags=--max-old-space-size=256", "--disable-gpu", "--renderer-process-limit=4"),
 )
-# What a page may not do by itself: open windows, lead the browser elsewhere, load frames, which
-# may have processes of their own. Its scripts and what they ask for are as in any other page.
+# What a page may not do by itself: open windows, navigate, load frames, which may have processes
+# of their own. Its scripts and their requests are as in any other page.
 _POLICY = "sandbox allow-scripts allow-same-origin; frame-src 'none'; object-src 'none'"
-_MEMORY = (
-    1024 * 1024
-)  # KiB that a process of the browser may write to; nothing bounds buffers else
+_MEMORY = 1024 * 1024  # KiB that a process of the browser may write to: buffers have no bound
 _START = """#!/bin/sh
 ulimit -d {memory}
 exec {program} "$@"
 """
+_FEW = 30  # words outside of the title: so few are no main text
+_IN_VAIN = 3  # pages of a host that scripts add nothing to; no other one is rendered then
+_AT_ONCE = 2  # pages that are open in the browser
+_GAINED, _SAME = "more", "no more"
 
 
 def use_browser(settings: BaseSettings, executable: str) -> None:
-    """Have scrapy-playwright start a browser, when one is needed.
+    """Set the browser that scrapy-playwright starts, when one is needed.
 
     Parameters
     ----------
-    executable : path of it; 1: what there is
+    executable : path of it; 1: an installed one
 
     Raises
     ------
     UserError
-        There is none, or what drives it is not installed.
+        There is none, or scrapy-playwright is not installed.
     """
     with needs("browser", "FOCUSCRAWL_BROWSER"):
         import scrapy_playwright.handler  # noqa: F401, PLC0415
@@ -120,9 +118,9 @@ def use_browser(settings: BaseSettings, executable: str) -> None:
 
 
 class Browser:
-    """Runs the scripts of pages; it is started with the first.
+    """Runs the scripts of pages; to be created before the engine starts.
 
-    Make it before the engine starts.
+    The browser is started with the first page.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -139,7 +137,7 @@ class Browser:
         self._works = False
 
     def _bound_memory(self, launch: dict[str, Any]) -> None:
-        """Have the browser, and all processes that it starts, begin with so much memory."""
+        # of the browser and all processes that it starts
         start = Path(self._folder.name) / "chromium"
         program = shlex.quote(launch["executable_path"])
         start.write_text(_START.format(memory=_MEMORY, program=program), encoding="utf-8")
@@ -147,7 +145,7 @@ class Browser:
         launch["executable_path"] = str(start)
 
     async def rendered(self, visit: PageVisit) -> bytes | None:
-        """Return a page as it is when its scripts have run, in UTF-8; None if that failed.
+        """Return a page after its scripts have run, in UTF-8; None if that failed.
 
         Raises
         ------
@@ -174,10 +172,10 @@ class Browser:
         try:
             return await asyncio.wait_for(self._run(request), self._seconds)
         except Exception as error:  # a page can make a browser fail in any way
-            said = next(iter(str(error).splitlines()), "") or type(error).__name__
+            why = next(iter(str(error).splitlines()), "") or type(error).__name__
             if "playwright_page" not in request.meta and not self._works:
-                raise WorkerError(f"the browser cannot start: {said}") from None
-            logger.debug("%s was not rendered: %s", visit.url, said)
+                raise WorkerError(f"the browser cannot start: {why}") from None
+            logger.debug("%s was not rendered: %s", visit.url, why)
             return None
         finally:
             page = request.meta.get("playwright_page")
@@ -198,12 +196,12 @@ class Browser:
         return None if html is None else html.encode("utf-8", "replace")
 
     async def close(self) -> None:
-        """End the browser."""
+        """Stop the browser."""
         await self._handler.close()
         self._folder.cleanup()
 
     async def fetch(self, url: str, kind: str, accept: str) -> Response:
-        """Have the crawl fetch what a page asks for, a redirect as it is; a script once."""
+        """Fetch what a page requests by the crawl, a redirect as it is; a script once."""
         known = self._kept.get(url)
         if known is not None:
             self._kept.move_to_end(url)
@@ -230,7 +228,7 @@ class Browser:
 
 
 class _Routes:
-    """Answers what one page asks its browser for."""
+    """Answers the requests of one page."""
 
     def __init__(self, browser: Browser, visit: PageVisit) -> None:
         self._browser = browser
@@ -239,7 +237,7 @@ class _Routes:
         self._left = _MOST_REQUESTS
 
     async def install(self, page: Page, _: Request) -> None:
-        """Stand before all requests of the page, and of those that it opens."""
+        """Intercept all requests of the page, and of those that it opens."""
         await page.context.route("**", self._answer)
         await page.route("**", self._answer)  # before scrapy-playwright's own
 
@@ -254,11 +252,11 @@ class _Routes:
             if self._served or asked.frame.parent_frame is not None:
                 return False
             self._served = True
-            came = self._visit.download
-            kind = came.content_type or "text/html"
-            charset = f"; charset={came.encoding}" if came.encoding else ""
+            sent = self._visit.download
+            kind = sent.content_type or "text/html"
+            charset = f"; charset={sent.encoding}" if sent.encoding else ""
             headers = {"content-type": f"{kind}{charset}", "content-security-policy": _POLICY}
-            await route.fulfill(status=200, body=came.body, headers=headers)
+            await route.fulfill(status=200, body=sent.body, headers=headers)
             return True
         url = normalize(asked.url)
         if asked.method != "GET" or asked.resource_type not in _LOADED or url is None:
@@ -267,7 +265,7 @@ class _Routes:
             response = await self._follow(
                 url, asked.resource_type, asked.headers.get("accept", "")
             )
-        except Exception:  # refused, forbidden, not there: to the page it is all the same
+        except Exception:  # refused, forbidden, not found: to the page it is all the same
             return False
         if response is None:
             return False
@@ -280,7 +278,7 @@ class _Routes:
         return True
 
     async def _follow(self, url: str, kind: str, accept: str) -> Response | None:
-        """Fetch what the page asks for; each redirect is a request, with its own host's delay."""
+        # each redirect is a request of its own, with the delay of its host
         while self._left > 0:
             self._left -= 1
             response = await self._browser.fetch(url, kind, accept)
@@ -291,24 +289,18 @@ class _Routes:
         return None
 
 
-_FEW = 30  # words outside of the title: so few are no main text
-_IN_VAIN = 3  # pages of a host that scripts add nothing to; no other one is rendered then
-_AT_ONCE = 2  # pages that are open in the browser
-_GAINED, _SAME = "more", "no more"
-
-
 class Rendering:
-    """Has a browser run the scripts of pages that have no text without them.
+    """Runs the scripts of pages that have no text without them, in a browser.
 
-    Each time counts against the budget like a fetch; what it came to is an event, by which a
-    resumed crawl knows as much.
+    Each time counts against the budget like a fetch. Its outcome is an event, from which a resumed
+    crawl learns for which hosts it is of use.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl, parsing: PageParsing) -> None:
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
-        self._parsing = parsing_of(crawler)
-        self._browser = Browser(crawler) if crawl_of(crawler).plan.browser else None
+        self._crawl = crawl
+        self._parsing = parsing
+        self._browser = Browser(crawler) if crawl.plan.browser else None
         self._few_at_once = asyncio.Semaphore(_AT_ONCE)
         self._in_vain: Counter[str] = Counter()
         self._of_use: set[str] = set()
@@ -316,12 +308,12 @@ class Rendering:
         self._given_up = False
         if self._browser is not None:
             for event in History(self._crawl.store).events(RENDERED):
-                url, _, came = event.detail.rpartition(": ")
-                self._learn(host(url), gained=came.startswith(_GAINED))
+                url, _, outcome = event.detail.rpartition(": ")
+                self._learn(host(url), gained=outcome.startswith(_GAINED))
             crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
     async def render(self, visit: PageVisit) -> None:
-        """Set the visit's page to what it is when its scripts have run, if it needs that.
+        """Set the visit's page to what it is after its scripts have run, if it needs that.
 
         Raises
         ------
@@ -343,23 +335,23 @@ class Rendering:
             except asyncio.CancelledError:
                 if not self._given_up:
                     raise
-                self._crawl.put_back(visit.number, time.monotonic())
+                self._crawl.put_back(visit.url_id, time.monotonic())
                 raise GivenUpError("the crawl ends") from None
             except WorkerError:
-                self._crawl.halt(visit.number, time.monotonic())
+                self._crawl.halt(visit.url_id, time.monotonic())
                 raise
             finally:
                 self._under_way.discard(task)
         await self._take(visit, body)
 
     def give_up(self) -> None:
-        """Let go of what is in the browser: the crawl has to end."""
+        """Cancel what is in the browser: the crawl has to end."""
         self._given_up = True
         for task in self._under_way:
             task.cancel()
 
     async def close(self) -> None:
-        """End the browser."""
+        """Stop the browser."""
         if self._browser is not None:
             await self._browser.close()
 
@@ -373,7 +365,7 @@ class Rendering:
         return own in self._of_use or self._in_vain[own] < _IN_VAIN
 
     async def _take(self, visit: PageVisit, body: bytes | None) -> None:
-        """Take a page as the browser has it, if that is more than it was."""
+        # only if there is more on it than there was
         plain, sent = visit.view, visit.download
         assert plain is not None
         gained = False
@@ -385,8 +377,8 @@ class Rendering:
             visit.view, visit.download, visit.error = plain, sent, None
         self._learn(host(visit.url), gained=gained)
         assert visit.view is not None
-        told = f"{_GAINED if gained else _SAME}, {_words(plain)} to {_words(visit.view)} words"
-        visit.events.append((RENDERED, f"{visit.url}: {told}"))
+        outcome = f"{_GAINED if gained else _SAME}, {_words(plain)} to {_words(visit.view)} words"
+        visit.events.append((RENDERED, f"{visit.url}: {outcome}"))
         self._crawler.stats.inc_value("focuscrawl/rendered")
 
     def _learn(self, name: str, *, gained: bool) -> None:
@@ -397,7 +389,7 @@ class Rendering:
 
 
 def _words(view: PageView) -> int:
-    """Return how many words a page has beside its title."""
+    """Return the number of words of a page without its title."""
     if not view.title:
         return len(view.tokens)
     return int((view.token_leaf > 0).sum())
@@ -405,13 +397,3 @@ def _words(view: PageView) -> int:
 
 def _more(view: PageView, plain: PageView) -> bool:
     return _words(view) > _words(plain) or len(view.links) > len(plain.links)
-
-
-_rendering: WeakKeyDictionary[Crawler, Rendering] = WeakKeyDictionary()
-
-
-def rendering_of(crawler: Crawler) -> Rendering:
-    """Return what renders the pages of `crawler`; made before the engine starts."""
-    if crawler not in _rendering:
-        _rendering[crawler] = Rendering(crawler)
-    return _rendering[crawler]

@@ -1,13 +1,18 @@
-"""What middlewares, pipelines and extensions share, and their keys in ``request.meta``."""
+"""What the components of a crawler share: the open crawl, and what works on its pages."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
+from focuscrawl.engine.browser import Rendering
+from focuscrawl.engine.open_pages import OpenPages
+from focuscrawl.engine.page_parsing import PageParsing
+from focuscrawl.engine.page_texts import PageTexts
+from focuscrawl.engine.visits import Turns
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -18,61 +23,74 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl
     from focuscrawl.crawl_config import CrawlConfig
 
-
-#: number of the URL in the crawl; only requests that come out of the frontier have it
-URL_ID = "focuscrawl_url"
-#: the `Visit`, once the answer has been judged
-VISIT = "focuscrawl_visit"
-#: on requests for a page that asks not to be indexed, if that is obeyed
-NOINDEX = "focuscrawl_noindex"
-#: on requests for a page that was fetched before, for the links that are new on it
-AGAIN = "focuscrawl_again"
-#: bytes received so far; only requests for a robots.txt have it
-ROBOTS = "focuscrawl_robots"
-#: on requests that failed before an answer came
-UNANSWERED = "focuscrawl_unanswered"
-#: on requests that a project's own spider yielded: which redirects it wants to see itself
-OWN = "focuscrawl_own"
-NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: not pages that refresh
-#: on requests that stand for links of a page that its callback did not ask for
-FOLLOWED = "focuscrawl_followed"
+_CONTEXT = "focuscrawl_context"  # attribute of a crawler that has a crawl
+_SIGNALS = {name: each for name, each in vars(signals).items() if type(each) is object}
+_SIGNALS["page_visited"] = page_visited
 
 
-_crawls: WeakKeyDictionary[Crawler, Crawl] = WeakKeyDictionary()
+class CrawlContext:
+    """What the components of one crawler share; most of it is created when first asked for.
+
+    Attributes
+    ----------
+    crawl : the open crawl
+    turns : let one visit at a time be expanded and recorded
+    """
+
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
+        self._crawler = crawler
+        self.crawl = crawl
+        self.turns = Turns()
+
+    @cached_property
+    def parsing(self) -> PageParsing:
+        """What parses pages."""
+        return PageParsing(self._crawler, self.crawl)
+
+    @cached_property
+    def rendering(self) -> Rendering:
+        """What runs the scripts of pages; to be created before the engine starts."""
+        return Rendering(self._crawler, self.crawl, self.parsing)
+
+    @cached_property
+    def texts(self) -> PageTexts:
+        """What extracts the main text of pages."""
+        return PageTexts(self._crawler, self.crawl)
+
+    @cached_property
+    def open_pages(self) -> OpenPages:
+        """The pages whose callback, in a spider of another project, is still at work."""
+        return OpenPages(self._crawler, self.crawl, self.turns, self.texts)
 
 
 def bind_crawl(crawler: Crawler, crawl: Crawl) -> None:
     """Let the components of `crawler` find `crawl`."""
-    _crawls[crawler] = crawl
+    setattr(crawler, _CONTEXT, CrawlContext(crawler, crawl))
 
 
 def has_crawl(crawler: Crawler) -> bool:
     """Tell whether `crawler` has a crawl."""
-    return crawler in _crawls
+    return hasattr(crawler, _CONTEXT)
 
 
-def crawl_of(crawler: Crawler) -> Crawl:
-    """Return the crawl of `crawler`.
+def context_of(crawler: Crawler) -> CrawlContext:
+    """Return what the components of `crawler` share.
 
     Raises
     ------
     NotConfigured
-        It has none: ``scrapy shell`` and ``fetch`` crawl nothing, and need nothing of ours.
+        It has no crawl: ``scrapy shell`` and ``fetch`` crawl nothing, and need nothing of ours.
     """
-    try:
-        return _crawls[crawler]
-    except KeyError:
-        raise NotConfigured from None
-
-
-_SIGNALS = {name: each for name, each in vars(signals).items() if type(each) is object}
-_SIGNALS["page_visited"] = page_visited
+    context: CrawlContext | None = getattr(crawler, _CONTEXT, None)
+    if context is None:
+        raise NotConfigured
+    return context
 
 
 def config_of(crawler: Crawler) -> CrawlConfig:
     """Return the configuration of the crawl of `crawler`, or what its settings say without one."""
     if has_crawl(crawler):
-        return crawl_of(crawler).plan
+        return context_of(crawler).crawl.plan
     from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415 - slow to import
 
     return read_config(crawler.settings)
@@ -87,11 +105,12 @@ class Component:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._crawl: Crawl = crawl_of(crawler)
+        self._context = context_of(crawler)
+        self._crawl = self._context.crawl
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the component, and connect it to the signals it has methods for."""
+        """Create the component, and connect it to the signals it has methods for."""
         component = cls(crawler)
         for name, signal in _SIGNALS.items():
             receiver = getattr(component, name, None)

@@ -1,4 +1,4 @@
-"""Training instances (u,v) for others: to a file of JSON lines, or to a callable of the user's."""
+"""Training instances (u,v) for a file of JSON lines or a callable of the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 from scrapy import signals
 
 from focuscrawl.apprentice.link_features import window
-from focuscrawl.engine.component import crawl_of
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,10 +51,10 @@ class Instance:
 
 
 class InstanceFeed:
-    """Pairs every link that this run finds with what comes of its target.
+    """Pairs every link that this run finds with the relevance of its target.
 
-    Links of earlier runs are not among them: their words were not kept. Nor are those of which
-    nothing came while 200,000 others were found.
+    Links of earlier runs are not among them: their words were not stored. Nor are those whose
+    targets were not fetched while 200,000 other links were found.
 
     Parameters
     ----------
@@ -70,18 +69,18 @@ class InstanceFeed:
             self._emit: Callable[[Instance], object] = self._write
         else:
             self._emit = named
-        # by the number of their target, which is yet to be judged; the longest known first
+        # by the id of their target, which is not judged yet; the oldest first
         self._links: dict[int, list[Instance]] = {}
         self._waiting = 0
         self._relevance: dict[int, float] = {}
 
     @classmethod
-    def of(cls, crawler: Crawler) -> Self | None:
-        """Make what ``FOCUSCRAWL_INSTANCES`` names, closed with the spider; None: nothing."""
-        named = feed_of(crawl_of(crawler).plan.instances)
+    def of(cls, crawler: Crawler, crawl: Crawl) -> Self | None:
+        """Create the feed that ``FOCUSCRAWL_INSTANCES`` names; None: it names none."""
+        named = feed_of(crawl.plan.instances)
         if named is None:
             return None
-        feed = cls(crawl_of(crawler), named)
+        feed = cls(crawl, named)
         crawler.signals.connect(feed.close, signals.spider_closed)
         return feed
 
@@ -95,11 +94,11 @@ class InstanceFeed:
             self._file.close()
 
     def add(self, visit: PageVisit) -> None:
-        """Take in a visit that was expanded: v of the links into it, u of its own."""
+        """Add a visit that was expanded: v of the links into it, u of its own."""
         if visit.again:
             return
-        self._relevance[visit.number] = visit.relevance
-        for link in self._known(visit.number):
+        self._relevance[visit.url_id] = visit.relevance
+        for link in self._pop(visit.url_id):
             self._emit(replace(link, target=visit.url, relevance_target=visit.relevance))
         if visit.view is None or not visit.link_rows:
             return
@@ -116,10 +115,9 @@ class InstanceFeed:
                 self._links.setdefault(row.target, []).append(link)
                 self._waiting += 1
         while self._waiting > _MOST:
-            self._known(next(iter(self._links)))
+            self._pop(next(iter(self._links)))
 
-    def _known(self, target: int) -> list[Instance]:
-        """Take out the links to a URL."""
+    def _pop(self, target: int) -> list[Instance]:
         links = self._links.pop(target, [])
         self._waiting -= len(links)
         return links
@@ -150,7 +148,7 @@ def feed_of(named: str | None) -> Path | Callable[[Instance], object] | None:
 
 
 def _features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:
-    """Return ⟨t,d⟩ of the links that begin at some DOM leaves."""
+    """Return the features ⟨t,d⟩ of the links that start at some DOM leaves."""
     right = dict(zip(view.links.left.tolist(), view.links.right.tolist(), strict=True))
     around = window(
         np.arange(len(view.tokens), dtype=np.uint64),

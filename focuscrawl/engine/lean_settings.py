@@ -1,4 +1,4 @@
-"""Log records fit for a terminal, and Scrapy without the parts that a crawl does not use."""
+"""Log records fit for a terminal, and Scrapy without the components that a crawl does not use."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ _TRACEBACKS = logging.Formatter()
 
 
 class PlainRecord(logging.LogRecord):
-    """A record whose text and traceback a terminal can be shown, without URLs' credentials.
+    """A record without control characters and credentials of URLs, in text and traceback.
 
-    All loggers of a process make such records after
-    ``logging.setLogRecordFactory(PlainRecord)``, whatever their handlers are.
+    For ``logging.setLogRecordFactory``: then no handler needs to know.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -35,28 +34,28 @@ class PlainRecord(logging.LogRecord):
             error = self.exc_info[1]
             # formatters take the text that is there instead of making their own
             self.exc_text = plain(
-                str(error)  # what the user has to put right: no way through our code helps
+                str(error)  # for what the user has to put right a traceback is no help
                 if isinstance(error, UserError)
                 else _TRACEBACKS.formatException(self.exc_info)
             )
 
     def getMessage(self) -> str:  # noqa: N802 - the base class's name
-        """Return the message, made plain."""
+        """Return the message without control characters and credentials."""
         return plain(super().getMessage())
 
 
 def plain(text: str) -> str:
-    """Return `text` without what a terminal obeys and without URLs' credentials."""
+    """Return `text` without control characters and without credentials of URLs."""
     return without_credentials(printable(text))
 
 
 _REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # Scrapy's redirects ask it
-#: what switches extensions off that Scrapy imports, with a web server or a shell, to find that out
+#: switches of extensions that Scrapy imports, with a web server or a shell, to see they are off
 _SWITCHES = {
     "scrapy.extensions.remote_control.RemoteControl": "REMOTE_CONTROL_ENABLED",
     "scrapy.extensions.telnet.TelnetConsole": "TELNETCONSOLE_ENABLED",
 }
-#: what a recording, which answers at once, takes no notice of
+#: what a recording, which answers at once, does not need
 _FOR_NETWORKS = (
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
     "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware",
@@ -68,14 +67,14 @@ _DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
 def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
-    """Leave out Scrapy's own spider middlewares, extensions that are off, and lines nobody reads.
+    """Switch off Scrapy's own spider middlewares, unused extensions, and log lines for each page.
 
-    Each of the middlewares would pass every visit on through generators of its own; a line of
-    the log is made whether it is shown or not. What users have set stays.
+    Each of the middlewares would pass every visit through generators of its own; a line of the
+    log is made whether it is shown or not. What users have set stays.
 
     Parameters
     ----------
-    replays : pages come from a recording: nor is anything added to requests for a network
+    replays : pages come from a recording: nothing is added to requests for a network either
     """
     for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
         if path != _REFERRERS:
@@ -92,22 +91,22 @@ def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
 
 
 class QuietFormatter(LogFormatter):
-    """Makes no line for a page or an item: where there is None, Scrapy logs nothing."""
+    """Returns None for a page or an item: then Scrapy logs nothing."""
 
     def crawled(  # type: ignore[override]  # None is documented, though not in the type
         self, request: Request, response: Response, spider: Spider
     ) -> None:
-        """Say nothing of a page."""
+        """Log nothing for a page."""
 
     def scraped(  # type: ignore[override]
         self, item: object, response: object, spider: Spider
     ) -> None:
-        """Say nothing of an item."""
+        """Log nothing for an item."""
 
     def dropped(
         self, item: object, exception: BaseException, response: object, spider: Spider
     ) -> LogFormatterResult:
-        """Say nothing of what is no item; of what a user's pipeline drops, what Scrapy says."""
+        """Log nothing for what is no item; what a user's pipeline drops is logged as by Scrapy."""
         ours = ("excluded", "again", "noindex")
         if any(getattr(item, name, None) for name in ours):
             return None  # type: ignore[return-value]

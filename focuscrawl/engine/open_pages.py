@@ -1,4 +1,4 @@
-"""Pages of other people's spiders between their answer and the end of their callback."""
+"""Pages of other projects' spiders between their answer and the end of their callback."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from scrapy import signals
 
 from focuscrawl.crawl.scope import may_be_page, nofollow_urls
-from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.page_parsing import expand
-from focuscrawl.engine.page_texts import texts_of
 from focuscrawl.engine.spider_requests import SitemapDates
-from focuscrawl.engine.visits import count_again, halting, turns_of
+from focuscrawl.engine.visits import count_again, halt_on_error
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.signals import page_visited
 
@@ -26,7 +24,9 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from focuscrawl.crawl import PageVisit
+    from focuscrawl.crawl import Crawl, PageVisit
+    from focuscrawl.engine.page_texts import PageTexts
+    from focuscrawl.engine.visits import Turns
 
 
 @dataclass
@@ -40,41 +40,41 @@ class _OpenPage:
 class OpenPages:
     """Judged pages whose callback is still at work: neither expanded nor recorded.
 
-    What a callback asks for is queued with its page, in one step, when there is no more of it.
-    So no link can be fetched before the crawl knows what its spider wants of it; and a page whose
-    callback a crash has cut short is fetched again when the crawl is resumed.
+    The requests of a callback are queued with its page, in one step, when it is done. So no link
+    is fetched before the crawl knows the spider's request for it; and a page whose callback was
+    cut short by a crash is fetched again when the crawl is resumed.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl, turns: Turns, texts: PageTexts) -> None:
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
-        self._turns = turns_of(crawler)
+        self._crawl = crawl
+        self._turns = turns
         self._pages: dict[int, _OpenPage] = {}
         self._on_their_way: WeakSet[Request] = WeakSet()
         self._take: Callable[[Request], bool] = bool
-        self._texts = texts_of(crawler)
+        self._texts = texts
         self._dates = SitemapDates(crawler.spider)
 
     @cached_property
     def _instances(self) -> InstanceFeed | None:
-        return InstanceFeed.of(self._crawler)
+        return InstanceFeed.of(self._crawler, self._crawl)
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._pages
+    def __contains__(self, url_id: int) -> bool:
+        return url_id in self._pages
 
     def hand_to(self, take: Callable[[Request], bool]) -> None:
-        """Have `take` queue what callbacks ask for; it returns False for what is not wanted."""
+        """Set what queues the requests of callbacks; it returns False for those to be dropped."""
         self._take = take
 
     def open(self, visit: PageVisit) -> None:
         """Keep a judged visit until its callback is done."""
-        self._pages[visit.number] = _OpenPage(visit)
+        self._pages[visit.url_id] = _OpenPage(visit)
 
-    def links_of(self, number: int) -> list[str]:
-        """Return the URLs of an open page's links that the crawl may go on to by itself."""
-        page = self._pages.get(number)
+    def links_of(self, url_id: int) -> list[str]:
+        """Return the URLs of an open page's links that the crawl may follow by itself."""
+        page = self._pages.get(url_id)
         scope = self._crawl.scope
-        if page is None or page.visit.view is None or not scope.leads_on(page.visit.depth):
+        if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):
             return []
         plan = self._crawl.plan
         urls = dict.fromkeys(page.visit.view.links.urls)
@@ -84,41 +84,41 @@ class OpenPages:
             if (plan.any_media or may_be_page(url, pdf=plan.pdf)) and scope.admits(url)
         ]
 
-    def follow(self, number: int, url: str) -> None:
+    def follow(self, url_id: int, url: str) -> None:
         """Note that a link of an open page is followed though nobody asked for it."""
-        self._pages[number].followed.add(url)
+        self._pages[url_id].followed.add(url)
 
-    def ask(self, number: int, request: Request) -> None:
-        """Keep a request that the callback of an open page has made; it goes on to the engine."""
-        self._pages[number].requests.append(request)
+    def ask(self, url_id: int, request: Request) -> None:
+        """Keep a request that the callback of an open page has yielded."""
+        self._pages[url_id].requests.append(request)
         self._on_their_way.add(request)
 
-    def go_on(self, request: Request) -> Request:
-        """Queue a request for where a page has moved, and return it: it goes on to the engine."""
+    def redirect(self, request: Request) -> Request:
+        """Queue a request for where a page has moved, and return it for the engine."""
         self._take(request)
         self._on_their_way.add(request)
         return request
 
     def has(self, request: Request) -> bool:
-        """Tell whether a request that the engine has for the scheduler was taken from a page.
+        """Tell whether a request from the engine was queued with its page.
 
-        The engine may come with it long after the callback is done, or not at all any more.
+        It may come long after the callback is done, or never.
         """
         kept = request in self._on_their_way
         self._on_their_way.discard(request)
         return kept
 
-    async def finish(self, number: int) -> None:
+    async def finish(self, url_id: int) -> None:
         """Expand and record an open page, queue what its callback asked for, keep its text."""
-        page = self._pages.get(number)
+        page = self._pages.get(url_id)
         if page is None or page.finishing:
             return
         page.finishing = True
         try:
-            if number in self._crawl.in_flight:
+            if url_id in self._crawl.in_flight:
                 await self._finish(page.visit, page.requests, page.followed)
         finally:
-            del self._pages[number]
+            del self._pages[url_id]
         if self._texts.wants(page.visit):
             await self._texts.take(page.visit)
 
@@ -132,26 +132,23 @@ class OpenPages:
         if len(wanted) < len(requests):
             self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(wanted))
         urls = {normalize(request.url) for request in wanted}
-        visit.asked = frozenset(url for url in urls | followed if url is not None)
+        visit.requested = frozenset(url for url in urls | followed if url is not None)
         await self.record(visit, self._dates.newest_first(wanted))
 
     async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
-        """Expand and record a judged visit, queue the requests for its links, and tell of it."""
-        await self._turns.begin(visit)
-        try:
-            with halting(self._crawl, visit.number):
+        """Expand and record a judged visit, queue the requests for its links, and report it."""
+        async with self._turns.of(visit):
+            with halt_on_error(self._crawl, visit.url_id):
                 await expand(self._crawl, visit)
                 self._crawl.record(visit, time.monotonic())
             for request in requests:
                 if not self._take(request):
                     send = self._crawler.signals.send_catch_log
                     send(signals.request_dropped, request=request, spider=self._crawler.spider)
-        finally:
-            self._turns.end(visit)
-        self.tell(visit)
+        self.report(visit)
 
-    def tell(self, visit: PageVisit) -> None:
-        """Tell of a recorded visit."""
+    def report(self, visit: PageVisit) -> None:
+        """Count a recorded visit, emit its instances and send `page_visited`."""
         if visit.again:
             count_again(self._crawler.stats, visit)
             return
@@ -160,13 +157,3 @@ class OpenPages:
         if visit.noindex:
             self._crawler.stats.inc_value("focuscrawl/noindex")
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
-
-
-_open_pages: WeakKeyDictionary[Crawler, OpenPages] = WeakKeyDictionary()
-
-
-def open_pages_of(crawler: Crawler) -> OpenPages:
-    """Return the open pages of `crawler`, which has a crawl."""
-    if crawler not in _open_pages:
-        _open_pages[crawler] = OpenPages(crawler)
-    return _open_pages[crawler]

@@ -1,7 +1,6 @@
 """The set-up of a process that ``scrapy crawl focused`` has to itself: memory, threads, pauses.
 
-Nothing here is for a process that belongs to others: they crawl with the add-on, or drive a
-`focuscrawl.crawl.Crawl` themselves.
+Not for processes of other programs, which use the add-on or a `focuscrawl.crawl.Crawl`.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ _CONTAINERS = 10_000
 def set_up_process(crawler: Crawler) -> None:
     """Set up the process for the one crawl of `crawler`, so that it can last for weeks.
 
-    numpy has to be loaded by now: sharing small vectors out among threads of BLAS takes longer
-    than the work on them, and it is loaded libraries that are told so. (scipy has a BLAS of its
-    own, which is for training; no crawl needs it.)
+    numpy has to be loaded by now: only loaded libraries can be limited to one thread, and to
+    share small vectors among threads of BLAS takes longer than the work on them.
     """
     pause_briefly()
     _return_large_arrays()
@@ -39,14 +37,13 @@ def set_up_process(crawler: Crawler) -> None:
 
 
 def _return_large_arrays() -> None:
-    """Have arrays of 8 MB and more given back to the system when they are freed.
+    """Return arrays of 8 MB and more to the system when they are freed, if the C library is glibc.
 
     Columns that grow are copied to larger ones again and again. glibc keeps what was freed, up to
-    32 MB a piece, and fills the holes with small things: after some thousand pages half of a
-    crawl's growth is such holes. Smaller arrays it should keep: a lesson makes dozens of a few
-    megabytes, and the system clears each page of memory that it gives anew. So that they are
-    used again, whichever thread freed them, there is one heap, and up to 64 MB stay at its end.
-    Where there is no such C library nothing happens.
+    32 MB a piece, and fills the holes with small objects: after some thousand pages half of a
+    crawl's growth is such holes. Smaller arrays it should keep: a lesson creates dozens of a few
+    megabytes, and the system clears each new page of memory. One heap, of which up to 64 MB stay,
+    lets all threads use them again.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -56,10 +53,10 @@ def _return_large_arrays() -> None:
 
 
 def _freeze() -> None:
-    """Take what is loaded now out of the way of full collections, which hold the event loop.
+    """Exempt all present objects from full collections, which block the event loop.
 
-    And look for garbage after 10,000 new containers, not after 700: one page has thousands of
-    rows and texts, which go without being looked for.
+    And collect garbage after 10,000 new containers, not after 700: one page has thousands of rows
+    and texts, which need no collection.
     """
     gc.collect()
     gc.freeze()

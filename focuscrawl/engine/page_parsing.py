@@ -1,4 +1,4 @@
-"""Pages are parsed, and links scored, where they do not hold the event loop."""
+"""Parsing pages and scoring links where that does not block the event loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from scrapy import signals
 from scrapy.utils.asyncio import call_later
@@ -15,7 +14,6 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl.visit import TOO_HARD
-from focuscrawl.engine.component import crawl_of
 from focuscrawl.engine.visits import cause
 from focuscrawl.errors import GivenUpError, WorkerError
 from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
@@ -30,15 +28,18 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
 
 
+logger = logging.getLogger(__name__)
+
 # The apprentice takes a millisecond for 40 links, or for 2,500 words.
 _MANY_LINKS = 500
 _WORDS_A_LINK = 60
+_LARGE = 1_700_000  # bytes; decoding more alone holds the interpreter for too long
 
 
 async def expand(crawl: Crawl, visit: PageVisit) -> None:
-    """Do what `Crawl.expand` does; whoever calls it has the turn (`focuscrawl.engine.visits`).
+    """Do what `Crawl.expand` does; the caller has the turn (`focuscrawl.engine.visits.Turns`).
 
-    Of a long page of the live Web the links are scored in a thread, and queued some at a time. A
+    Links of a long page of the live Web are scored in a thread, and queued some at a time. A
     replay has no connections that wait, and its web is not to be read in two threads.
     """
     if crawl.web is not None or visit.view is None or not _is_long(visit.view):
@@ -59,28 +60,22 @@ def _is_long(view: PageView) -> bool:
 
 
 async def _let_others_in() -> None:
-    """Go on when the event loop has looked at its connections."""
+    # until the event loop has looked at its connections
     later: Deferred[None] = Deferred()
     call_later(0, later.callback, None)
     await maybe_deferred_to_future(later)
 
 
-logger = logging.getLogger(__name__)
-
-_LARGE = 1_700_000  # bytes; only to decode more holds the interpreter for too long
-
-
 class PageParsing:
-    """Parses pages: small ones at once, large ones in a thread, and what may never end apart.
+    """Parses small pages at once, large ones in a thread, and the hardest in another process.
 
-    Documents that are no HTML are read apart, too, whatever their size.
-
-    Those that are not parsed at once take turns: parsed side by side they would take memory, and
-    no less time. In a replay nobody waits for the event loop, so large ones are parsed at once.
+    Documents that are no HTML are read in that process, too, whatever their size. Pages that are
+    not parsed at once take turns: side by side they would take memory, and no less time. In a
+    replay nobody waits for the event loop, so large pages are parsed at once.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawl = crawl_of(crawler)
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
+        self._crawl = crawl
         self._apart = ParserApart()
         replays = self._crawl.web is not None
         self._at_once = (Effort.LARGE, _LARGE) if replays else (Effort.SMALL, SMALL_SIZE)
@@ -96,7 +91,7 @@ class PageParsing:
         GivenUpError
             The crawl ends; the URL is queued again.
         WorkerError
-            Pages cannot be parsed apart at all; the crawl is halted, the URL queued again.
+            The process cannot start; the crawl is halted, the URL queued again.
         """
         try:
             kind = self._crawl.document_kind(visit)
@@ -106,23 +101,23 @@ class PageParsing:
                 await self._aside(self._parse_blocking, visit)
         except TooMuchWorkError:
             if self._given_up:
-                self._crawl.put_back(visit.number, time.monotonic())
+                self._crawl.put_back(visit.url_id, time.monotonic())
                 raise GivenUpError("the crawl ends") from None
             visit.error = TOO_HARD
         except WorkerError:
-            self._crawl.halt(visit.number, time.monotonic())
+            self._crawl.halt(visit.url_id, time.monotonic())
             raise
         except Exception as error:
             logger.exception("cannot parse %s", visit.url)
             visit.error = cause(error)
 
     def give_up(self) -> None:
-        """Parse nothing any more that is not parsed at once: the crawl has to end."""
+        """Stop parsing pages that are not parsed at once: the crawl has to end."""
         self._given_up = True
         self._apart.close()
 
     def close(self) -> None:
-        """End the process that pages are parsed in, if there is one."""
+        """Stop the process that parses pages, if there is one."""
         self._apart.close()
 
     def _parse_at_once(self, visit: PageVisit) -> bool:
@@ -156,13 +151,3 @@ class PageParsing:
         visit.view = self._apart.parse_page(
             came.body, visit.url, encoding=came.encoding, robots=came.robots
         )
-
-
-_parsing: WeakKeyDictionary[Crawler, PageParsing] = WeakKeyDictionary()
-
-
-def parsing_of(crawler: Crawler) -> PageParsing:
-    """Return what parses the pages of `crawler`."""
-    if crawler not in _parsing:
-        _parsing[crawler] = PageParsing(crawler)
-    return _parsing[crawler]

@@ -1,4 +1,4 @@
-"""The main text of pages, extracted while the crawl runs, beside the event loop."""
+"""Extraction of the main text of pages while the crawl runs, beside the event loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from scrapy import signals
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -14,7 +13,6 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.python.threadpool import ThreadPool
 
 from focuscrawl.crawl.visit import Visit
-from focuscrawl.engine.component import crawl_of
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.page.documents import PDF
 from focuscrawl.report.plain_text import without_controls
@@ -28,9 +26,22 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import PageVisit
+    from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.text import PageText
+
+
+logger = logging.getLogger(__name__)
+
+TOO_HARD, NOT_YET = "too hard to read", "not taken yet"
+_TEXTS, _NO_TEXTS = "focuscrawl/texts", "focuscrawl/texts_too_hard"  # statistics
+_AHEAD = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
+_NICENESS = 10  # a tenth of a core that the crawl wants, too: texts get done
+_MANY = 10  # pages that wait at the end and are worth a line in the log
+_COPIED = (  # attributes of `PageText` that `TextVisit` has, too
+    *("description", "author", "date", "language"),
+    *("canonical", "license", "kind", "extractor"),
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +49,7 @@ class TextVisit(Visit):
     """A recorded fetch, and the text of its page: Scrapy's item with ``FOCUSCRAWL_TEXT``.
 
     The names are those of a collection's columns (docs/collect.md). All are None where no text
-    was wanted, of pages off the topic say, or where there is none.
+    was wanted, as for pages off the topic, or where there is none.
 
     Attributes
     ----------
@@ -66,8 +77,8 @@ class TextVisit(Visit):
 
         Parameters
         ----------
-        found : why there is none, if it is no text; None: none was wanted
-        markdown : the text is to have headings, lists, emphasis
+        found : the text, or why there is none; None: none was wanted
+        markdown : write headings, lists and emphasis as Markdown
         """
         item = cls(**{each.name: getattr(visit, each.name) for each in fields(Visit)})
         if isinstance(found, str):
@@ -78,49 +89,28 @@ class TextVisit(Visit):
             item.text = found.markdown if markdown else found.text
             item.hash = sha256(found.text.encode("utf-8", "surrogatepass")).hexdigest()
             item.language_confidence = found.confidence
-            for name in _AS_FOUND:
+            for name in _COPIED:
                 setattr(item, name, getattr(found, name))
         return item
 
 
-_AS_FOUND = (
-    "description",
-    "author",
-    "date",
-    "language",
-    "canonical",
-    "license",
-    "kind",
-    "extractor",
-)
-
-
-logger = logging.getLogger(__name__)
-
-TOO_HARD, NOT_YET = "too hard to read", "not taken yet"
-_TEXTS, _NO_TEXTS = "focuscrawl/texts", "focuscrawl/texts_too_hard"  # statistics
-_AHEAD = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
-_NICENESS = 10  # a tenth of a core that the crawl wants, too: texts get done
-_MANY = 10  # pages that a person is told of
-
-
 class PageTexts:
-    """Takes the text of relevant pages, each in a process apart, and keeps it (`TextStore`).
+    """Extracts the text of relevant pages in other processes, and stores it (`TextStore`).
 
-    Pages wait for their text where Scrapy has pages under way, so that its
-    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` bounds how far the crawl gets ahead; a crawl that is over
-    waits for the last texts. The processes stand back behind the crawl.
+    Pages wait for their text as Scrapy's items, so that ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` bounds
+    how far the crawl gets ahead; a crawl that is over waits for the last texts. The processes
+    have a lower priority than the crawl.
 
     Raises
     ------
     UserError
-        Texts cannot be kept in the crawl's folder.
+        Texts cannot be stored in the crawl's folder.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
+        plan = crawl.plan
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
-        plan = self._crawl.plan
+        self._crawl = crawl
         self._taking = plan.text
         if not self._taking:
             return
@@ -129,12 +119,12 @@ class PageTexts:
         self._extractor = ExtractorApart(self._name, plan.text_processes, niceness=_NICENESS)
         self._threads = ThreadPool(0, plan.text_processes, "texts")
         self._waiting = 0
-        self._said = False
+        self._logged = False
         crawler.signals.connect(self.open, signal=signals.engine_started)
         crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
     def wants(self, visit: PageVisit) -> bool:
-        """Tell whether the text of a recorded fetch is to be taken: `focuscrawl collect` would."""
+        """Tell whether a recorded fetch is to have a text: whether collect would take it."""
         return (
             self._taking
             and visit.view is not None
@@ -149,16 +139,20 @@ class PageTexts:
     async def take(self, visit: PageVisit) -> PageText | str:
         """Return the text of a recorded fetch that is wanted, or why there is none.
 
-        What was made of the page is let go meanwhile: it is several times what came.
+        The parsed page is dropped meanwhile: it takes several times the memory of its bytes.
         """
+        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
+
         assert visit.digest is not None
         assert visit.view is not None
-        came = visit.download
-        page = RawPage(visit.url, came.body, came.encoding, pdf=visit.view.kind == PDF)
+        sent = visit.download
+        page = RawPage(visit.url, sent.body, sent.encoding, pdf=visit.view.kind == PDF)
         visit.view, visit.link_rows, visit.newly_queued = None, [], []
         self._waiting += 1
         try:
-            text = await self._in_thread(visit.digest, page)
+            text = await maybe_deferred_to_future(
+                deferToThreadPool(reactor, self._threads, self._take, visit.digest, page)
+            )
         except (UserError, WorkerError) as error:
             if self._taking:
                 logger.error("no more texts are taken, focuscrawl collect can: %s", error)
@@ -168,13 +162,13 @@ class PageTexts:
             self._waiting -= 1
         if text != NOT_YET:
             self._crawler.stats.inc_value(_NO_TEXTS if text == TOO_HARD else _TEXTS)
-        if self._crawl.stop_reason is not None and self._waiting > _MANY and not self._said:
-            self._said = True
+        if self._crawl.stop_reason is not None and self._waiting > _MANY and not self._logged:
+            self._logged = True
             logger.info("the crawl is over, the text of %d pages is to be taken", self._waiting)
         return text
 
     def open(self) -> None:
-        """See to the end of the threads, also where the reactor is told to stop at once."""
+        """Start the threads, and stop them even if the reactor stops at once."""
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
         self._threads.start()
@@ -182,24 +176,17 @@ class PageTexts:
         reactor.addSystemEventTrigger(*during, self.close)
 
     def give_up(self) -> None:
-        """Take no more texts: the crawl has to end. `focuscrawl collect` takes the others."""
+        """Stop taking texts: the crawl has to end. `focuscrawl collect` takes the others."""
         if self._taking:
             self._taking = False
             self._extractor.close()
 
     def close(self) -> None:
-        """End the processes; every page has its text by now, or is given up."""
+        """Stop the processes; every page has its text by now, or is given up."""
         self.give_up()
         if self._threads.started:
             self._threads.stop()
         self._store.close()
-
-    async def _in_thread(self, digest: bytes, page: RawPage) -> PageText | str:
-        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
-
-        return await maybe_deferred_to_future(
-            deferToThreadPool(reactor, self._threads, self._take, digest, page)
-        )
 
     def _take(self, digest: bytes, page: RawPage) -> PageText | str:
         try:
@@ -212,23 +199,13 @@ class PageTexts:
         return TOO_HARD if text is None else text
 
 
-_texts: WeakKeyDictionary[Crawler, PageTexts] = WeakKeyDictionary()
-
-
-def texts_of(crawler: Crawler) -> PageTexts:
-    """Return what takes the texts of the pages of `crawler`."""
-    if crawler not in _texts:
-        _texts[crawler] = PageTexts(crawler)
-    return _texts[crawler]
-
-
 def prepare_texts(plan: CrawlConfig, settings: BaseSettings) -> None:
-    """Let so many pages wait for their texts as makes sense, if texts are to be taken.
+    """Check that texts can be taken, if they are wanted, and let more pages wait for them.
 
     Raises
     ------
     UserError
-        What takes texts is not installed.
+        The extractor is not installed.
     WorkerError
         A process that takes texts cannot start.
     """

@@ -1,9 +1,9 @@
 """Everything that focuscrawl uses of Scrapy and Twisted beyond their documented interfaces.
 
-No other module does (`tests/unit/test_engine_private.py` holds them to it), so what a new version
-of either may break is on this page. Each use names the versions it was tested with: ``make test``
-runs the newest of them and ``make test-oldest`` the oldest. "Until" says what would make it
-public, or unnecessary.
+No other module does (`tests/unit/test_engine_private.py` checks that), so what a new version of
+either may break is on this page. All was tested with Scrapy 2.15 to 2.19 and Twisted 25.5 to
+26.10: ``make test`` runs the newest of them and ``make test-oldest`` the oldest. "Until" names
+what would make a use public, or unnecessary.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 def wake(crawler: Crawler) -> None:
-    """Have the engine ask the scheduler for requests now, not at its heartbeat of five seconds.
+    """Make the engine ask the scheduler for requests now, not at its heartbeat of five seconds.
 
-    Tested: Scrapy 2.15 to 2.19 (``engine._slot.nextcall``).
-    Until: a scheduler can say when it will have a request, or a public call asks it.
+    Uses: ``engine._slot.nextcall``.
+    Until: a scheduler can set when it will have a request, or there is a public call.
     """
     slot = crawler.engine._slot
     if slot is not None:
@@ -49,7 +49,7 @@ def wake(crawler: Crawler) -> None:
 def is_closing(crawler: Crawler) -> bool:
     """Tell whether the spider only waits for the requests that are under way.
 
-    Tested: Scrapy 2.15 to 2.19 (``engine._slot.closing``).
+    Uses: ``engine._slot.closing``.
     Until: there is a signal for the beginning of the end; ``spider_closed`` comes at the end.
     """
     slot = crawler.engine._slot
@@ -62,7 +62,7 @@ def nothing_under_way(crawler: Crawler) -> bool:
     Requests of `engine.download_async`, for a robots.txt say, count; what the scheduler holds
     does not. True before the spider is opened and after it is closed.
 
-    Tested: Scrapy 2.15 to 2.19 (``engine._slot.inprogress``, ``engine.scraper.slot``).
+    Uses: ``engine._slot.inprogress``, ``engine.scraper.slot``.
     Until: ``engine.spider_is_idle`` is documented, and does not ask the scheduler as well.
     """
     slot, scraping = crawler.engine._slot, crawler.engine.scraper.slot
@@ -72,8 +72,8 @@ def nothing_under_way(crawler: Crawler) -> bool:
 def start_failed(crawler: Crawler) -> bool:
     """Tell whether the spider's ``start`` raised an error; it is in the log.
 
-    Tested: Scrapy 2.15 to 2.19 (``engine._start_error``, which not all of them have).
-    Until: ``spider_idle`` is told the reason that the spider would be closed for.
+    Uses: ``engine._start_error``, which not all of them have.
+    Until: ``spider_idle`` gets the reason that the spider would be closed for.
     """
     return bool(getattr(crawler.engine, "_start_error", False))
 
@@ -81,7 +81,7 @@ def start_failed(crawler: Crawler) -> bool:
 def is_paused(crawler: Crawler) -> bool:
     """Tell whether ``engine.pause``, which is documented, was called last.
 
-    Tested: Scrapy 2.15 to 2.19 (``engine.paused``).
+    Uses: ``engine.paused``.
     Until: the attribute is documented, too.
     """
     return bool(crawler.engine.paused)
@@ -90,7 +90,7 @@ def is_paused(crawler: Crawler) -> bool:
 def close_spider(crawler: Crawler, reason: str) -> None:
     """End the crawl under the name of `reason`, when what is under way is done.
 
-    Tested: Scrapy 2.15 to 2.19 (``engine.close_spider_async``).
+    Uses: ``engine.close_spider_async``.
     Until: the method is documented; raising ``CloseSpider`` works in some callbacks only.
     """
     deferred_from_coro(crawler.engine.close_spider_async(reason=reason))
@@ -101,17 +101,17 @@ def slot_delay(crawler: Crawler, slot: str) -> float | None:
 
     AutoThrottle changes them as it goes.
 
-    Tested: Scrapy 2.15 to 2.19 (``engine.downloader.slots``).
-    Until: AutoThrottle tells the delays it sets, by a signal or in ``request.meta``.
+    Uses: ``engine.downloader.slots``.
+    Until: AutoThrottle reports the delays it sets, by a signal or in ``request.meta``.
     """
     found = crawler.engine.downloader.slots.get(slot)
     return None if found is None else found.delay
 
 
 def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]) -> None:
-    """Have all downloads made by ``await wrapper(download, request)``, whichever their handler is.
+    """Make all downloads by ``await wrapper(download, request)``, whichever their handler is.
 
-    Tested: Scrapy 2.15 to 2.19 (``engine.downloader.handlers.download_request_async``).
+    Uses: ``engine.downloader.handlers.download_request_async``.
     Until: requests under way can be cancelled, or a handler can be given one to stand before.
     """
     handlers = crawler.engine.downloader.handlers
@@ -125,12 +125,11 @@ def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]
 
 
 def pause_briefly() -> None:
-    """Have Scrapy pause for a millisecond before a callback, not for a tenth of a second.
+    """Make Scrapy pause for a millisecond before a callback, not for a tenth of a second.
 
-    It lets what has come in be read first. Of a crawl that makes one request at a time, most of
-    the time would be pauses.
+    A crawl that makes one request at a time would spend most of its time in pauses.
 
-    Tested: Scrapy 2.15 to 2.19 (``scrapy.utils.defer._DEFER_DELAY``, which 2.19 does without).
+    Uses: ``scrapy.utils.defer._DEFER_DELAY``, which 2.19 does without.
     Until: the oldest Scrapy that is supported does.
     """
     if hasattr(defer, "_DEFER_DELAY"):
@@ -140,24 +139,37 @@ def pause_briefly() -> None:
 # HTTP ------------------------------------------------------------------------------------------
 
 
-def limit_headers(
-    handler: HTTP11DownloadHandler, most: int, error: Callable[[], Exception]
+def bound_connections(
+    handler: HTTP11DownloadHandler,
+    most: int,
+    error: Callable[[], Exception],
+    check: Callable[[str], None] | None = None,
 ) -> None:
-    """Have a handler hang up, with `error`, on answers whose headers are longer than `most` bytes.
+    """Make a handler send each request once, and hang up on endless headers and wrong servers.
 
-    Twisted reads headers, early hints included, for as long as a server sends some.
+    Twisted reads headers, early hints included, for as long as a server sends some. It repeats a
+    request at once where a kept connection ends instead of an answer, without the host's delay.
 
-    Tested: Scrapy 2.15 to 2.19 (``handler._pool``), Twisted 25.5 and 26.10 (the pool's
-    ``_factory``; ``HTTP11ClientProtocol._parser``, ``._giveUp``).
-    Until: Twisted bounds the headers of a response, as it bounds those of a request.
+    Parameters
+    ----------
+    most, error : bytes of the headers of an answer; raised for longer ones
+    check : called with the address of a server before anything is sent to it, not even for TLS;
+        what it raises is the outcome of the request
+
+    Uses: ``handler._pool``; the pool's ``_factory`` and ``retryAutomatically``;
+    ``HTTP11ClientProtocol._parser``, ``._giveUp``.
+    Until: Twisted bounds the headers of a response, and Scrapy tells of connections and retries.
     """
     pool: Any = handler._pool
+    pool.retryAutomatically = False
     factory_class: Any = pool._factory
 
     class BoundedFactory(factory_class):  # type: ignore[misc]
-        """Makes protocols that count what comes before a body."""
+        """Makes protocols that count what comes before a body, for servers that passed."""
 
         def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
+            if check is not None:
+                check(str(addr.host))
             protocol = super().buildProtocol(addr)
             _count_headers(protocol, most, error)
             return protocol
@@ -186,45 +198,10 @@ def _count_headers(protocol: Any, most: int, error: Callable[[], Exception]) -> 
     protocol.dataReceived = data_received
 
 
-def never_repeat(handler: HTTP11DownloadHandler) -> None:
-    """Have a handler make each request once.
-
-    Twisted asks again, at once, where a kept connection ends instead of an answer: neither the
-    delay of the host nor what else is kept with a request is known there.
-
-    Tested: Scrapy 2.15 to 2.19 (``handler._pool``; what is set there is documented by Twisted).
-    Until: Scrapy has a setting for it, or its handler does not.
-    """
-    handler._pool.retryAutomatically = False
-
-
-def check_peers(handler: HTTP11DownloadHandler, check: Callable[[str], None]) -> None:
-    """Have a handler call `check` with the address of every server that it has connected to.
-
-    What that raises is what becomes of the request. The connection ends, and nothing is sent on
-    it, not even to begin with TLS.
-
-    Tested: Scrapy 2.15 to 2.19 (``handler._pool``), Twisted 25.5 and 26.10 (the pool's
-    ``_factory``).
-    Until: Scrapy or Twisted tells of a connection before it uses it.
-    """
-    pool: Any = handler._pool
-    factory_class: Any = pool._factory
-
-    class CheckingFactory(factory_class):  # type: ignore[misc]
-        """Makes protocols for servers that passed the check."""
-
-        def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
-            check(str(addr.host))
-            return super().buildProtocol(addr)
-
-    pool._factory = CheckingFactory
-
-
 def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
     """Return the class that Scrapy's own handlers would give an answer: HTML, XML, text, ...
 
-    Tested: Scrapy 2.15 to 2.19 (``scrapy.responsetypes.responsetypes``).
+    Uses: ``scrapy.responsetypes.responsetypes``.
     Until: the function is documented for those who write download handlers.
     """
     return responsetypes.from_args(headers=headers, url=url, body=body)
@@ -236,7 +213,7 @@ def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
 def has_default_callback(spider: Spider) -> bool:
     """Tell whether a spider takes pages whose requests name no callback.
 
-    Tested: Scrapy 2.15 to 2.19 (``Spider._parse``, which `CrawlSpider` and others define).
+    Uses: ``Spider._parse``, which `CrawlSpider` and others define.
     Until: Scrapy's generic spiders define ``parse``.
     """
     kind = type(spider)
@@ -249,7 +226,7 @@ def is_started_by_command(spider: Spider) -> bool:
     ``fetch``, ``parse``, ``check`` and ``bench`` put a ``start`` of their own in place of the
     spider's.
 
-    Tested: Scrapy 2.15 to 2.19 (the modules of the commands).
+    Uses: the modules of the commands.
     Until: an add-on can ask which command it runs in.
     """
     return str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
@@ -258,7 +235,7 @@ def is_started_by_command(spider: Spider) -> bool:
 def is_scrapys_program() -> bool:
     """Tell whether the process is the program ``scrapy``, and no one else's.
 
-    Tested: Scrapy 2.15 to 2.19 (``scrapy.cmdline`` is imported by the program alone).
+    Uses: ``scrapy.cmdline`` is imported by the program alone.
     Until: an add-on can end the command it runs in.
     """
     return "scrapy.cmdline" in sys.modules
@@ -267,7 +244,7 @@ def is_scrapys_program() -> bool:
 def run_command(words: list[str], settings: Settings) -> None:
     """Run a command of Scrapy's, with settings of one's own, and end the process with its code.
 
-    Tested: Scrapy 2.15 to 2.19 (``scrapy.cmdline.execute``).
+    Uses: ``scrapy.cmdline.execute``.
     Until: the function is documented.
     """
     from scrapy.cmdline import execute  # noqa: PLC0415 - marks the process, see above
@@ -276,14 +253,14 @@ def run_command(words: list[str], settings: Settings) -> None:
 
 
 #: ``scrapy crawl``, whose options and arguments our own command takes over.
-#: Tested: Scrapy 2.15 to 2.19. Until: a command can ask for them without being one.
+#: Until: a command can ask for them without being one.
 CrawlCommand = crawl.Command
 
 
 def spider_names(process: CrawlerProcessBase) -> list[str]:
     """Return the spiders of the project.
 
-    Tested: Scrapy 2.15 to 2.19 (``process.spider_loader``).
+    Uses: ``process.spider_loader``.
     Until: the attribute is documented.
     """
     return process.spider_loader.list()
@@ -292,7 +269,7 @@ def spider_names(process: CrawlerProcessBase) -> list[str]:
 def has_failed_to_start(process: CrawlerProcessBase) -> bool:
     """Tell whether a crawler of the process could not be set up.
 
-    Tested: Scrapy 2.15 to 2.19 (``process.bootstrap_failed``).
+    Uses: ``process.bootstrap_failed``.
     Until: the attribute is documented.
     """
     return process.bootstrap_failed
@@ -302,12 +279,12 @@ def has_failed_to_start(process: CrawlerProcessBase) -> bool:
 
 
 def leave_set_up_out_of_log() -> None:
-    """Have what Scrapy says of its own set-up logged from level WARNING on.
+    """Log Scrapy's own set-up from level WARNING on.
 
     Filters outlive the configuration of the log that follows, levels do not.
 
-    Tested: Scrapy 2.15 to 2.19 (the names of its loggers).
-    Until: it says that at level DEBUG.
+    Uses: the names of its loggers.
+    Until: it logs that at level DEBUG.
     """
     for name in ("scrapy.addons", "scrapy.core.engine", "scrapy.middleware", "scrapy.utils.log"):
         logging.getLogger(name).addFilter(_is_warning)
@@ -320,7 +297,7 @@ def _is_warning(record: logging.LogRecord) -> bool:
 def is_no_list_of_settings(record: logging.LogRecord) -> bool:
     """Leave Scrapy's list of all settings out of a log: what users have set may be a password.
 
-    Tested: Scrapy 2.15 to 2.19 (the words it begins with, in the logger ``scrapy.crawler``).
-    Until: Scrapy can be told which settings are secret.
+    Uses: the words it begins with, in the logger ``scrapy.crawler``.
+    Until: Scrapy can keep settings secret.
     """
     return not str(record.msg).startswith("Overridden settings")

@@ -1,4 +1,4 @@
-"""Requests that a project's own spider yields: their callbacks, their file, their words."""
+"""Requests that a project's own spider yields: callbacks, storage, scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from scrapy.utils.request import request_from_dict
 from focuscrawl.apprentice.feature_extraction import WordReader
 from focuscrawl.crawl.scope import fits
 from focuscrawl.crawl_config import DEFAULT_CALLBACK
-from focuscrawl.engine.component import (
+from focuscrawl.engine.private import has_default_callback
+from focuscrawl.engine.visits import (
     AGAIN,
     ALL_REDIRECTS,
     ANSWERS,
@@ -28,7 +29,6 @@ from focuscrawl.engine.component import (
     URL_ID,
     VISIT,
 )
-from focuscrawl.engine.private import has_default_callback
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.foundation.files import open_plain, write_whole
 from focuscrawl.foundation.urls import host, normalize, without_credentials
@@ -50,20 +50,32 @@ if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
 
 
-# What a file in a crawl's folder, which may be a stranger's, says in the meta of requests.
-#
-# A spider's own keys are nobody's business. But some decide by what way a request goes, how it is
-# made, or how much is taken in: a proxy of the stranger's would see and change all pages.
+logger = logging.getLogger(__name__)
 
+_SLOT = "download_slot"
+_UNREAD = 0.5  # score by a critic that does not read words
+MOST = 50_000  #: dates that are kept; a site map has no more URLs
+
+# Keys in the meta of requests that decide which way a request goes, how it is made, or how much is
+# downloaded. The file in a crawl's folder may be a stranger's, whose proxy would see all pages.
 #: of Scrapy
 _STEERING = (
     *("proxy", "_auth_proxy", "bindaddress", "ftp_user", "ftp_password"),
     *("dont_obey_robotstxt", "download_maxsize"),
 )
-#: of handlers and middlewares that take the place of Scrapy's; what each key does is up to them
+#: of handlers and middlewares that replace Scrapy's; what each key does is up to them
 _HANDLERS = ("playwright", "splash", "zyte_api", "impersonate", "scrapfly", "crawlera")
-#: politeness and patience are those of the crawl; what is ours is put there when a link is due
+#: politeness and time-outs are those of the crawl; our own keys are set when a link is due
 _SET_ANEW = ("download_slot", "download_timeout", "focuscrawl_")
+
+_KINDS = {kind.__name__: kind for kind in (Request, FormRequest, JsonRequest)}
+#: attributes of a request in the file: not its class, which would be imported; its method is GET,
+#: and it has no body
+_STORED = (
+    "url", "callback", "errback", "headers", "cookies", "meta", "encoding", "priority",
+    "dont_filter", "flags", "cb_kwargs",
+)  # fmt: skip
+_HANDLED = "handle_httpstatus_list"
 
 
 def kept_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +88,7 @@ def kept_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, 
     Raises
     ------
     ValueError
-        It says by what way the request goes, and the project does not say the same.
+        It sets which way the request goes, and the project does not set the same.
     """
     for key, value in meta.items():
         steers = key in _STEERING or key.startswith(_HANDLERS)
@@ -88,13 +100,13 @@ def kept_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, 
 
 @dataclass(frozen=True)
 class LinkRequests:
-    """What a project has set for requests that its spider did not yield.
+    """The settings of a project for requests that its spider did not yield.
 
     Attributes
     ----------
-    callback : None for what Scrapy calls when a request names nothing
-    meta : beside what the crawl itself puts there
-    visits : True if the spider takes every fetch for an item, errors included
+    callback : None for Scrapy's default
+    meta : besides the crawl's own keys
+    visits : True if every fetch is an item of the spider, errors included
     """
 
     callback: Callable[[Response], Any] | None
@@ -129,34 +141,22 @@ def _callback(spider: Spider, name: str) -> Callable[[Response], Any] | None:
 
 
 def _nobody(_: Response) -> tuple[()]:
-    """Leave a page alone: it has been judged and recorded."""
+    # the page was judged and recorded
     return ()
 
 
-logger = logging.getLogger(__name__)
-
-_KINDS = {kind.__name__: kind for kind in (Request, FormRequest, JsonRequest)}
-#: what a file may say of a request: not its class, which would be imported; its method is GET,
-#: and a body it has not
-_SAID = (
-    "url", "callback", "errback", "headers", "cookies", "meta", "encoding", "priority",
-    "dont_filter", "flags", "cb_kwargs",
-)  # fmt: skip
-_HANDLED = "handle_httpstatus_list"
-
-
 class RequestFile:
-    """Lines of JSON in the crawl's folder: what is held for a URL, and what has been given.
+    """A file of JSON lines in the crawl's folder: requests that wait, and URLs that were fetched.
 
-    Nothing is unpickled. A request whose callback is no method of the spider, or whose meta is
-    not plain, or says by what way it goes, is not kept: its page goes where pages go that nobody
-    asked for.
+    Nothing is unpickled. A request whose callback is no method of the spider, or whose meta is no
+    JSON or sets which way it goes, is not stored: its page is handled as one that was not
+    requested.
 
     Parameters
     ----------
     folder : of the crawl
     spider : whose requests they are
-    trusted : meta that its project sets by itself, see `kept_meta`
+    trusted : meta that its project itself sets, see `kept_meta`
 
     Attributes
     ----------
@@ -214,9 +214,9 @@ class RequestFile:
         return [request for request in late if request is not None]
 
     def hold(self, url: str, request: Request) -> None:
-        """Keep a request that waits for its URL's turn."""
+        """Store a request that waits for its URL's turn."""
         try:
-            said = request.to_dict(spider=self._spider)
+            attributes = request.to_dict(spider=self._spider)
             kind = type(request).__name__
             if _KINDS.get(kind) is not type(request):
                 raise TypeError(kind)
@@ -224,7 +224,7 @@ class RequestFile:
                 name.decode("latin-1"): [value.decode("latin-1") for value in values]
                 for name, values in request.headers.items()
             }
-            kept = {name: said[name] for name in _SAID}
+            kept = {name: attributes[name] for name in _STORED}
             kept["meta"] = kept_meta(request.meta, self._trusted)
             self._append([url, {**kept, "headers": headers, "kind": kind}])
         except (TypeError, ValueError) as error:
@@ -233,29 +233,29 @@ class RequestFile:
                 logger.warning("%s is not kept for a resumed crawl: %s", request, error)
 
     def give(self, url: str) -> None:
-        """Note that a URL is being fetched for the spider."""
+        """Record that a URL is being fetched for the spider."""
         if url not in self.given:
             self.given.add(url)
             self._append([url, None])
 
     def pop(self, url: str) -> Request | None:
-        """Return the request that an earlier run held for a URL; None if there was none."""
+        """Return the request that an earlier run stored for a URL; None if there is none."""
         kept = self._kept.pop(url, None)
         if kept is None:
             return None
         try:
             kind = _KINDS.get(kept.get("kind", ""), Request)
-            said = {name: kept[name] for name in _SAID if name in kept}
-            said["meta"] = kept_meta(kept.get("meta", {}), self._trusted)
-            if normalize(said["url"]) != url:
-                raise ValueError(f"its line is about {said['url']}")
-            if not all(isinstance(each, int) for each in said["meta"].get(_HANDLED, ())):
+            stored = {name: kept[name] for name in _STORED if name in kept}
+            stored["meta"] = kept_meta(kept.get("meta", {}), self._trusted)
+            if normalize(stored["url"]) != url:
+                raise ValueError(f"its line is about {stored['url']}")
+            if not all(isinstance(each, int) for each in stored["meta"].get(_HANDLED, ())):
                 raise ValueError(f"{_HANDLED} is no list of statuses")
-            said["headers"] = {
+            stored["headers"] = {
                 name.encode("latin-1"): [value.encode("latin-1") for value in values]
                 for name, values in kept.get("headers", {}).items()
             }
-            plain = request_from_dict(said, spider=self._spider)
+            plain = request_from_dict(stored, spider=self._spider)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             logger.warning("cannot ask for %s as before: %s", url, error)
             return None
@@ -267,14 +267,11 @@ class RequestFile:
             file.write(f"{text}\n")
 
 
-_UNREAD = 0.5  # of a critic that words mean nothing to
-
-
 class RequestWords:
-    """Scores start requests, those of a sitemap, and others that no link was seen for.
+    """Scores start requests, those of a site map, and others without a known link.
 
     The score is the relevance of a page of these words alone: those of the URL, and the
-    ``link_text`` that Scrapy's rules leave in the meta.
+    ``link_text`` that Scrapy's rules put into the meta.
     """
 
     def __init__(self, critic: Critic) -> None:
@@ -294,18 +291,15 @@ class RequestWords:
         return float(expit(self._words.log_odds(evidence)[0]))
 
 
-MOST = 50_000  #: dates that are kept; a site map has no more URLs
-
-
 class SitemapDates:
-    """Remembers the ``lastmod`` of what a `SitemapSpider` reads, which its requests do not have.
+    """Remembers ``lastmod`` of what a `SitemapSpider` reads; its requests do not have it.
 
-    How new a page is says nothing of its relevance: it decides between equal scores only.
+    The age of a page is no sign of its relevance: it decides between equal scores only.
 
     Parameters
     ----------
-    spider : any; one that reads site maps is listened to at its ``sitemap_filter``, which may be
-        its own: what that leaves out is not remembered
+    spider : any; of one that reads site maps ``sitemap_filter`` is wrapped, so that entries it
+        leaves out are not remembered
     """
 
     def __init__(self, spider: Spider | None) -> None:
@@ -336,21 +330,18 @@ class SitemapDates:
         return self._at.pop(normalize(url) or url, -math.inf)
 
 
-_SLOT = "download_slot"
-
-
 class SpiderRequests:
-    """Keeps requests until the frontier says that it is their URL's turn.
+    """Keeps requests until the frontier gives out their URL.
 
-    A page that the crawl knows keeps its place in the frontier, and comes with the request's
-    callback. One that it does not know is scored by the words of the request. What is no page,
-    asked for once more on purpose, or fetched before the spider asked for it, goes past the
-    frontier: it is neither judged nor recorded, and counts against the budget.
+    A URL that the crawl knows keeps its place in the frontier, and its page gets the request's
+    callback. One that it does not know is scored by the words of the request. Requests that are
+    not for a page, are repeated on purpose, or are for a page that was fetched before, bypass the
+    frontier: their answers are neither judged nor recorded, and count against the budget.
 
     Parameters
     ----------
-    following : what happens to pages that the spider does not ask for
-    failed : told of every failure of a request for a page, before its own errback is
+    following : settings for pages that the spider does not request
+    failed : called with every failure of a request for a page, before its own errback
     """
 
     def __init__(
@@ -373,29 +364,29 @@ class SpiderRequests:
         for request in self._file.load(self._waits):
             self._put_late(normalize(request.url) or request.url, request)
 
-    def put_back(self, number: int, request: Request) -> None:
-        """Keep a request that was under way and has to be made again."""
-        self._held[number] = request
+    def put_back(self, url_id: int, request: Request) -> None:
+        """Keep a request that was in flight and has to be made again."""
+        self._held[url_id] = request
 
     def take(self, request: Request) -> bool:
-        """Keep a request of the project's; False if it is for a page that was fetched."""
+        """Keep a request of the project; False if it is for a page that was fetched."""
         crawl, request = self._crawl, _unmarked(request)
         url = normalize(request.url)
         if url is None or not fits(url) or request.method != "GET" or request.body:
             return self._put_aside(request)
-        number = crawl.urls.get(url)
-        known = None if number is None else crawl.urls.state(number)
-        if known in (None, UNFOLLOWED) and (known is None or _is_start(request)):
-            number = crawl.add_asked(url, request.meta.get("depth", 0), self._score(request))
-        elif known not in (QUEUED, UNFOLLOWED) or number in crawl.in_flight:
+        url_id = crawl.urls.get(url)
+        known = None if url_id is None else crawl.urls.state(url_id)
+        if known in (None, UNFOLLOWED) and (known is None or request.meta.get("is_start_request")):
+            url_id = crawl.add_asked(url, request.meta.get("depth", 0), self._score(request))
+        elif known not in (QUEUED, UNFOLLOWED) or url_id in crawl.in_flight:
             if not self._was_given(url, request):
                 self._file.hold(url, request)
                 return self._put_late(url, request)
             return request.dont_filter and self._put_aside(request)
-        assert number is not None
-        if number in self._held:  # Scrapy's own filter would take the first of them
+        assert url_id is not None
+        if url_id in self._held:  # Scrapy's own filter would take the first of them
             return request.dont_filter and self._put_aside(request)
-        self._held[number] = request = request.replace(url=url)  # as stored: without credentials
+        self._held[url_id] = request = request.replace(url=url)  # as stored: without credentials
         self._file.hold(url, request)
         return True
 
@@ -414,7 +405,7 @@ class SpiderRequests:
         return held.replace(meta=held.meta | meta | own, errback=errback)
 
     def pop_aside(self) -> Request | None:
-        """Return what goes past the frontier, the highest priority first."""
+        """Return a request that bypasses the frontier, the highest priority first."""
         if not self._aside:
             return None
         request = heapq.heappop(self._aside)[2]
@@ -426,7 +417,7 @@ class SpiderRequests:
         return request
 
     def close(self) -> None:
-        """Say what is lost: requests that go past the frontier are in no file."""
+        """Warn of requests that are lost: those that bypass the frontier are in no file."""
         lost = sum(normalize(request.url) not in self._late for _, _, request in self._aside)
         if lost:
             logger.warning(
@@ -437,7 +428,7 @@ class SpiderRequests:
 
     @property
     def waiting(self) -> bool:
-        """True if anything waits to go past the frontier."""
+        """True if requests that bypass the frontier wait."""
         return bool(self._aside)
 
     def _score(self, request: Request) -> float:
@@ -446,11 +437,11 @@ class SpiderRequests:
         return self._words.score(request)
 
     def _waits(self, url: str) -> bool:
-        number = self._crawl.urls.get(url)
-        return number is not None and self._crawl.urls.state(number) in (QUEUED, UNFOLLOWED)
+        url_id = self._crawl.urls.get(url)
+        return url_id is not None and self._crawl.urls.state(url_id) in (QUEUED, UNFOLLOWED)
 
     def _was_given(self, url: str, request: Request) -> bool:
-        """Tell whether the spider had the page, in this callback or one that does the same."""
+        """Tell whether the spider got the page, in this callback or one that does the same."""
         if url in self._file.given or url in self._late:
             return True
         default = request.callback in (None, getattr(self._spider, "parse", None))
@@ -487,11 +478,11 @@ class _ReportingErrback:
 
 
 def redirected(request: Request, url: str) -> Request:
-    """Return a request of the project's for where its page has moved.
+    """Return a request of the project for where its page has moved.
 
-    What it, or a middleware, tells one server is not told to another, as with Scrapy's redirects:
-    ``Authorization`` stays with the origin, ``Cookie`` with the host and encryption (and the
-    cookies of the project in Scrapy's jar).
+    As with Scrapy's redirects, secrets are not sent to another server: ``Authorization`` stays
+    with the origin, ``Cookie`` with the host and encryption (and the cookies of the project in
+    Scrapy's jar).
     """
     before = request.meta.get("redirect_urls", [])
     plain = _unmarked(request)
@@ -506,7 +497,7 @@ def redirected(request: Request, url: str) -> Request:
 
 
 def _unmarked(request: Request) -> Request:
-    """Take off what the crawl put on: spiders pass the meta of one page on to the next."""
+    """Remove the crawl's own keys: spiders pass the meta of one page on to the next."""
     if URL_ID not in request.meta:
         return request
     ours = {URL_ID, VISIT, NOINDEX, OWN, AGAIN, _SLOT, "dont_redirect", "handle_httpstatus_all"}
@@ -517,12 +508,8 @@ def _unmarked(request: Request) -> Request:
     )
 
 
-def _is_start(request: Request) -> bool:
-    return bool(request.meta.get("is_start_request"))
-
-
 def _redirects_seen(request: Request) -> str:
-    """Tell which redirects a project wants to see itself, as it tells Scrapy."""
+    """Return which redirects a project wants to see itself, by its meta for Scrapy."""
     if request.meta.get("dont_redirect"):
         return ALL_REDIRECTS
     return ANSWERS if request.meta.get("handle_httpstatus_all") else NO_REDIRECT

@@ -1,10 +1,11 @@
-"""From Scrapy's answers and failures to visits of the crawl; causes of failures in words."""
+"""From Scrapy's responses and failures to visits of the crawl; names of causes of failures."""
 
 from __future__ import annotations
 
 import time
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -22,23 +23,45 @@ from twisted.web.client import ResponseFailed
 
 from focuscrawl.crawl import Download
 from focuscrawl.crawl.visit import NOT_MODIFIED
-from focuscrawl.engine.component import URL_ID
 from focuscrawl.foundation.urls import resolve
+from focuscrawl.frontier.hosts import read_retry_after
 from focuscrawl.page import read_content_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
+    from scrapy.http import Headers, Response
     from scrapy.statscollectors import StatsCollector
 
     from focuscrawl.crawl import Crawl, PageVisit
 
 
+# Keys in ``request.meta``
+
+#: number of the URL in the crawl; only requests that come out of the frontier have it
+URL_ID = "focuscrawl_url"
+#: the `Visit`, once the answer has been judged
+VISIT = "focuscrawl_visit"
+#: on requests for a page that asks not to be indexed, if that is obeyed
+NOINDEX = "focuscrawl_noindex"
+#: on requests for a page that was fetched before, for the links that are new on it
+AGAIN = "focuscrawl_again"
+#: bytes received so far; only requests for a robots.txt have it
+ROBOTS = "focuscrawl_robots"
+#: on requests that failed before an answer came
+UNANSWERED = "focuscrawl_unanswered"
+#: on requests that a project's own spider yielded: which redirects it wants to see itself
+OWN = "focuscrawl_own"
+NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: not pages that refresh
+#: on requests that stand for links of a page that its callback did not ask for
+FOLLOWED = "focuscrawl_followed"
+
+_LONGEST_FIELD = 256  # characters of a validator; longer ones are of no use
+
+
 class UnusableError(Exception):
-    """An answer that nobody can use, for a reason that the crawl's user need not look into."""
+    """An answer that nobody can use, for a reason of the web's, not of a program's."""
 
     cause = "unusable"
 
@@ -62,7 +85,7 @@ class UnpackingError(UnusableError):
 
 
 class NoStatusError(UnusableError):
-    """The number in place of a status is none: such an answer is no HTTP."""
+    """The number in place of a status is none: the answer is no HTTP."""
 
     cause = "no HTTP"
 
@@ -103,7 +126,7 @@ def cause(error: Exception) -> str:
 
 
 def _failed(error: DownloadFailedError) -> str:
-    """Tell apart what Scrapy has one name for."""
+    """Return the cause of an error for which Scrapy has one name only."""
     reasons = [*_reasons(error)]
     for reason in reasons:
         if isinstance(reason, UnusableError):
@@ -122,7 +145,7 @@ def _failed(error: DownloadFailedError) -> str:
 
 
 def _reasons(error: BaseException) -> Iterator[BaseException]:
-    """Return what a failed download is made of, without the wrappings."""
+    """Yield the errors that a failed download wraps."""
     inner = error.__cause__ if isinstance(error, DownloadFailedError) else error
     if isinstance(inner, ResponseFailed):
         for failure in inner.reasons:
@@ -132,7 +155,7 @@ def _reasons(error: BaseException) -> Iterator[BaseException]:
 
 
 def _openssl(error: BaseException) -> str:
-    """Return the words of an OpenSSL error, which carries a list of (library, function, words)."""
+    # an OpenSSL error carries a list of (library, function, words)
     parts = error.args[0] if error.args and isinstance(error.args[0], list) else []
     return ", ".join(str(part[-1]) for part in parts) or "the handshake failed"
 
@@ -140,9 +163,6 @@ def _openssl(error: BaseException) -> str:
 def _with_details(name: str, error: BaseException) -> str:
     details = str(error)
     return f"{name}: {details}" if details else name
-
-
-_LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
 
 
 def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
@@ -158,7 +178,7 @@ def visit_of_error(
 
     Parameters
     ----------
-    answered : an answer came, and what was made of it failed: it counts as a fetch
+    answered : an answer came, and processing it failed: it counts as a fetch
     """
     ignored = isinstance(error, IgnoreRequest)
     visit = crawl.failed(request.meta[URL_ID], str(error) if ignored else cause(error))
@@ -168,9 +188,8 @@ def visit_of_error(
 
 
 def download_of(response: Response) -> Download:
-    """Return what came, as the crawl takes it."""
-    header = (response.headers.get("Content-Type") or b"").decode("latin-1")
-    media_type, encoding = read_content_type(header)
+    """Return a response as the crawl takes it."""
+    media_type, encoding = read_content_type(header_of(response.headers, "Content-Type"))
     location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
     return Download(
         status=response.status,
@@ -178,8 +197,8 @@ def download_of(response: Response) -> Download:
         content_type=media_type,
         encoding=encoding,
         location=resolve(response.url, [location])[0] if location else None,
-        etag=_field(response, "ETag"),
-        last_modified=_field(response, "Last-Modified"),
+        etag=_validator(response, "ETag"),
+        last_modified=_validator(response, "Last-Modified"),
         robots=_fields(response, "X-Robots-Tag"),
         links=_fields(response, "Link"),
     )
@@ -194,9 +213,19 @@ def _fields(response: Response, name: str) -> tuple[str, ...]:
     return tuple(value.decode("latin-1") for value in response.headers.getlist(name))
 
 
-def _field(response: Response, name: str) -> str | None:
-    value = (response.headers.get(name) or b"").decode("latin-1").strip()
+def _validator(response: Response, name: str) -> str | None:
+    value = header_of(response.headers, name)
     return value if value and len(value) <= _LONGEST_FIELD else None
+
+
+def header_of(headers: Headers, name: str) -> str:
+    """Return the value of a header field; empty if it is missing."""
+    return (headers.get(name) or b"").decode("latin-1").strip()
+
+
+def retry_after_of(response: Response) -> float | None:
+    """Return the seconds that an answer asks to wait; None if it does not."""
+    return read_retry_after(header_of(response.headers, "Retry-After"), datetime.now(UTC))
 
 
 class Turns:
@@ -216,7 +245,16 @@ class Turns:
         """True if a visit would have to wait."""
         return self._lock.locked
 
-    async def begin(self, visit: PageVisit) -> None:
+    @asynccontextmanager
+    async def of(self, visit: PageVisit) -> AsyncIterator[None]:
+        """Wait for the turn of a visit, which ends with the context."""
+        await self.take(visit)
+        try:
+            yield
+        finally:
+            self.release(visit)
+
+    async def take(self, visit: PageVisit) -> None:
         """Wait until no other visit is between `Crawl.expand` and `Crawl.record`."""
         if self.holder is visit:
             return
@@ -226,28 +264,20 @@ class Turns:
             self._lock.acquire()
         self.holder = visit
 
-    def end(self, visit: PageVisit) -> None:
-        """Let the next one begin, if it is this visit's turn."""
+    def release(self, visit: PageVisit) -> None:
+        """Let the next visit have its turn, if it is this one's."""
         if self.holder is visit:
             self.holder = None
             self._lock.release()
 
 
-_turns: WeakKeyDictionary[Crawler, Turns] = WeakKeyDictionary()
-
-
-def turns_of(crawler: Crawler) -> Turns:
-    """Return the turns that the item pipelines of `crawler` take."""
-    return _turns.setdefault(crawler, Turns())
-
-
-class halting:  # noqa: N801  # used as a function; a generator would cost more than its work
+class halt_on_error:  # noqa: N801  # used as a function; a generator would cost more than its work
     """Halt the crawl on an error that the next page would meet, too: see `Crawl.halt`."""
 
     __slots__ = ("_crawl", "_number")
 
-    def __init__(self, crawl: Crawl, number: int) -> None:
-        self._crawl, self._number = crawl, number
+    def __init__(self, crawl: Crawl, url_id: int) -> None:
+        self._crawl, self._number = crawl, url_id
 
     def __enter__(self) -> None:
         pass

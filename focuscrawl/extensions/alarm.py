@@ -1,4 +1,4 @@
-"""Says why when the harvest falls, or its speed: an event in the store, a word in the bar."""
+"""An alarm when the harvest rate or the speed of a crawl falls: in the log, store and bar."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _FIRST = 10  # fetches of a crawl, one of which at least should be on the topic
 
 
 class Alarm(Component):
-    """Watches the harvest rate, and that of a live crawl in time [F99 section 2].
+    """Watches the harvest rate, and of a live crawl that in time, too [F99 section 2].
 
-    See `focuscrawl.diagnosis`. A replay waits for nobody: its time is counted in fetches.
+    See `focuscrawl.diagnosis`. In a replay time is counted in fetches.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -38,22 +38,22 @@ class Alarm(Component):
         self._speed = None if self._crawl.plan.web else SpeedWatch()
 
     def spider_opened(self) -> None:
-        """Watch what there is of a resumed crawl again."""
+        """Restore the watch from the fetches of a resumed crawl."""
         self._critic = self._crawl.critic
         self._watch, _ = watch_again(self._crawl.store)
 
     def page_visited(self, visit: PageVisit) -> None:
-        """Watch a fetch; a new definition of the topic makes another crawl of all before it."""
+        """Watch a fetch; after a new definition of the topic, all before it again."""
         if self._critic is not self._crawl.critic:
             self._crawl.flush()
             self.spider_opened()
             return
-        self._look_at_the_first(visit)
-        self._look_at_the_speed(visit)
+        self._check_first_fetches(visit)
+        self._check_speed(visit)
         urls = self._crawl.urls
         number = urls.get(visit.url)
         assert number is not None
-        told = self._watch.visited(
+        change = self._watch.visited(
             number,
             None if visit.referrer is None else urls.get(visit.referrer),
             relevance=visit.relevance,
@@ -61,37 +61,34 @@ class Alarm(Component):
             judged=is_page(visit.status, visit.error, visit.duplicate_of),
             overtakes=visit.overtakes,
         )
-        if told is None:
+        if change is None:
             return
         alarm = self._watch.alarm
-        if told == ALARM and alarm is not None:
+        if change == ALARM and alarm is not None:
             self._crawl.note(ALARM, alarm.describe())
             logger.warning("%s", alarm.describe())
             self._crawler.stats.set_value("focuscrawl/alarm", alarm.short())
         else:
-            self._crawl.note(told, f"harvest {self._crawl.harvest_rate:.2f} overall")
+            self._crawl.note(change, f"harvest {self._crawl.harvest_rate:.2f} overall")
             self._crawler.stats.set_value("focuscrawl/alarm", "")
 
-    def _look_at_the_speed(self, visit: PageVisit) -> None:
-        """Say so if relevant pages come in more slowly than they did, or do no longer."""
+    def _check_speed(self, visit: PageVisit) -> None:
+        """Report when relevant pages arrive more slowly than before, and when no longer."""
         if self._speed is None:
             return
-        told = self._speed.visited(time.monotonic(), visit.relevance, host(visit.url))
-        if told is None:
+        change = self._speed.visited(time.monotonic(), visit.relevance, host(visit.url))
+        if change is None:
             return
         slowness = self._speed.slowness
         detail = "" if slowness is None else slowness.describe()
-        self._crawl.note(told, detail)
+        self._crawl.note(change, detail)
         if slowness is not None:
             logger.warning("%s", detail)
         shown = "" if slowness is None else slowness.short()
         self._crawler.stats.set_value("focuscrawl/slow", shown)
 
-    def _look_at_the_first(self, visit: PageVisit) -> None:
-        """Say so if nothing that the crawl has begun with is on the topic.
-
-        Where no page was reached nothing is known of that.
-        """
+    def _check_first_fetches(self, visit: PageVisit) -> None:
+        """Warn if some page was reached, and none of the first is on the topic."""
         if visit.seq > _FIRST:
             return
         if visit.relevance > self._best_relevance:

@@ -1,19 +1,17 @@
-"""Downloads that are broken off or refused: what is no HTML, addresses that are private."""
+"""Downloads that are stopped or refused: no HTML, private addresses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured, StopDownload
 
 from focuscrawl.engine.address_guard import guard_resolver
-from focuscrawl.engine.component import OWN, URL_ID, Component, crawl_of
+from focuscrawl.engine.component import Component
+from focuscrawl.engine.visits import OWN, URL_ID, header_of
 from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
@@ -22,9 +20,8 @@ if TYPE_CHECKING:
 class HtmlOnly(Component):
     """Stops a download once its headers name another media type than HTML.
 
-    Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. What a
-    project's own spider asks for it gets; so does the crawl what it reads besides: PDF, site
-    maps and feeds, if it is told to.
+    Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. Requests of
+    a project's own spider are not stopped, nor PDF, site maps and feeds if the crawl reads them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -33,8 +30,8 @@ class HtmlOnly(Component):
             raise NotConfigured
 
     def headers_received(self, headers: Headers, request: Request) -> None:
-        """Look at the Content-Type of what the crawl itself asked for."""
-        media_type, _ = read_content_type((headers.get("Content-Type") or b"").decode("latin-1"))
+        """Check the Content-Type of an answer to the crawl itself."""
+        media_type, _ = read_content_type(header_of(headers, "Content-Type"))
         followed = URL_ID in request.meta and OWN not in request.meta
         if not followed or media_type is None or is_html(media_type):
             return
@@ -42,26 +39,19 @@ class HtmlOnly(Component):
             raise StopDownload(fail=False)
 
 
-class PrivateAddresses:
-    """Sees to it that names are looked up behind the guard, whose handler ever asks for them.
+class PrivateAddresses(Component):
+    """Guards the name resolver for all download handlers.
 
-    `LiveDownloadHandler` does so by itself. Where another one stands in its place, such as
-    Scrapy's own for HTTP/2, hosts in private networks are not found. A replay asks no network.
+    `LiveDownloadHandler` does so by itself; with another one, such as Scrapy's own for HTTP/2,
+    hosts in private networks are not found. A replay uses no network.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        crawl = crawl_of(crawler)
-        if crawl.web is not None:
+        super().__init__(crawler)
+        if self._crawl.web is not None:
             raise NotConfigured
-        self._networks = crawl.plan.private_addresses
+        self._networks = self._crawl.plan.private_addresses
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension, or raise NotConfigured."""
-        extension = cls(crawler)
-        crawler.signals.connect(extension.guard, signal=signals.request_reached_downloader)
-        return extension
-
-    def guard(self) -> None:
-        """Guard the resolver that there is by now."""
+    def request_reached_downloader(self) -> None:
+        """Guard the present resolver."""
         guard_resolver(self._networks)

@@ -24,8 +24,7 @@ logger = logging.getLogger(__name__)
 class Metrics(Component):
     """Serves ``/metrics`` at ``FOCUSCRAWL_METRICS_ADDRESS`` and ``FOCUSCRAWL_METRICS_PORT``.
 
-    Port 0, the default, serves nothing. A thread answers, with what the crawl has in memory at
-    that moment; nothing is counted twice.
+    Port 0, the default, serves nothing. A thread answers with what is in memory at that moment.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -43,7 +42,7 @@ class Metrics(Component):
         self._server, self._thread = start_http_server(self._port, self._address, registry)
 
     def spider_opened(self) -> None:
-        """Say where the numbers are, and who can read them."""
+        """Log where the numbers are, and who can read them."""
         address = ipaddress.ip_address(self._address)
         host = f"[{address}]" if address.version == 6 else str(address)
         if address.is_loopback:

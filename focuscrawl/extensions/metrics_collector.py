@@ -1,4 +1,4 @@
-"""What Prometheus is told of a crawl."""
+"""The numbers of a crawl for Prometheus."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 from focuscrawl import __version__
-from focuscrawl.engine.component import crawl_of
+from focuscrawl.crawl.stopping import Completeness
+from focuscrawl.engine.component import context_of
 from focuscrawl.engine.private import is_paused
 from focuscrawl.foundation.urls import without_credentials
 
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from scrapy.crawler import Crawler
 
+    from focuscrawl.crawl import Crawl
+
 _STATUS = "downloader/response_status_count/"
 
 
 class CrawlCollector:
-    """Reads a crawl whenever somebody asks; see docs/deploy.md for what the numbers mean."""
+    """Reads a crawl for each request; docs/deploy.md explains the numbers."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._crawl = crawl_of(crawler)
+        self._crawl = context_of(crawler).crawl
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers as they are now."""
@@ -38,9 +41,7 @@ class CrawlCollector:
             "version": __version__,
         }
         yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
-        for part in crawl.parts:
-            for each in part.metrics():
-                yield GaugeMetricFamily(f"focuscrawl_{each.name}", each.text, each.value)
+        yield from estimates_of(crawl)
         # of the crawl, not of this run: a restart is no reset
         yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", crawl.fetched)
         yield CounterMetricFamily(
@@ -81,3 +82,22 @@ class CrawlCollector:
             ("errors_logged", "Lines of level ERROR, in this run", "log_count/ERROR"),
         ):
             yield CounterMetricFamily(f"focuscrawl_{name}", text, stats.get(key, 0))
+
+
+def estimates_of(crawl: Crawl) -> Iterator[Metric]:
+    """Yield the numbers of the last estimate of recall, if there is one yet."""
+    completeness = crawl.part(Completeness)
+    latest = None if completeness is None else completeness.latest
+    if latest is None:
+        return
+    low, high = latest.interval
+    found, beyond = latest.discovered, latest.undiscovered
+    for name, text, value in (
+        ("recall", "Relevant pages here, of those in reach, by estimate", latest.recall),
+        ("recall_low", "Lower end of its 90 % interval", low),
+        ("recall_high", "Upper end of its 90 % interval", high),
+        ("relevant_discovered", "Relevant pages expected of URLs that wait", found),
+        ("relevant_undiscovered", "Relevant pages expected beyond them", beyond),
+        ("next_harvest", "Harvest expected of the next fetches", latest.next_harvest),
+    ):
+        yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)

@@ -35,9 +35,18 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import PageVisit
 
 
+logger = logging.getLogger(__name__)
+
 STANDARD_ERROR = "-"
-#: what people are shown otherwise than in the log; only the JSON log has it
+#: for what people see elsewhere than in the log; only the JSON log has it
 NOT_IN_LOG = logging.Logger("focuscrawl.shown")  # beside the tree of loggers
+_NOW = 100  # fetches that make up the harvest rate "now"
+_LINE_EVERY = 10.0  # seconds between two lines
+_HAD_ENDED = (
+    "This crawl had ended; nothing was fetched, and no feed was written. "
+    "This is the summary of what it fetched before:"
+)
+_BAR = 4  # columns of the bar itself, at least
 
 
 class JsonLog(Component):
@@ -71,13 +80,13 @@ class JsonLog(Component):
             logger.addHandler(self._handler)
 
     def engine_stopped(self) -> None:
-        """Write no more, once everybody has had their last word."""
+        """Stop writing, after the last lines of other components."""
         for logger in (logging.root, NOT_IN_LOG):
             call_later(0, logger.removeHandler, self._handler)
 
 
 class _PlainFile(logging.FileHandler):
-    """Writes a file, and follows no link there: the folder may be a stranger's."""
+    """Writes a file, and follows no link: the folder may be a stranger's."""
 
     def _open(self) -> TextIOWrapper:
         return open(  # type: ignore[return-value]  # text, whatever the mode
@@ -86,9 +95,9 @@ class _PlainFile(logging.FileHandler):
 
 
 class JsonFormatter(logging.Formatter):
-    """Makes a record one line of JSON: at (UTC), level, logger, message, crawl, exception.
+    """Formats a record as a line of JSON: at (UTC), level, logger, message, crawl, exception.
 
-    What a record has in ``fields`` comes after these.
+    The ``fields`` of a record come after these.
 
     Parameters
     ----------
@@ -114,17 +123,6 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line | getattr(record, "fields", {}))
 
 
-logger = logging.getLogger(__name__)
-
-_NOW = 100  # fetches that make up the harvest rate "now"
-_LINE_EVERY = 10.0  # seconds between two lines
-_HAD_ENDED = (
-    "This crawl had ended; nothing was fetched, and no feed was written. "
-    "This is the summary of what it fetched before:"
-)
-_BAR = 4  # columns of the bar itself, at least
-
-
 class Progress(Component):
     """Shows fetches, harvest rate now and overall, frontier, speed and time left; a summary last.
 
@@ -137,14 +135,14 @@ class Progress(Component):
         self._recent: deque[float] = deque(maxlen=_NOW)
         self._bar: tqdm[Any] | None = None
         self._bar_context = contextlib.ExitStack()
-        self._began = time.monotonic()
-        self._next_line = self._began + _LINE_EVERY
+        self._started = time.monotonic()
+        self._next_line = self._started + _LINE_EVERY
         self._fetched_before = self._crawl.fetched
         self._had_ended = bool(self._fetched_before) and self._crawl.stop_reason is not None
         self._spent_before = self._crawl.spent
 
     def spider_opened(self) -> None:
-        """Say what begins."""
+        """Log what starts."""
         plan = self._crawl.plan
         verb = "resuming at fetch" if self._fetched_before else "crawling from"
         number = self._fetched_before or counted(len(self._crawl.frontier), "seed")
@@ -197,9 +195,9 @@ class Progress(Component):
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Say the summary, below what others say about their closing; in the log if it is kept.
+        """Print the summary after the last lines of other components; in the log if it is a file.
 
-        Of a crawl that had ended it is not the summary of this run, so that is said first.
+        A crawl that had ended before this run has a line about that first.
         """
         store = self._crawl.store.reopened()
         try:
@@ -231,7 +229,7 @@ class Progress(Component):
         return sum(self._recent) / len(self._recent)
 
     def _state_beside(self, bar: tqdm[Any]) -> str:
-        """Return as much of the state as there is room for in the terminal's line."""
+        """Return as much of the state as fits into the terminal's line."""
         # it is drawn a little later, with other numbers: none of them is wider
         look = {**bar.format_dict, "n": bar.total or bar.n, "rate": 9999.99}
         harvest = f"harvest {self._harvest_now:.2f}"
@@ -247,16 +245,16 @@ class Progress(Component):
             f"harvest {self._harvest_now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
             f"frontier {len(self._crawl.frontier):,}"
         )
-        for part in self._crawl.parts:
-            if isinstance(part, Completeness) and part.latest is not None:
-                state += f", {part.latest.short()}"
+        completeness = self._crawl.part(Completeness)
+        if completeness is not None and completeness.latest is not None:
+            state += f", {completeness.latest.short()}"
         stats = self._crawler.stats
-        told = stats.get_value("focuscrawl/alarm") or stats.get_value("focuscrawl/slow")
-        return f"{state}, {one_line(told, 60)}" if alarm and told else state
+        shown = stats.get_value("focuscrawl/alarm") or stats.get_value("focuscrawl/slow")
+        return f"{state}, {one_line(shown, 60)}" if alarm and shown else state
 
     def _line(self, now: float) -> str:
         fetched, budget = self._crawl.fetched, self._crawl.plan.budget
-        speed = (fetched - self._fetched_before) / max(now - self._began, 1e-3)
+        speed = (fetched - self._fetched_before) / max(now - self._started, 1e-3)
         line = f"{fetched:,}"
         if budget:
             line += f"/{budget:,}"

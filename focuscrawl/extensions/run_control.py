@@ -1,4 +1,4 @@
-"""Pause, resume, stop: asked for from outside, bounded in time, with the crawl's own reason."""
+"""Pause, resume and stop: by commands of people, bounded in time, with the crawl's own reason."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 
 from focuscrawl.crawl.crawl_folder import Command
-from focuscrawl.engine.browser import rendering_of
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.page_parsing import parsing_of
-from focuscrawl.engine.page_texts import texts_of
 from focuscrawl.engine.private import close_spider, is_closing, start_failed, wake, wrap_downloads
 from focuscrawl.errors import GivenUpError
 from focuscrawl.report.plain_text import counted
@@ -36,11 +33,11 @@ _EVERY = 0.5  # seconds between two looks
 
 
 class BoundedStop(Component):
-    """Cancels downloads that last once the spider is closing, and has their URLs queued again.
+    """Cancels downloads that take long once the spider is closing; their URLs are queued again.
 
-    Scrapy waits for every request under way, up to ``DOWNLOAD_TIMEOUT`` and as long again for
-    each retry. ``FOCUSCRAWL_STOP_TIMEOUT`` is how long it may, in seconds. A recording answers at
-    once; only texts can last there.
+    Scrapy waits for every request in flight, up to ``DOWNLOAD_TIMEOUT`` and as long again for
+    each retry; here ``FOCUSCRAWL_STOP_TIMEOUT`` seconds at most. A recording answers at once; only
+    texts can take long there.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -53,13 +50,13 @@ class BoundedStop(Component):
         self._over = False
 
     def engine_started(self) -> None:
-        """Stand before the download handlers, whichever they are."""
+        """Wrap the download handlers, whichever they are."""
         if self._crawl.web is None:
             wrap_downloads(self._crawler, self._download)
         self._look(None)
 
     def spider_closed(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._over = True
 
     def _look(self, closing_since: float | None) -> None:
@@ -78,9 +75,9 @@ class BoundedStop(Component):
             logger.info("gave up %s, queued again", counted(len(self._under_way), "request"))
         for download in list(self._under_way):
             download.cancel()
-        parsing_of(self._crawler).give_up()
-        rendering_of(self._crawler).give_up()
-        texts_of(self._crawler).give_up()
+        self._context.parsing.give_up()
+        self._context.rendering.give_up()
+        self._context.texts.give_up()
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:
@@ -98,9 +95,9 @@ class BoundedStop(Component):
 
 
 class RemoteControlExtension(Component):
-    """Looks at the crawl's `RemoteControl` every so often, and has the engine obey.
+    """Looks at the crawl's `FileControl` every so often, and pauses or stops the engine.
 
-    Paused, the crawl finishes what is under way and fetches nothing more.
+    A paused crawl finishes what is in flight and fetches nothing more.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -110,7 +107,7 @@ class RemoteControlExtension(Component):
         self.paused = False
 
     def engine_started(self) -> None:
-        """Begin to look; a stop or budget that an earlier run never saw is not meant for this."""
+        """Start looking; a stop or budget that an earlier run has not seen is not for this one."""
         self._control.obeyed(Command.STOP)
         earlier = self._control.budget
         if earlier is not None:
@@ -118,7 +115,7 @@ class RemoteControlExtension(Component):
         self._look()
 
     def spider_closed(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._over = True
 
     def _look(self) -> None:
@@ -160,15 +157,15 @@ class RemoteControlExtension(Component):
 class StopReason(Component):
     """Closes the idle spider with the crawl's stop reason instead of ``finished``.
 
-    Others may keep an idle spider open for requests to come, but not one whose budget is spent.
+    Other components may keep an idle spider open, but not when the budget is spent.
     """
 
     def spider_idle(self) -> None:
         """Close the spider."""
         failure = self._crawl.store_failure
         if failure is not None:
-            said = getattr(failure, "orig", failure)  # without statement and parameters
-            logger.error("the crawl store cannot be used any more: %s", said)
+            cause = getattr(failure, "orig", failure)  # without statement and parameters
+            logger.error("the crawl store cannot be used any more: %s", cause)
         reason = self._crawl.stop_reason
         if reason not in (None, "frontier_empty", "seeds_unreachable"):
             close_spider(self._crawler, reason)

@@ -18,8 +18,8 @@ from focuscrawl.crawl.rejudging import (
     check_followable,
     check_readable,
     follow,
-    remove_word,
-    word_in,
+    remove_request,
+    request_in,
 )
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic.critic_files import load_trained, save_critic
@@ -187,13 +187,13 @@ def apply_definition(
         ask_to_follow(folder.path, name, topic, web)
         return Applied(folder.path / name, topics, trained, None)
     try:
-        earlier = word_in(folder.path)  # for a crawl that was killed before it
+        earlier = request_in(folder.path)  # for a crawl that was killed before it
         pages.start(fetches)
         with closing(CrawlStore.open(folder.store_path)) as store:
             _, _, found = follow(
                 store, folder.path, name, topic, webs=webs.pages, on_page=pages.advance
             )
-        remove_word(folder.path, earlier)
+        remove_request(folder.path, earlier)
     except BaseException:
         shutil.rmtree(folder.path / name, ignore_errors=True)
         raise

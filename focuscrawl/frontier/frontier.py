@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_Offer = tuple[float, int, int]  # key and URL of a host's best link, the host
+
+_FREED = 4  # outdated entries whose memory one `pop` frees; more would block the event loop
+
+
 class Arrangement(NamedTuple):
-    """All that waits, sorted by host, key and URL.
+    """All URLs that wait, sorted by host, key and URL.
 
     Attributes
     ----------
@@ -46,8 +51,8 @@ class Arrangement(NamedTuple):
         ----------
         keys, state : (n,), of URL numbers below n; they become the arrangement's own
         host_of : of as many numbers, or more
-        urls, scores : what moves, and where to; numbers from n on, which came later, and what
-            has the score inf are passed over
+        urls, scores : new scores; numbers from n on, which came later, and URLs with the score
+            inf are skipped
         """
         there = urls < len(state)
         urls, scores = urls[there], scores[there]
@@ -65,19 +70,14 @@ class Arrangement(NamedTuple):
         return cls(keys, state, runs)
 
 
-_Offer = tuple[float, int, int]  # key and URL of a host's best link, the host
-
-_FREED = 4  # entries out of date whose memory one `pop` frees; more would hold the event loop
-
-
 class Awaited(NamedTuple):
     """The best link of a host without room.
 
     Attributes
     ----------
     score, url : of the link
-    seconds : that the host takes for one: its delay, or what is left of a longer wait, or how
-        long it has been silent
+    seconds : that the host takes for a link: its delay, or the rest of a longer wait, or how long
+        it has not answered
     """
 
     score: float
@@ -99,12 +99,12 @@ class Frontier:
 
     Notes
     -----
-    A URL pushed with the score inf (a seed) keeps it: `update` and `rescore` pass it over.
-    One that is *deferred* waits like the others, and its score may change, but it is in no
-    queue: `pop` does not give it out until `readmit` lets it take its place again.
+    A URL pushed with the score inf (a seed) keeps it: `update` and `rescore` skip it. One that is
+    *deferred* waits like the others, and its score may change, but it is in no queue: `pop` does
+    not return it until it is readmitted.
 
     After Frontera's and Heritrix's host queues; mutable priorities by entries that are dropped
-    when found out of date, as in deep-deep.
+    when found outdated, as in deep-deep.
     """
 
     def __init__(self, per_host: int = 1, delay: float = 0.0) -> None:
@@ -120,7 +120,7 @@ class Frontier:
         self._busy: list[_Offer] = []  # of hosts without
         self._timers: list[tuple[float, int]] = []  # ready_at, host
         self._left: set[int] = set()
-        self._out_of_date: list[list[Entry]] = []  # heaps from before the last `adopt`
+        self._outdated: list[list[Entry]] = []  # heaps from before the last `adopt`
 
     def __len__(self) -> int:
         """URLs waiting, deferred or not."""
@@ -128,7 +128,7 @@ class Frontier:
 
     @property
     def all_deferred(self) -> bool:
-        """True if URLs are deferred, and no other waits but on hosts that are left alone."""
+        """True if URLs are deferred, and all others that wait are on hosts held for ever."""
         return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.left
 
     def score(self, url: int) -> float:
@@ -185,10 +185,10 @@ class Frontier:
         return Arrangement.of(keys, state, host_of, urls, scores)
 
     def adopt(self, arrangement: Arrangement) -> None:
-        """Take over what `arrange` has sorted; URLs that left the queue since stay out.
+        """Replace the queues by what `arrange` has sorted; URLs that left them since stay out.
 
-        The event loop stands still meanwhile, so nothing is looked at URL by URL: hosts offer
-        what was their best when all was sorted, and `pop` finds out what is not any more.
+        The event loop is blocked meanwhile, so there is no loop over URLs: hosts offer what was
+        their best when all was sorted, and `pop` drops what is outdated.
         """
         new, then, runs = arrangement
         size = len(new)
@@ -198,7 +198,7 @@ class Frontier:
         first &= new != -np.inf
         for state in self._hosts:
             if heap := state.clear():
-                self._out_of_date.append(heap)
+                self._outdated.append(heap)
         self._available, self._busy = [], []
         for host, run_keys, run_urls in runs:
             state = self._hosts[host]
@@ -232,7 +232,7 @@ class Frontier:
     def pop(self, now: float) -> int | None:
         """Take the best URL whose host has room; None when no host has.
 
-        The URL's request counts as under way until `release`.
+        The URL counts as in flight until `release`.
         """
         url = self.peek(now)
         if url is not None:
@@ -253,7 +253,7 @@ class Frontier:
         self._make_available(host, now)
 
     def peek(self, now: float) -> int | None:
-        """Return the URL that `pop` would give out, and leave it where it is."""
+        """Return the URL that `pop` would return, and leave it where it is."""
         while self._timers and self._timers[0][0] <= now:
             _, host = heapq.heappop(self._timers)
             self._hosts[host].timed = False
@@ -293,19 +293,19 @@ class Frontier:
             self._turn(url, AWAY)
 
     def defer(self, url: int) -> None:
-        """Put `url` behind all others; nothing happens if it does not wait in a queue."""
+        """Take `url` out of its queue until it is readmitted; nothing happens if it is in none."""
         if url < len(self._state) and self._state.data[url] == QUEUED:
             self._turn(url, DEFERRED)
 
     def readmit(self, urls: Iterable[int]) -> None:
-        """Let those of `urls` that are deferred take their places again."""
+        """Queue those of `urls` that are deferred again."""
         for url in urls:
             if self._state.data[url] == DEFERRED:
                 self._turn(url, QUEUED)
                 self._enqueue(url)
 
     def release(self, url: int, now: float) -> None:
-        """Say that the request for `url` is no longer under way."""
+        """Count the request for `url` as no longer in flight."""
         host = int(self._host_of.data[url])
         self._hosts[host].active -= 1
         self._make_available(host, now)
@@ -344,7 +344,7 @@ class Frontier:
         return urls[waits], scores[waits]
 
     def _make_room(self, urls: int, hosts: int) -> None:
-        """Have room for numbers below `urls` and `hosts`; some more, as this is asked often."""
+        """Grow to numbers below `urls` and `hosts`; to some more, as this is called often."""
         if urls > len(self._state):
             for array in (self._keys, self._host_of, self._state):
                 array.grow(urls + urls // 8 + 64)
@@ -352,17 +352,16 @@ class Frontier:
             self._hosts.append(Host())
 
     def _free(self) -> None:
-        """Free some of the entries out of date: a million at once take a third of a second."""
+        """Free some of the outdated entries: a million at once take a third of a second."""
         room = _FREED
-        while self._out_of_date and room > 0:
-            heap = self._out_of_date[-1]
+        while self._outdated and room > 0:
+            heap = self._outdated[-1]
             some, room = room, room - len(heap)
             del heap[-some:]
             if not heap:
-                self._out_of_date.pop()
+                self._outdated.pop()
 
     def _turn(self, url: int, state: int) -> None:
-        """Change where `url` is, and count it there."""
         was = int(self._state.data[url])
         self._state.data[url] = state
         self._count[was] -= 1
@@ -370,7 +369,6 @@ class Frontier:
         self._hosts[int(self._host_of.data[url])].queued += (state == QUEUED) - (was == QUEUED)
 
     def _enqueue(self, url: int) -> None:
-        """Put `url` into the queue of its host, by its present key."""
         host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)
         self._hosts[host].push(entry)
         self._offer(host, entry)
@@ -409,7 +407,7 @@ class Frontier:
             heapq.heapify(heap)
 
     def _first(self, heap: list[_Offer], *, room: bool) -> _Offer | None:
-        """Return what is on top of a heap of hosts, once what is out of date is gone.
+        """Return what is on top of a heap of hosts, after dropping what is outdated.
 
         Parameters
         ----------

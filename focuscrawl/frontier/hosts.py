@@ -1,4 +1,4 @@
-"""The queue of one host, when it may be asked, and how long it is left alone after failures."""
+"""Hosts of the frontier: their queues, and the back-off after failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
+
+
+#: where a URL is: in flight, done or never seen; in the queue of its host; waiting, in no queue
+AWAY, QUEUED, DEFERRED = range(3)
+#: the event of a host that is left alone; detail: ``host: why``
+LEFT = "left"
+
+Entry = tuple[float, int]  # key (the score negated, so that the least comes first), URL
+_NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
 
 
 class NameTable:
@@ -43,26 +52,16 @@ class NameTable:
         return i, i == new
 
 
-_NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
-
-#: where a URL is: under way, done or never seen; in the queue of its host; waiting, in no queue
-AWAY, QUEUED, DEFERRED = range(3)
-
-_T = TypeVar("_T", bound=tuple[float, ...])
-
-Entry = tuple[float, int]  # key (the score negated, so that the least comes first), URL
-
-
 class Host:
     """Queue of one host's links, and its politeness state.
 
-    Links lie in a *run*, sorted when the frontier was loaded or re-scored as a whole, and in a
-    heap of what came after. Entries are not removed when a score changes: an entry is out of
-    date once its URL has left the queue or has another key, and is skipped on its way out.
+    Links are in a *run*, sorted when the frontier was loaded or re-scored as a whole, and later
+    ones in a heap. Entries are not removed when a score changes: an entry is outdated once its URL
+    has left the queue or has another key, and is skipped then.
 
     Attributes
     ----------
-    active : requests under way
+    active : requests in flight
     queued : URLs waiting
     ready_at : seconds on the crawl's clock; no request starts before
     timed : True while a timer will make the host available
@@ -97,7 +96,7 @@ class Host:
         heapq.heappush(self._heap, entry)
 
     def take(self, best: Entry) -> None:
-        """Drop the entry that `best` has returned: now, not when many hosts become ready."""
+        """Drop the entry that `best` has returned."""
         if self._heap and self._heap[0] == best:
             heapq.heappop(self._heap)
         else:
@@ -105,14 +104,14 @@ class Host:
 
     def clear(self) -> list[Entry]:
         """Drop all entries, and what is offered; return the heap, which takes time to free."""
-        # left in the heap, a million entries out of date take a second to leave one by one
+        # one by one, a million outdated entries in the heap take a second to drop
         heap, self._heap = self._heap, []
         self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
         self.offered = None
         return heap
 
     def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Have these entries, sorted best first, for a run."""
+        """Set the run: entries sorted best first."""
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:
@@ -143,10 +142,6 @@ class Host:
         return heap[0] if heap and heap[0] < head else head
 
 
-#: the event of a host that is left alone; detail: ``host: why``
-LEFT = "left"
-
-
 class HostBackoff:
     """A wait for every request in a row that a host left without an answer, doubled each time.
 
@@ -154,12 +149,12 @@ class HostBackoff:
     ----------
     first, longest : seconds; waits double from the one to the other
     failures : requests without an answer in a row after which a host is left alone; 0: never
-    per_host : requests that a host may be sent at once, which may fail together
+    per_host : requests to a host at a time, which may fail together
 
     Notes
     -----
-    A host that names its own wait (``Retry-After``, RFC 9110 section 10.2.3) gets it; one that
-    wants more than `longest` is left alone, since nothing is gained by a crawl that stands still.
+    A host that asks for a wait (``Retry-After``, RFC 9110 section 10.2.3) gets it; one that asks
+    for more than `longest` is left alone, so that the crawl does not stand still.
     """
 
     def __init__(self, first: float, longest: float, failures: int = 0, per_host: int = 1) -> None:
@@ -182,7 +177,7 @@ class HostBackoff:
 
         Returns
         -------
-        Seconds to leave the host in peace; inf: for as long as the crawl runs.
+        Seconds until the next request to the host; inf: none while the crawl runs.
         """
         self._in_a_row[host] += 1
         count = self._in_a_row[host]

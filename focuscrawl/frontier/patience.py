@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from focuscrawl.frontier.frontier import Frontier
 
 
-_LOOK = 8  # hosts without room that are looked at, those with the best links
-_PAGES = 50  # the latest, that say what a page brings
-_EVERY = 1.0  # seconds between two looks at all that waits
-_STEPS = 256  # of a score, which is told no more exactly there
+_LOOK = 8  # busy hosts that are looked at, those with the best links
+_PAGES = 50  # the latest, by which the links of a page are estimated
+_EVERY = 1.0  # seconds between two looks at all URLs that wait
+_STEPS = 256  # of a score, in these estimates
 
 
 class Patience:
-    """Tells which score a link must have to be fetched although better ones wait for their hosts.
+    """Decides which score a link must have to be fetched while better ones wait for their hosts.
 
-    A fetch is spent once, a second comes for nothing: a link is passed by if the budget that is
-    left will go to better ones anyway, and one of these is worth the wait. Two things are asked.
+    A fetch of the budget is spent once, and waiting costs nothing but time: a link is held back if
+    the rest of the budget will go to better ones anyway, and one of these is worth the wait.
 
-    *Is it worth it?* A link w of a host without room costs the seconds s that its host takes for
-    each. It is worth waiting for, rather than to fetch v, if
+    *Is it worth it?* A link w of a busy host costs the seconds s that its host takes for each. It
+    is worth waiting for, rather than to fetch v, if
 
         score(w) - score(v) > s / patience,
 
@@ -37,8 +37,8 @@ class Patience:
     host's queue: one fetch less for v is one more for that host, at the end of the crawl.
 
     *Will v be needed?* With B fetches left, v is fetched in the end if less than B links are
-    better: then nothing is gained by letting it lie. Those are the links that wait, and those
-    that the crawl will find, B times what the latest pages brought on average.
+    better: then there is no gain in holding it back. Better ones are among the links that wait,
+    and among those that the crawl will find, B times what the latest pages brought on average.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Patience:
         self._looked_at = -math.inf
 
     def bring(self, scores: Sequence[float]) -> None:
-        """Take in the scores of the links that a page has brought."""
+        """Add the scores of the links of a page."""
         if len(self._brought) < _PAGES:
             self._looked_at = -math.inf  # each page still changes much
         self._brought.append([score for score in scores if math.isfinite(score)])

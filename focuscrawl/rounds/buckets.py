@@ -219,7 +219,7 @@ class RoundLimits(Traps):
         super().reset()
         self.quotas = self._before()
 
-    def relent(self) -> bool:
+    def readmit(self) -> bool:
         """Let go of all that waits, if it is all barred."""
         frontier = self._crawl.frontier
         if not frontier.all_deferred:

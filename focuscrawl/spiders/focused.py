@@ -9,7 +9,7 @@ from scrapy.utils.misc import load_object
 
 from focuscrawl.crawl import open_crawl
 from focuscrawl.engine.browser import use_browser
-from focuscrawl.engine.component import bind_crawl, crawl_of
+from focuscrawl.engine.component import bind_crawl, context_of
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import use_lean_settings
@@ -81,7 +81,7 @@ class FocusedSpider(scrapy.Spider):
 
     def parse(self, response: Response) -> Iterator[PageVisit]:
         """Yield the fetch: the item pipelines judge it, score its links and record it."""
-        yield visit_of_response(crawl_of(self.crawler), response)
+        yield visit_of_response(context_of(self.crawler).crawl, response)
 
 
 def place_pipelines(settings: BaseSettings, *, texts: bool) -> None:

@@ -16,7 +16,7 @@ from focuscrawl.cli.collect_command import collect
 from focuscrawl.cli.main import COMMANDS
 from focuscrawl.collection.collection import COLUMNS
 from focuscrawl.crawl_config import ARGUMENTS, SETTINGS, with_tables
-from focuscrawl.engine import component
+from focuscrawl.engine import visits
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.registry import GROUP, find_strategy
 
@@ -121,14 +121,14 @@ def test_statistics_are_those_of_the_code() -> None:
 
 def test_meta_keys_are_those_of_the_code() -> None:
     assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {
-        component.AGAIN,
-        component.FOLLOWED,
-        component.NOINDEX,
-        component.UNANSWERED,
-        component.OWN,
-        component.ROBOTS,
-        component.URL_ID,
-        component.VISIT,
+        visits.AGAIN,
+        visits.FOLLOWED,
+        visits.NOINDEX,
+        visits.UNANSWERED,
+        visits.OWN,
+        visits.ROBOTS,
+        visits.URL_ID,
+        visits.VISIT,
     }
 
 

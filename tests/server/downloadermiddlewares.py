@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 
-from focuscrawl.engine.component import URL_ID
+from focuscrawl.engine.visits import URL_ID
 
 from .heart import start_heart, stop_heart
 

@@ -39,7 +39,7 @@ class Dropper:
     """Drops every third page that was judged."""
 
     def process_item(self, item: PageVisit) -> PageVisit:
-        if item.number % 3 == 1:
+        if item.url_id % 3 == 1:
             raise DropItem("every third")
         return item
 
@@ -48,7 +48,7 @@ class Failing:
     """Fails on every fifth page."""
 
     def process_item(self, item: PageVisit) -> PageVisit:
-        if item.number % 5 == 4:
+        if item.url_id % 5 == 4:
             raise ValueError("every fifth")
         return item
 
@@ -57,7 +57,7 @@ class Forgetful:
     """Has no ``return item`` for every fifth page."""
 
     def process_item(self, item: PageVisit) -> PageVisit | None:
-        return None if item.number % 5 == 4 else item
+        return None if item.url_id % 5 == 4 else item
 
 
 class Unsettled:
@@ -72,7 +72,7 @@ class Corrupting:
     """Takes the body of every fifth page away, so that it cannot be parsed."""
 
     def process_item(self, item: PageVisit) -> PageVisit:
-        if item.number % 5 == 4:
+        if item.url_id % 5 == 4:
             item.download = replace(item.download, body=cast("bytes", None))
         return item
 
@@ -81,7 +81,7 @@ class Slow:
     """Takes its time, a different one for each page."""
 
     async def process_item(self, item: PageVisit) -> PageVisit:
-        await asyncio.sleep(0.002 * (item.number % 4))
+        await asyncio.sleep(0.002 * (item.url_id % 4))
         return item
 
 

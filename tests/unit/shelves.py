@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -58,6 +58,20 @@ def open_crawl(
     return new_crawl(folder, web, found, critic=critic or WordCritic(), closed=closed, **plan)
 
 
+def given_out(crawl: Crawl, now: float = 0.0) -> Fetch:
+    """Return the next fetch, which there has to be."""
+    fetch = crawl.next(now)
+    assert fetch is not None
+    return fetch
+
+
+def exclude(crawl: Crawl, fetch: Fetch, why: str) -> None:
+    """Leave a URL that was given out unfetched, as for robots.txt."""
+    visit = crawl.failed(fetch.id, why)
+    visit.excluded = why
+    crawl.record(visit, 0.0)
+
+
 def answer(crawl: Crawl, fetch: Fetch) -> Visit:
     """Give the crawl what its web has for `fetch`."""
     return visit(crawl, fetch, answer_of(crawl, fetch))
@@ -69,6 +83,23 @@ def run(crawl: Crawl, fetches: int = 1000) -> list[Visit]:
     while len(visits) < fetches and (found := step(crawl)) is not None:
         visits.append(found)
     return visits
+
+
+class Crawled(NamedTuple):
+    """A crawl that is over, and what it has fetched in this run."""
+
+    crawl: Crawl
+    visits: list[Visit]
+
+
+def crawled(
+    folder: Path, web: Shelf | None, *seeds: str, fetches: int = 10_000, **plan: Any
+) -> Crawled:
+    """Open a crawl as `open_crawl` does, run it and close it."""
+    crawl = open_crawl(folder, web, *seeds, **plan)
+    visits = run(crawl, fetches)
+    crawl.close(crawl.stop_reason or "interrupted")
+    return Crawled(crawl, visits)
 
 
 def urls(visits: list[Visit]) -> list[str]:

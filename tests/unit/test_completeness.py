@@ -15,8 +15,8 @@ from focuscrawl.completeness.recall_estimate import (
     read_estimates,
 )
 from focuscrawl.completeness.stop_rules import STOP_EXPRESSION, StopExpression
-from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.errors import UserError
+from focuscrawl.extensions.metrics_collector import estimates_of
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 
@@ -236,15 +236,14 @@ def test_a_crawl_without_rules_goes_on_and_its_metrics_are_the_last_estimate(
     web: Shelf, tmp_path: Path
 ) -> None:
     crawl = open_crawl(tmp_path, web, "/jazz0")
-    (part,) = (each for each in crawl.parts if isinstance(each, Completeness))
-    assert not [*part.metrics()]  # there is none yet
+    assert not [*estimates_of(crawl)]  # there is none yet
     assert len(run(crawl)) == 240
     last = read_estimates(tmp_path / FILE)[-1]
-    told = {metric.name: metric.value for metric in part.metrics()}
-    assert (told["recall_low"], told["recall_high"]) == last.interval
-    assert told["recall"] == last.recall
-    assert told["relevant_discovered"] == last.discovered
-    assert told["relevant_undiscovered"] == last.undiscovered
+    told = {metric.name: metric.samples[0].value for metric in estimates_of(crawl)}
+    assert (told["focuscrawl_recall_low"], told["focuscrawl_recall_high"]) == last.interval
+    assert told["focuscrawl_recall"] == last.recall
+    assert told["focuscrawl_relevant_discovered"] == last.discovered
+    assert told["focuscrawl_relevant_undiscovered"] == last.undiscovered
     crawl.close("frontier_empty")
 
 

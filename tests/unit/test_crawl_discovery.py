@@ -10,12 +10,13 @@ from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.discovery import LISTED, MOST_FILES, Discovery
 from focuscrawl.store.history import History
 
-from .shelves import Shelf, at, open_crawl, run, urls
+from .shelves import Shelf, at, crawled, open_crawl, run, urls
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.crawl import Crawl
+
 
 ALL = ("sitemaps", "feeds", "hreflang")
 XML = "application/xml"
@@ -47,16 +48,13 @@ def web() -> Shelf:
 
 
 def test_nothing_is_asked_for_that_nobody_asked_for(web: Shelf, tmp_path: Path) -> None:
-    crawl = open_crawl(tmp_path, web, "/")
-    found = set(urls(run(crawl)))
-    crawl.close("frontier_empty")
+    found = set(urls(crawled(tmp_path, web, "/").visits))
     assert not found & {at(f"/{name}") for name in ("sitemap.xml", "feed", "mapped", "fed", "de")}
 
 
 def test_site_maps_and_feeds_are_fetches_and_lead_to_pages(web: Shelf, tmp_path: Path) -> None:
-    crawl = open_crawl(tmp_path, web, "/", discover=ALL)
-    visits = {visit.url: visit for visit in run(crawl)}
-    crawl.close("frontier_empty")
+    crawl, fetched = crawled(tmp_path, web, "/", discover=ALL)
+    visits = {visit.url: visit for visit in fetched}
     paths = ("mapped", "mapped2", "fed", "de", "fr")
     assert {at(f"/{name}") for name in paths} <= set(visits)
     listed = visits[at("/sitemap.xml")]
@@ -68,18 +66,12 @@ def test_site_maps_and_feeds_are_fetches_and_lead_to_pages(web: Shelf, tmp_path:
     assert visits[at("/feed")].error == "feed"
     assert (listed.depth, listed.referrer) == (0, at("/"))
     assert visits[at("/mapped")].referrer == at("/sitemap.xml")
-    assert crawl.fetched == len(visits) == len(web_paths(web))
-
-
-def web_paths(web: Shelf) -> list[str]:
-    return [*web.urls()]
+    assert crawl.fetched == len(visits) == len([*web.urls()])
 
 
 def test_what_they_lead_to_does_not_come_before_better_links(web: Shelf, tmp_path: Path) -> None:
     """Their links are worth what pages of the host have been, those of jazz pages 0.9."""
-    crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
-    visits = run(crawl)
-    crawl.close("frontier_empty")
+    visits = crawled(tmp_path, web, "/", discover=("sitemaps",)).visits
     order = urls(visits)
     scores = {visit.url: visit.score for visit in visits}
     mapped = scores[at("/mapped")]
@@ -92,15 +84,13 @@ def test_a_host_without_a_relevant_page_is_asked_for_nothing(tmp_path: Path) -> 
     shelf = Shelf()
     shelf.page("/", "dull")
     shelf.put("/sitemap.xml", site_map("/x"), content_type=XML)
-    crawl = open_crawl(tmp_path, shelf, "/", discover=ALL)
-    assert urls(run(crawl)) == [at("/")]
-    crawl.close("frontier_empty")
+    assert urls(crawled(tmp_path, shelf, "/", discover=ALL).visits) == [at("/")]
 
 
 def test_robots_txt_says_where_site_maps_are(web: Shelf, tmp_path: Path) -> None:
     web.put("/maps/1.xml", site_map("/mapped"), content_type=XML)
     crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
-    crawl.told("http://a.example", [at("/maps/1.xml")])
+    crawl.add_site_maps("http://a.example", [at("/maps/1.xml")])
     found = urls(run(crawl))
     crawl.close("frontier_empty")
     assert at("/maps/1.xml") in found
@@ -108,15 +98,15 @@ def test_robots_txt_says_where_site_maps_are(web: Shelf, tmp_path: Path) -> None
 
 
 def test_a_start_page_may_be_a_site_map(web: Shelf, tmp_path: Path) -> None:
-    crawl = open_crawl(tmp_path, web, "/sitemap.xml", discover=("sitemaps",))
-    assert at("/mapped2") in urls(run(crawl))
-    crawl.close("frontier_empty")
+    assert at("/mapped2") in urls(
+        crawled(tmp_path, web, "/sitemap.xml", discover=("sitemaps",)).visits
+    )
 
 
 def test_the_languages_of_a_crawl_are_those_it_looks_for(web: Shelf, tmp_path: Path) -> None:
-    crawl = open_crawl(tmp_path, web, "/", discover=("hreflang",), languages=("de",))
-    found = set(urls(run(crawl)))
-    crawl.close("frontier_empty")
+    found = set(
+        urls(crawled(tmp_path, web, "/", discover=("hreflang",), languages=("de",)).visits)
+    )
     assert at("/de") in found
     assert at("/fr") not in found
 
@@ -162,18 +152,17 @@ def ring(web: Shelf) -> None:
 
 def test_a_ring_of_indices_comes_to_an_end(web: Shelf, tmp_path: Path) -> None:
     ring(web)
-    crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
-    errors = [visit.error for visit in run(crawl)]
-    crawl.close("frontier_empty")
+    errors = [visit.error for visit in crawled(tmp_path, web, "/", discover=("sitemaps",)).visits]
     assert errors.count("site map index") == MOST_FILES
 
 
 def test_redirects_of_a_site_map_lead_to_one(web: Shelf, tmp_path: Path) -> None:
     web.put("/sitemap.xml", "", 301, location="/real.xml")
     web.put("/real.xml", site_map("/mapped"), content_type=XML)
-    crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
-    found = {visit.url: visit.error for visit in run(crawl)}
-    crawl.close("frontier_empty")
+    found = {
+        visit.url: visit.error
+        for visit in crawled(tmp_path, web, "/", discover=("sitemaps",)).visits
+    }
     assert found[at("/real.xml")] == "site map"
     assert at("/mapped") in found
 
@@ -182,14 +171,13 @@ def test_redirects_of_a_site_map_lead_to_one(web: Shelf, tmp_path: Path) -> None
 def test_a_resumed_crawl_goes_on_as_it_would_have(
     strategy: str, web: Shelf, tmp_path: Path
 ) -> None:
-    whole = open_crawl(tmp_path / "whole", web, "/", discover=ALL, strategy=strategy)
-    order = urls(run(whole))
-    whole.close("frontier_empty")
+    whole, visits = crawled(tmp_path / "whole", web, "/", discover=ALL, strategy=strategy)
+    order = urls(visits)
     parts: list[str] = []
-    for fetches in (1, 2, 1, 2, 100):
-        crawl = open_crawl(tmp_path / "parts", web, "/", discover=ALL, strategy=strategy)
-        parts += urls(run(crawl, fetches))
-        crawl.close("interrupted")
+    for n in (1, 2, 1, 2, 100):
+        folder = tmp_path / "parts"
+        crawl, visits = crawled(folder, web, "/", fetches=n, discover=ALL, strategy=strategy)
+        parts += urls(visits)
     assert parts == order
     assert listed(whole) == listed(crawl)
 
@@ -200,11 +188,11 @@ def listed(crawl: Crawl) -> list[str]:
 
 def test_only_what_is_asked_for_is_read_as_a_list(web: Shelf, tmp_path: Path) -> None:
     crawl = open_crawl(tmp_path, web, "/", discover=("hreflang",))
-    (part,) = (part for part in crawl.parts if isinstance(part, Discovery))
     run(crawl)
-    numbers = {path: crawl.urls.get(at(path)) for path in ("/", "/jazz")}
-    assert numbers["/jazz"] is not None
-    assert not part.lists(numbers["/jazz"])
+    number, part = crawl.urls.get(at("/jazz")), crawl.part(Discovery)
+    assert number is not None
+    assert part is not None
+    assert not part.may_be_list(number)
     crawl.close("frontier_empty")
 
 

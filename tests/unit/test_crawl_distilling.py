@@ -141,7 +141,9 @@ class Loop:
             self.urls.add(f"http://host{i}.example/", 1, None)
         for i in (3, 4, 5):
             self.crawl.queue(i, 0.5)
-        (self.distilling,) = [part for part in self.crawl.parts if isinstance(part, Distilling)]
+        distilling = self.crawl.part(Distilling)
+        assert distilling is not None
+        self.distilling = distilling
 
     def visited(self, url: int, *targets: int) -> None:
         fetch = Fetch(url, self.urls[url], self.urls.host_name(url), 1, 0.5, None)
@@ -155,7 +157,7 @@ class Loop:
         """Return the events when so many pages were fetched."""
         self.crawl.fetched = fetched
         self.distilling.poll(0.0)
-        while self.distilling.holds_back():
+        while self.distilling.wait(0.0) is not None:
             time.sleep(0.001)
             self.distilling.poll(0.0)
         self.crawl.flush()
@@ -200,12 +202,12 @@ def test_what_is_under_way_is_left_alone(loop: Loop) -> None:
 def test_a_live_crawl_waits_for_nothing(loop: Loop) -> None:
     deadline = time.monotonic() + 600
     while not loop.adopt(3):
-        assert not loop.distilling.holds_back()
+        assert loop.distilling.wait(0.0) is None
         assert time.monotonic() < deadline
     assert loop.frontier.pop(0.0) == 4
 
 
 def test_off_there_is_no_such_part(tmp_path: Path) -> None:
     crawl = open_shelf(tmp_path, Shelf())
-    assert not [part for part in crawl.parts if isinstance(part, Distilling)]
+    assert crawl.part(Distilling) is None
     crawl.close("over")

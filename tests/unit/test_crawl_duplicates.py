@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .shelves import Shelf, at, open_crawl, run, states
+from .shelves import Shelf, at, crawled, states
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,9 +16,7 @@ def test_the_same_content_under_another_url_is_a_duplicate(tmp_path: Path) -> No
     web.page("/copy", "jazz jazz", "/below")
     web.page("b/copy", "jazz jazz", "/below")
     web.page("/below", "jazz")
-    crawl = open_crawl(tmp_path, web, "/")
-    visits = {visit.url: visit for visit in run(crawl)}
-    crawl.close("frontier_empty")
+    visits = {visit.url: visit for visit in crawled(tmp_path, web, "/").visits}
     assert visits[at("b/copy")].duplicate_of == at("/copy")
     assert visits[at("b/copy")].relevance == 0.0
     assert visits[at("/below")].referrer == at("/copy")
@@ -32,9 +30,8 @@ def test_aliases_are_struck_out_or_recorded_as_duplicates(tmp_path: Path) -> Non
     web.page("/true", "jazz true", head=canonical)
     web.page("/late", "jazz late", "/below", head=canonical)
     web.page("/below", "jazz below", "/true")
-    crawl = open_crawl(tmp_path, web, "/")
-    visits = {visit.url: visit for visit in run(crawl)}
-    crawl.close("frontier_empty")
+    crawl, fetched = crawled(tmp_path, web, "/")
+    visits = {visit.url: visit for visit in fetched}
     assert visits[at("/alias")].relevance == 0.9
     assert visits[at("/late")].duplicate_of == at("/alias")
     assert at("/true") not in visits
@@ -46,7 +43,5 @@ def test_canonical_urls_of_other_hosts_are_not_believed(tmp_path: Path) -> None:
     head = f'<link rel="canonical" href="{at("victim/")}">'
     web.page("/", "jazz", at("victim/"), head=head)
     web.page("victim/", "jazz victim")
-    crawl = open_crawl(tmp_path, web, "/")
-    visits = run(crawl)
-    crawl.close("frontier_empty")
+    visits = crawled(tmp_path, web, "/").visits
     assert [visit.duplicate_of for visit in visits] == [None, None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
+from functools import cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from longer import long
@@ -18,9 +19,11 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .shelves import exclude
 from .test_crawl_distilling import BUDGET, EVENTS, EVERY, TOPIC, crawl_on, kept
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from focuscrawl.crawl import Crawl, Fetch
@@ -46,28 +49,44 @@ def new_links(url: str, pages: list[str]) -> bytes:
     return f"<ul>{items}</ul>".encode()
 
 
+def growing(folder: Path, budget: int, strategy: str, pages: list[str]) -> None:
+    """Crawl a web whose pages have gained links when they are fetched again."""
+    crawl = crawl_on(
+        folder, budget, strategy, grown=lambda url: new_links(url, pages), revisit_hubs=AGE
+    )
+    assert crawl.spent == budget
+    crawl.close("budget")
+
+
+@pytest.fixture(scope="module")
+def grown(pages: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the folder of a whole crawl by a strategy, which is made once."""
+
+    @cache
+    def folder_of(strategy: str) -> Path:
+        folder = tmp_path_factory.mktemp("grown")
+        growing(folder, BUDGET, strategy, pages)
+        return folder
+
+    return folder_of
+
+
 @pytest.mark.parametrize(
     "strategy", ["best-first", "apprentice", *long("pagerank", "intelligent", "fish-search")]
 )
-def test_resumes_exactly(tmp_path: Path, pages: list[str], strategy: str) -> None:
-    options: dict[str, Any] = {"grown": lambda url: new_links(url, pages), "revisit_hubs": AGE}
-    crawl_on(tmp_path / "whole", BUDGET, strategy, **options).close("budget")
-    whole = kept(tmp_path / "whole", EVENTS, REVISITS, TOLD)
+def test_resumes_exactly(
+    tmp_path: Path, pages: list[str], grown: Callable[[str], Path], strategy: str
+) -> None:
+    whole = kept(grown(strategy), EVENTS, REVISITS, TOLD)
     assert sum(links for *_, links, _ in whole[-2]) > 0
     assert len(whole[0]) + len(whole[-2]) == BUDGET
     for budget in (EVERY + 6, EVERY + 8, 2 * EVERY + 9, 4 * EVERY, BUDGET):
-        crawl_on(tmp_path / "parts", budget, strategy, **options).close("budget")
-    assert kept(tmp_path / "parts", EVENTS, REVISITS, TOLD) == whole
+        growing(tmp_path, budget, strategy, pages)
+    assert kept(tmp_path, EVENTS, REVISITS, TOLD) == whole
 
 
-def test_a_hub_that_gains_links(tmp_path: Path, pages: list[str]) -> None:
-    def grown(url: str) -> bytes:
-        return new_links(url, pages)
-
-    crawl = crawl_on(tmp_path / "crawl", BUDGET, grown=grown, revisit_hubs=AGE)
-    assert crawl.spent == BUDGET
-    crawl.close("budget")
-    fetched, links, _, revisits, told = kept(tmp_path / "crawl", REVISITS, TOLD)
+def test_a_hub_that_gains_links(pages: list[str], grown: Callable[[str], Path]) -> None:
+    fetched, links, _, revisits, told = kept(grown("best-first"), REVISITS, TOLD)
     assert revisits
     assert len(told) == len(revisits)
     first = {url: seq for seq, url, *_ in fetched}
@@ -105,7 +124,7 @@ def hub_given_out(crawl: Crawl) -> Fetch:
         elif fetch.again:
             return fetch
         else:
-            crawl.exclude(fetch.id, "not asked for", 0.0)
+            exclude(crawl, fetch, "not asked for")
 
 
 def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
@@ -117,7 +136,7 @@ def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
         if ending:
             crawl.visit(crawl.arrived(fetch.id, Download(status=ending)), 0.0)
         else:
-            crawl.exclude(fetch.id, "Forbidden by robots.txt", 0.0)
+            exclude(crawl, fetch, "Forbidden by robots.txt")
         costs.append(crawl.spent - before)
         assert crawl.fetched == EVERY + 5
     assert costs == [1, 0, 1, 0]  # two that are not modified are one
@@ -168,15 +187,9 @@ def test_it_takes_the_distiller() -> None:
         CrawlConfig(topic=TOPIC, revisit_hubs=5)
 
 
-def test_reasons_are_also_the_links_that_a_hub_has_gained(
-    tmp_path: Path, pages: list[str]
-) -> None:
+def test_reasons_are_also_the_links_that_a_hub_has_gained(grown: Callable[[str], Path]) -> None:
     """A URL that only second fetches link to has reasons, and they are of those links."""
-    crawl = crawl_on(
-        tmp_path, BUDGET, "apprentice", grown=lambda url: new_links(url, pages), revisit_hubs=AGE
-    )
-    crawl.close("budget")
-    with closing(CrawlStore.open(tmp_path / "crawl.db", read_only=True)) as store:
+    with closing(CrawlStore.open(grown("apprentice") / "crawl.db", read_only=True)) as store:
         fetches = [*History(store).fetches()]
         first = {link.target for each in fetches if not each.again for link in each.links}
         gained = {link.target for each in fetches if each.again for link in each.links} - first

@@ -6,8 +6,6 @@ import random
 from zlib import crc32
 
 from datasketch import MinHash, MinHashLSH
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from focuscrawl.crawl.duplicates import SIMILAR, MinHashIndex, sketch
 from focuscrawl.page.words import PageWords
@@ -62,12 +60,6 @@ def test_the_oldest_are_forgotten_where_not_all_are_kept() -> None:
             assert _found(seen, number, words(number)) is None
         assert _found(seen, 10, words(0)) == first
         assert _found(seen, 11, words(9)) == 9
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.text(st.characters(exclude_characters=" "), min_size=1, max_size=8)))
-def test_any_words_have_the_same_sketch_again(tokens: list[str]) -> None:
-    assert sketch(PageWords(tokens)) == sketch(PageWords([*tokens]))
 
 
 def shingles(tokens: list[str]) -> list[int]:

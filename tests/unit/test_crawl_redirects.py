@@ -9,10 +9,12 @@ import pytest
 from focuscrawl.crawl.state import MOST, refresh_target
 from focuscrawl.page import parse_page
 
-from .shelves import Shelf, at, open_crawl, run
+from .shelves import Shelf, at, crawled
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+WITHOUT_END = f"redirects without end: {MOST} in a row"
 
 
 def _chain(length: int) -> Shelf:
@@ -23,23 +25,29 @@ def _chain(length: int) -> Shelf:
     return web
 
 
+def _refreshing(target: str, delay: int = 0) -> str:
+    return f'<meta http-equiv="refresh" content="{delay}; url={target}">'
+
+
 def test_a_chain_as_long_as_browsers_follow_is_followed(tmp_path: Path) -> None:
-    crawl = open_crawl(tmp_path, _chain(MOST - 1), "h0/0")
-    visits = run(crawl)
-    crawl.close("frontier_empty")
+    visits = crawled(tmp_path, _chain(MOST - 1), "h0/0").visits
     assert [visit.status for visit in visits] == [302] * (MOST - 1) + [200]
     assert not any(visit.error for visit in visits)
 
 
 @pytest.mark.parametrize("stop", [0, 7, MOST - 1])
-def test_a_longer_one_is_not_also_when_it_is_resumed(tmp_path: Path, stop: int) -> None:
-    web = _chain(50)
-    errors = []
-    for fetches in (stop, 1000):
-        crawl = open_crawl(tmp_path, web, "h0/0")
-        errors += [visit.error for visit in run(crawl, fetches)]
-        crawl.close("interrupted")
-    assert errors == [None] * (MOST - 1) + [f"redirects without end: {MOST} in a row"]
+@pytest.mark.parametrize("refreshes", [False, True])
+def test_a_longer_one_is_not_also_when_it_is_resumed(
+    tmp_path: Path, stop: int, refreshes: bool
+) -> None:
+    web, seed = _chain(50), "h0/0"
+    moved: list[str | None] = [None] * (MOST - 1)
+    if refreshes:
+        seed, moved = "/0", [f"meta refresh: {at(f'/{n + 1}')}" for n in range(MOST - 1)]
+        for number in range(50):
+            web.page(f"/{number}", "jazz", "/aside", head=_refreshing(f"/{number + 1}"))
+    runs = [crawled(tmp_path, web, seed, fetches=n, meta_refresh=5.0) for n in (stop, 1000)]
+    assert [visit.error for each in runs for visit in each.visits] == [*moved, WITHOUT_END]
 
 
 def test_what_is_found_at_the_end_of_a_chain_begins_anew(tmp_path: Path) -> None:
@@ -49,29 +57,24 @@ def test_what_is_found_at_the_end_of_a_chain_begins_anew(tmp_path: Path) -> None
             web.put(f"{start}{number}", "", 301, location=f"{start}{number + 1}")
     web.page("/a15", "jazz", "/b0")
     web.page("/b15", "jazz")
-    crawl = open_crawl(tmp_path, web, "/a0")
-    visits = run(crawl)
-    crawl.close("frontier_empty")
+    visits = crawled(tmp_path, web, "/a0").visits
     assert visits[-1].url == at("/b15")
     assert not any(visit.error for visit in visits)
 
 
 def test_a_circle_is_told_from_two_ways_to_one_redirect(tmp_path: Path) -> None:
     web = Shelf()
-    web.put("/one", "", 301, location="/two")
-    web.put("/two", "", 301, location="/one")
-    web.put("/left", "", 301, location="/middle")
-    web.put("/right", "", 301, location="/middle")
-    web.put("/middle", "", 301, location="/end")
+    ways = {"/one": "/two", "/two": "/one", "/left": "/middle", "/right": "/middle"}
+    for source, target in {**ways, "/middle": "/end", "/self": "/self"}.items():
+        web.put(source, "", 301, location=target)
+    web.put("/nowhere", "", 301)
     web.page("/end", "jazz")
-    crawl = open_crawl(tmp_path, web, "/one", "/left", "/right")
-    errors = {visit.url: visit.error for visit in run(crawl) if visit.error}
-    crawl.close("frontier_empty")
-    assert errors == {at("/two"): f"redirect loop: back to {at('/one')}"}
-
-
-def _refreshing(target: str, delay: int = 0) -> str:
-    return f'<meta http-equiv="refresh" content="{delay}; url={target}">'
+    visits = crawled(tmp_path, web, "/one", "/left", "/right", "/self", "/nowhere").visits
+    assert {visit.url: visit.error for visit in visits if visit.error} == {
+        at("/two"): f"redirect loop: back to {at('/one')}",
+        at("/self"): f"redirect loop: back to {at('/self')}",
+        at("/nowhere"): "redirect to nowhere",
+    }
 
 
 @pytest.mark.parametrize(
@@ -90,40 +93,14 @@ def test_where_a_refresh_leads(head: str, longest: float, target: str | None) ->
     assert refresh_target(parse_page(head.encode(), at("/")), longest) == target
 
 
-def test_no_page_refreshes() -> None:
-    assert refresh_target(None, 10.0) is None
-
-
-@pytest.mark.parametrize("stop", [0, 7, MOST - 1])
-def test_refreshes_without_end_come_to_one_also_when_resumed(tmp_path: Path, stop: int) -> None:
-    web = Shelf()
-    for number in range(50):
-        web.page(f"/{number}", "jazz", "/aside", head=_refreshing(f"/{number + 1}"))
-    errors = []
-    for fetches in (stop, 1000):
-        crawl = open_crawl(tmp_path, web, "/0", meta_refresh=5.0)
-        errors += [visit.error for visit in run(crawl, fetches)]
-        crawl.close("interrupted")
-    moved = [f"meta refresh: {at(f'/{number + 1}')}" for number in range(MOST - 1)]
-    assert errors == [*moved, f"redirects without end: {MOST} in a row"]
-
-
-def test_two_pages_that_refresh_to_each_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("longest", [5.0, 0.0])
+def test_pages_that_refresh_to_each_other_are_redirects_if_that_is_wanted(
+    tmp_path: Path, longest: float
+) -> None:
     web = Shelf()
     web.page("/one", "jazz", head=_refreshing("/two"))
     web.page("/two", "jazz", head=_refreshing("/one"))
-    crawl = open_crawl(tmp_path, web, "/one", meta_refresh=5.0)
-    visits = run(crawl)
-    crawl.close("frontier_empty")
-    assert [visit.relevance for visit in visits] == [0.0, 0.0]
-    assert visits[1].error == f"redirect loop: back to {at('/one')}"
-
-
-def test_where_nobody_asked_for_it_a_refresh_is_no_redirect(tmp_path: Path) -> None:
-    web = Shelf()
-    web.page("/one", "jazz", head=_refreshing("/two"))
-    web.page("/two", "jazz")
-    crawl = open_crawl(tmp_path, web, "/one")
-    visits = run(crawl)
-    crawl.close("frontier_empty")
-    assert [visit.relevance for visit in visits] == [0.9]
+    visits = crawled(tmp_path, web, "/one", meta_refresh=longest).visits
+    assert [visit.relevance for visit in visits] == ([0.0, 0.0] if longest else [0.9])
+    if longest:
+        assert visits[1].error == f"redirect loop: back to {at('/one')}"

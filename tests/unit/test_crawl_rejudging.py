@@ -19,30 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from focuscrawl.crawl.rejudging import Rejudged
     from focuscrawl.critic.protocol import Judgement
     from focuscrawl.page import PageView
-
-
-@pytest.mark.parametrize("strategy", ["apprentice", "best-first"])
-def test_what_no_page_links_to_goes_on_waiting(tmp_path: Path, strategy: str) -> None:
-    web = Shelf()
-    for i in range(20):
-        web.page(f"/jazz{i}", "jazz", f"/jazz{i + 1}")
-    crawl = open_crawl(tmp_path, web, "/jazz0", strategy=strategy)
-    asked = crawl.add_asked(at("/asked"), 0, 0.01)
-    run(crawl, 10)
-    crawl.close("interrupted")
-    critic = WordCritic()
-    with closing(CrawlStore.open(CrawlFolder(tmp_path).store_path)) as store:
-        again = Rejudging(
-            store,
-            [web],
-            critic=critic,
-            strategy=make_strategy(strategy, StrategyContext(critic, 0, web, ("/",)), {}),
-            languages=Languages(),
-        ).run()
-    assert len(again.pages) == 10
-    assert asked not in {url for url, _, _ in again.urls}
 
 
 class Choosy(WordCritic):
@@ -54,24 +33,32 @@ class Choosy(WordCritic):
         return super().judge(pages)
 
 
+def rejudged(folder: Path, strategy: str, critic: WordCritic) -> tuple[Rejudged, int]:
+    """Crawl ten pages of a chain, judge them anew; return that and a URL nobody links to."""
+    web = Shelf()
+    for i in range(20):
+        web.page(f"/jazz{i}", "jazz the fifth" if i == 5 else "jazz", f"/jazz{i + 1}")
+    crawl = open_crawl(folder, web, "/jazz0", strategy=strategy)
+    asked = crawl.add_asked(at("/asked"), 0, 0.01)
+    run(crawl, 10)
+    crawl.close("interrupted")
+    again = make_strategy(strategy, StrategyContext(critic, 0, web, ("/",)), {})
+    with closing(CrawlStore.open(CrawlFolder(folder).store_path)) as store:
+        found = Rejudging(store, [web], critic=critic, strategy=again, languages=Languages()).run()
+    return found, asked
+
+
+@pytest.mark.parametrize("strategy", ["apprentice", "best-first"])
+def test_what_no_page_links_to_goes_on_waiting(tmp_path: Path, strategy: str) -> None:
+    found, asked = rejudged(tmp_path, strategy, WordCritic())
+    assert len(found.pages) == 10
+    assert asked not in {url for url, _, _ in found.urls}
+
+
 @pytest.mark.parametrize("strategy", ["apprentice", "best-first"])
 def test_a_page_that_the_critic_fails_on_keeps_its_judgement(
     tmp_path: Path, strategy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    web = Shelf()
-    for i in range(20):
-        web.page(f"/jazz{i}", "jazz the fifth" if i == 5 else "jazz", f"/jazz{i + 1}")
-    crawl = open_crawl(tmp_path, web, "/jazz0", strategy=strategy)
-    run(crawl, 10)
-    crawl.close("interrupted")
-    critic = Choosy()
-    with closing(CrawlStore.open(CrawlFolder(tmp_path).store_path)) as store:
-        again = Rejudging(
-            store,
-            [web],
-            critic=critic,
-            strategy=make_strategy(strategy, StrategyContext(critic, 0, web, ("/",)), {}),
-            languages=Languages(),
-        ).run()
-    assert (len(again.pages), again.unread, again.moved) == (9, 1, (0, 0))
+    found, _ = rejudged(tmp_path, strategy, Choosy())
+    assert (len(found.pages), found.unread, found.moved) == (9, 1, (0, 0))
     assert f"{at('/jazz5')} keeps what it had" in caplog.text

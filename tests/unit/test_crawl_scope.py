@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scrapy.settings import Settings
@@ -17,7 +17,7 @@ from focuscrawl.page import parse_page
 from focuscrawl.page.metadata import Languages
 from focuscrawl.store.history import History
 
-from .shelves import Shelf, at, open_crawl, run, urls
+from .shelves import Shelf, at, crawled, open_crawl, run, urls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,10 @@ def test_a_url_made_for_it_takes_no_longer() -> None:
 def test_lists_are_files_too(tmp_path: Path) -> None:
     listed = tmp_path / "hosts.txt"
     listed.write_text("# ours\nb.example\n\n a.example \n")
-    assert read_config(Settings(), {"hosts": str(listed)}).hosts == ("b.example", "a.example")
+    assert read_config(Settings(), {"hosts": str(listed)}).hosts == (
+        "b.example",
+        "a.example",
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,22 +155,14 @@ def web() -> Shelf:
 def test_a_crawl_stays_within_its_hosts_and_out_of_what_is_denied(
     web: Shelf, tmp_path: Path
 ) -> None:
-    crawl = open_crawl(tmp_path, web, "/", hosts=("a.example",), deny=("/log*",))
-    found = urls(run(crawl))
-    crawl.close("frontier_empty")
+    found = urls(crawled(tmp_path, web, "/", hosts=("a.example",), deny=("/log*",)).visits)
     left_out = {at("b/"), at("/log/in")}
-    assert set(found) == {at(path) for path in web_paths()} - left_out
+    assert set(found) == {*web.urls()} - left_out
     assert at("/moved") in found  # and where it leads is left out
 
 
-def web_paths() -> list[str]:
-    return ["/", "/near", "/far", "/farther", "b/", "/log/in", "/moved", "/german", "/english"]
-
-
 def test_pages_as_far_as_max_depth_are_fetched(web: Shelf, tmp_path: Path) -> None:
-    crawl = open_crawl(tmp_path, web, "/", max_depth=2)
-    visits = run(crawl)
-    crawl.close("frontier_empty")
+    visits = crawled(tmp_path, web, "/", max_depth=2).visits
     assert max(visit.depth for visit in visits) == 2
     assert at("/far") in urls(visits)
     assert at("/farther") not in urls(visits)
@@ -186,43 +181,49 @@ def test_a_page_in_another_language_is_not_relevant_and_may_lead_to_one_that_is(
     assert [event.detail for event in events] == [f"{at('/german')}: de"]
 
 
+SEED = "https://zenith-55.demo.example/notes/23.html"
+
+
+def demo(folder: Path, seeds: str, **scope: Any) -> None:
+    """Open a crawl of the demo web, and close it."""
+    plan = CrawlConfig(
+        topic="/Sports/Cycling",
+        web="demo",
+        strategy="best-first",
+        seeds=seeds,
+        crawl_dir=str(folder / "crawl"),
+        **scope,
+    )
+    open_plan(plan).close("interrupted")
+
+
 def test_another_scope_is_another_crawl(tmp_path: Path) -> None:
-    plan = {"topic": "/Sports/Cycling", "web": "demo", "seeds": "models/demo/seeds.csv"}
-    plan |= {"crawl_dir": str(tmp_path / "crawl"), "strategy": "best-first"}
-    open_plan(CrawlConfig(**plan, hosts=("demo.example",))).close("interrupted")  # type: ignore[arg-type]
-    open_plan(CrawlConfig(**plan, hosts=("demo.example",))).close("interrupted")  # type: ignore[arg-type]
-    for another, what in [
+    demo(tmp_path, "models/demo/seeds.csv", hosts=("demo.example",))
+    demo(tmp_path, "models/demo/seeds.csv", hosts=("demo.example",))
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "its hosts is demo.example, not none"),
         ({"hosts": ("demo.example",), "max_depth": 3}, "its max_depth is none, not 3"),
-    ]:
+    ]
+    for another, what in cases:
         with pytest.raises(UserError, match=what):
-            open_plan(CrawlConfig(**plan, **another))  # type: ignore[arg-type]
+            demo(tmp_path, "models/demo/seeds.csv", **another)
 
 
 def test_seeds_outside_are_left_out_and_none_at_all_is_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plan = {"topic": "/Sports/Cycling", "web": "demo", "strategy": "best-first"}
-    kept, denied = (
-        "zenith-55.demo.example/notes/23.html",
-        "exploit-20.demo.example/people/112.html",
-    )
-    seeds = f"https://{kept},https://{denied}"
-    plan |= {"crawl_dir": str(tmp_path / "crawl"), "seeds": seeds}
-    open_plan(CrawlConfig(**plan, deny=("exploit-20.",))).close("interrupted")  # type: ignore[arg-type]
+    seeds = f"{SEED},https://exploit-20.demo.example/people/112.html"
+    demo(tmp_path, seeds, deny=("exploit-20.",))
     assert "1 of 2 seeds are left out" in caplog.text
     with pytest.raises(UserError, match="none of the 2 seeds is in the scope"):
-        open_plan(CrawlConfig(**plan, hosts=("else.example",)))  # type: ignore[arg-type]
+        demo(tmp_path, seeds, hosts=("else.example",))
 
 
 def test_seeds_that_a_recording_has_not_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plan = {"topic": "/Sports/Cycling", "web": "demo", "strategy": "best-first"}
-    there = "https://zenith-55.demo.example/notes/23.html"
     absent = [f"https://nowhere.example/{at}" for at in range(5)]
-    seeds = ",".join([*absent[:3], there, *absent[3:]])
-    open_plan(CrawlConfig(**plan, crawl_dir=str(tmp_path), seeds=seeds)).close("interrupted")  # type: ignore[arg-type]
+    demo(tmp_path, ",".join([*absent[:3], SEED, *absent[3:]]))
     assert "5 of 6 seeds are left out" in caplog.text
     assert ", ".join(absent[:3]) in caplog.text
     assert absent[3] not in caplog.text

@@ -15,10 +15,13 @@ from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.foundation.urls import MAX_URL
 
-from .shelves import open_crawl
+from .shelves import given_out, open_crawl
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from focuscrawl.crawl import Crawl, Fetch
 
 STEM = "http://a.example/"
 LONGEST = STEM + "x" * (MAX_URL - len(STEM))
@@ -87,9 +90,20 @@ def test_none_of_a_strangers_knowledge_is_either(tmp_path: Path) -> None:
     crawl.close("interrupted")
 
 
+def own_requests(crawl: Crawl, failed: Callable[[Failure], object] = print) -> SpiderRequests:
+    spider = Spider("own")
+    return SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.plan), failed)
+
+
+def after_the_start(crawl: Crawl) -> Fetch:
+    """Let the start page fail, and return what comes next."""
+    crawl.fail(given_out(crawl).id, "refused", 0.0)
+    return given_out(crawl, 60.0)
+
+
 def test_a_spiders_own_long_request_goes_past_the_frontier(tmp_path: Path) -> None:
-    crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
-    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.plan), print)
+    crawl = open_crawl(tmp_path, None, "/")
+    own = own_requests(crawl)
     known = len(crawl.urls)
     assert own.take(Request(f"{LONGEST}x"))
     assert len(crawl.urls) == known
@@ -100,17 +114,12 @@ def test_a_spiders_own_long_request_goes_past_the_frontier(tmp_path: Path) -> No
 
 
 def test_a_request_that_is_given_up_as_the_crawl_ends_has_not_failed(tmp_path: Path) -> None:
-    crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
+    crawl = open_crawl(tmp_path, None, "/")
     reported: list[Failure] = []
     told: list[Failure] = []
-    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.plan), reported.append)
+    own = own_requests(crawl, reported.append)
     assert own.take(Request(f"{STEM}page", errback=told.append))
-    start = crawl.next(0.0)
-    assert start is not None
-    crawl.fail(start.id, "refused", 0.0)
-    fetch = crawl.next(60.0)
-    assert fetch is not None
-    request = own.pop(fetch, {})
+    request = own.pop(after_the_start(crawl), {})
     assert request is not None
     assert request.errback is not None
     errors = GivenUpError("the crawl ends"), OSError("refused")
@@ -125,17 +134,13 @@ def test_a_request_that_is_given_up_as_the_crawl_ends_has_not_failed(tmp_path: P
 def test_of_requests_for_a_page_the_first_waits_and_others_are_second_fetches_or_none(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
-    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.plan), print)
+    crawl = open_crawl(tmp_path, None, "/")
+    own = own_requests(crawl)
     url = f"{STEM}page"
     assert own.take(Request(url, cb_kwargs={"k": 1}))
     assert not own.take(Request(url, cb_kwargs={"k": 2}))
     assert own.take(Request(url, cb_kwargs={"k": 3}, dont_filter=True))
-    start = crawl.next(0.0)
-    assert start is not None
-    crawl.fail(start.id, "refused", 0.0)
-    fetch = crawl.next(60.0)
-    assert fetch is not None
+    fetch = after_the_start(crawl)
     assert fetch.url == url
     first, second = own.pop(fetch, {}), own.pop_aside()
     assert first is not None

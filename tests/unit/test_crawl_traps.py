@@ -15,7 +15,7 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext
 from focuscrawl.strategies.baselines import BestFirst
 
-from .shelves import Shelf, answer, at, open_crawl, run, urls
+from .shelves import Shelf, answer, at, crawled, given_out, open_crawl, run, urls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,9 +49,7 @@ def events(folder: Path, kind: str) -> list[tuple[int, str]]:
 
 
 def crawl(folder: Path, web: Shelf, fetches: int = 10_000, **plan: Any) -> list[str]:
-    opened = open_crawl(folder, web, "/", **plan)
-    visits = run(opened, fetches)
-    opened.close("over")
+    visits = crawled(folder, web, "/", **plan, fetches=fetches).visits
     return urls(visits)
 
 
@@ -230,8 +228,7 @@ def test_deferring_many_is_done_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
         assert opened.next(0.0) is None
         assert opened.pausing
         assert len(opened.frontier.deferred()) == deferred
-    fetch = opened.next(0.0)
-    assert fetch is not None
+    fetch = given_out(opened)
     assert fetch.url == at("/last")
     assert not opened.pausing
     assert len(opened.frontier) == len(opened.frontier.deferred()) == 25
