@@ -220,7 +220,7 @@ class Crawl(CrawlState):
         if url_id in self.in_flight:
             self.put_back(url_id, now)
 
-    # -- what came of it -------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------
 
     def arrived(self, url_id: int, download: Download) -> PageVisit:
         """Start the visit of a URL that was given out, with its answer."""
@@ -236,17 +236,17 @@ class Crawl(CrawlState):
     @staticmethod
     def is_page(visit: PageVisit) -> bool:
         """Tell whether an answer is a page, to be parsed."""
-        came = visit.download
-        return 200 <= came.status < 300 and is_html(came.content_type, came.body)
+        sent = visit.download
+        return 200 <= sent.status < 300 and is_html(sent.content_type, sent.body)
 
     def document_kind(self, visit: PageVisit) -> str | None:
         """Return the kind of a document to be read that is no HTML; None: it is none."""
-        came = visit.download
-        if not 200 <= came.status < 300:
+        sent = visit.download
+        if not 200 <= sent.status < 300:
             return None
-        if self.plan.pdf and is_pdf(came.body):
+        if self.plan.pdf and is_pdf(sent.body):
             return PDF
-        return list_kind(came.body) if self._may_be_list(visit.url_id) else None
+        return list_kind(sent.body) if self._may_be_list(visit.url_id) else None
 
     def may_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether a body of a media type that is no HTML may be of use for a URL."""
@@ -277,12 +277,12 @@ class Crawl(CrawlState):
         if kind is not None:
             self.read(visit, kind, shared_parser().parse_document)
         elif self.is_page(visit):
-            came = visit.download
-            known: dict[str, Any] = {"encoding": came.encoding, "robots": came.robots}
+            sent = visit.download
+            known: dict[str, Any] = {"encoding": sent.encoding, "robots": sent.robots}
             if most < Effort.UNBOUNDED:
-                visit.view = parse_page(came.body, visit.url, **known, most=most)
+                visit.view = parse_page(sent.body, visit.url, **known, most=most)
             else:
-                visit.view = shared_parser().parse(came.body, visit.url, **known)
+                visit.view = shared_parser().parse(sent.body, visit.url, **known)
         return visit.view
 
     @staticmethod

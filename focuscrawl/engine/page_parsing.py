@@ -147,7 +147,7 @@ class PageParsing:
             with suppress(TooMuchWorkError):
                 self._crawl.parse(visit, Effort.LARGE)
                 return
-        came = visit.download
+        sent = visit.download
         visit.view = self._apart.parse_page(
-            came.body, visit.url, encoding=came.encoding, robots=came.robots
+            sent.body, visit.url, encoding=sent.encoding, robots=sent.robots
         )
