@@ -306,7 +306,7 @@ class HubRevisits(Distilling):
             if verdict is not None:
                 visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
-    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+    def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Return the page if it has new links, with these."""
         if visit.view is None or not visit.links:
             return None

@@ -78,7 +78,7 @@ class Crawl(CrawlState):
         """Start a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
-        self.folder.tell(Doing.CRAWLING)
+        self.folder.set_doing(Doing.CRAWLING)
 
     def extend(self, budget: int) -> None:
         """Set another budget: exact number of fetches over all runs; 0: no limit."""
@@ -87,7 +87,7 @@ class Crawl(CrawlState):
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
-        self.folder.tell(Doing.ENDING)
+        self.folder.set_doing(Doing.ENDING)
         for part in self.parts:
             part.close()
         self.note("stop", reason)
@@ -308,17 +308,17 @@ class Crawl(CrawlState):
         ValueError
             The relevance is not between 0 and 1.
         """
-        page = self.begin_expansion(visit)
+        page = self.start_expansion(visit)
         if page is not None:
             scored = self.score(visit, page)
-            for _ in self.end_expansion(visit, page, scored):
+            for _ in self.finish_expansion(visit, page, scored):
                 pass
 
-    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+    def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Start to `expand`; return the page if its links are to be scored.
 
         Then `score` does that, which takes long for many links. It may run in any thread;
-        until `end_expansion` is done nothing is given out, and no other visit may be expanded.
+        until `finish_expansion` is done nothing is given out, and no other visit may be expanded.
 
         Raises
         ------
@@ -329,7 +329,7 @@ class Crawl(CrawlState):
             raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
         visit.final_relevance = visit.relevance
         self._unrecorded = visit.url_id
-        page = self._visits_of(visit.url_id).begin_expansion(visit)
+        page = self._visits_of(visit.url_id).start_expansion(visit)
         self._scoring = None if page is None else visit.url_id
         return page
 
@@ -341,7 +341,7 @@ class Crawl(CrawlState):
             self.failed_on(visit, STRATEGY, error)
             return None
 
-    def end_expansion(
+    def finish_expansion(
         self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks | None
     ) -> Iterator[None]:
         """Queue where the links lead, now that they are scored, some at each step.

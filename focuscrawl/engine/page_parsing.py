@@ -46,12 +46,12 @@ async def expand(crawl: Crawl, visit: PageVisit) -> None:
         crawl.expand(visit)
         return
     await _let_others_in()
-    page = crawl.begin_expansion(visit)
+    page = crawl.start_expansion(visit)
     if page is None:
         return
     in_thread = deferToThread(crawl.score, visit, page)
     scored = await maybe_deferred_to_future(in_thread)
-    for _ in crawl.end_expansion(visit, page, scored):
+    for _ in crawl.finish_expansion(visit, page, scored):
         await _let_others_in()
 
 
