@@ -391,9 +391,10 @@ class Crawl(CrawlState):
     def conditions(self, url_id: int) -> dict[str, str]:
         """Return header fields that ask for a page only if it has changed [RFC 9110, 13.1]."""
         hubs = self.part(HubRevisits)
-        if hubs is not None and hubs.wants(url_id):
-            return hubs.conditions(url_id)
-        return {} if self._known is None else self._known.conditions(url_id)
+        fields = {} if hubs is None else hubs.conditions(url_id)
+        if not fields and self._known is not None:
+            fields = self._known.conditions(url_id)
+        return fields
 
     def _visits_of(self, url_id: int) -> FirstVisits | HubRevisits:
         hubs = self.part(HubRevisits)
