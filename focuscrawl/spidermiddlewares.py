@@ -39,7 +39,7 @@ class AskedMiddleware(Component):
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         """Pass on what the callback yields; record its page when that is done or has failed."""
-        url_id = _number(response)
+        url_id = _url_id(response)
         try:
             async for each in result:
                 if isinstance(each, Request) and url_id in self._pages:
@@ -53,10 +53,10 @@ class AskedMiddleware(Component):
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
         """Record the page of a callback that fails before it yields anything."""
-        deferred_from_coro(self._pages.finish(_number(response)))
+        deferred_from_coro(self._pages.finish(_url_id(response)))
 
 
-def _number(response: Response) -> int:
+def _url_id(response: Response) -> int:
     assert response.request is not None
     return int(response.request.meta.get(URL_ID, -1))
 
@@ -81,7 +81,6 @@ class FollowedMiddleware(Component):
         """Yield what the callback does, then a request for each link."""
         async for each in result:
             yield each
-        assert response.request is not None
-        for url in self._pages.links_of(response.request.meta.get(URL_ID, -1)):
+        for url in self._pages.links_of(_url_id(response)):
             if not self._allow or self._allow.match(url):
                 yield Request(url, meta={FOLLOWED: True})

@@ -148,7 +148,7 @@ class CrawlFolder:
         except (OSError, UserError, ValueError):
             return Doing.CRAWLING
 
-    def tell(self, doing: Doing) -> None:
+    def set_doing(self, doing: Doing) -> None:
         """Write into the lock what this process is doing, if it has the lock."""
         if self._lock.is_locked:
             # on a full disk it stays as it is
@@ -189,7 +189,7 @@ class CrawlFolder:
                 f"crawl_dir {self.path} is being crawled by another process: wait for it, "
                 "or name another crawl_dir"
             ) from None
-        self.tell(doing)
+        self.set_doing(doing)
 
 
 class Command(StrEnum):

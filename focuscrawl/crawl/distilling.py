@@ -166,11 +166,6 @@ class Distilling(Part):
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
 
-    def targets_of(self, url: int) -> NDArray[np.int64]:
-        """Return where the links of a page lead, as far as they are known."""
-        targets: NDArray[np.int64] = self._target.data[self._source.data == url]
-        return targets
-
     def on_recorded(self, visit: PageVisit) -> None:
         """Add a fetch, and start to distil if that is due and nothing is under way."""
         targets = [link.target for link in visit.link_rows]
@@ -306,7 +301,7 @@ class HubRevisits(Distilling):
             if verdict is not None:
                 visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
-    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+    def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Return the page if it has new links, with these."""
         if visit.view is None or not visit.links:
             return None
@@ -367,7 +362,7 @@ class HubRevisits(Distilling):
         assert visit.view is not None
         found = followed_links(self._crawl, visit.view, visit.depth, visit.requested)
         urls = self._crawl.urls
-        known = set(self.targets_of(visit.url_id).tolist())
+        known = set(self._target.data[self._source.data == visit.url_id].tolist())
         return {place: url for place, url in found.items() if urls.get(url) not in known}
 
     def _wait_for(self, row: RevisitRow) -> None:

@@ -162,7 +162,7 @@ class FirstVisits:
         for part in self._crawl.parts:
             part.on_judged(visit)
 
-    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+    def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Report the visit to the strategy; return the page if its links are to be scored."""
         if visit.redirects:
             self._redirect(visit)

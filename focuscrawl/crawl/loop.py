@@ -77,7 +77,7 @@ class Crawl(CrawlState):
         """Start a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
-        self.folder.tell(Doing.CRAWLING)
+        self.folder.set_doing(Doing.CRAWLING)
 
     def extend(self, budget: int) -> None:
         """Set another budget: exact number of fetches over all runs; 0: no limit."""
@@ -86,7 +86,7 @@ class Crawl(CrawlState):
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
-        self.folder.tell(Doing.ENDING)
+        self.folder.set_doing(Doing.ENDING)
         for part in self.parts:
             part.close()
         self.note("stop", reason)
@@ -219,7 +219,7 @@ class Crawl(CrawlState):
         if url_id in self.in_flight:
             self.put_back(url_id, now)
 
-    # -- what came of it -------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------
 
     def arrived(self, url_id: int, download: Download) -> PageVisit:
         """Start the visit of a URL that was given out, with its answer."""
@@ -235,17 +235,17 @@ class Crawl(CrawlState):
     @staticmethod
     def is_page(visit: PageVisit) -> bool:
         """Tell whether an answer is a page, to be parsed."""
-        came = visit.download
-        return 200 <= came.status < 300 and is_html(came.content_type, came.body)
+        sent = visit.download
+        return 200 <= sent.status < 300 and is_html(sent.content_type, sent.body)
 
     def document_kind(self, visit: PageVisit) -> str | None:
         """Return the kind of a document to be read that is no HTML; None: it is none."""
-        came = visit.download
-        if not 200 <= came.status < 300:
+        sent = visit.download
+        if not 200 <= sent.status < 300:
             return None
-        if self.plan.pdf and is_pdf(came.body):
+        if self.plan.pdf and is_pdf(sent.body):
             return PDF
-        return list_kind(came.body) if self._may_be_list(visit.url_id) else None
+        return list_kind(sent.body) if self._may_be_list(visit.url_id) else None
 
     def may_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether a body of a media type that is no HTML may be of use for a URL."""
@@ -276,12 +276,12 @@ class Crawl(CrawlState):
         if kind is not None:
             self.read(visit, kind, shared_parser().parse_document)
         elif self.is_page(visit):
-            came = visit.download
-            known: dict[str, Any] = {"encoding": came.encoding, "robots": came.robots}
+            sent = visit.download
+            known: dict[str, Any] = {"encoding": sent.encoding, "robots": sent.robots}
             if most < Effort.UNBOUNDED:
-                visit.view = parse_page(came.body, visit.url, **known, most=most)
+                visit.view = parse_page(sent.body, visit.url, **known, most=most)
             else:
-                visit.view = shared_parser().parse(came.body, visit.url, **known)
+                visit.view = shared_parser().parse(sent.body, visit.url, **known)
         return visit.view
 
     @staticmethod
@@ -307,17 +307,17 @@ class Crawl(CrawlState):
         ValueError
             The relevance is not between 0 and 1.
         """
-        page = self.begin_expansion(visit)
+        page = self.start_expansion(visit)
         if page is not None:
             scored = self.score(visit, page)
-            for _ in self.end_expansion(visit, page, scored):
+            for _ in self.finish_expansion(visit, page, scored):
                 pass
 
-    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+    def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Start to `expand`; return the page if its links are to be scored.
 
         Then `score` does that, which takes long for many links. It may run in any thread;
-        until `end_expansion` is done nothing is given out, and no other visit may be expanded.
+        until `finish_expansion` is done nothing is given out, and no other visit may be expanded.
 
         Raises
         ------
@@ -328,7 +328,7 @@ class Crawl(CrawlState):
             raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
         visit.final_relevance = visit.relevance
         self._unrecorded = visit.url_id
-        page = self._visits_of(visit.url_id).begin_expansion(visit)
+        page = self._visits_of(visit.url_id).start_expansion(visit)
         self._scoring = None if page is None else visit.url_id
         return page
 
@@ -340,7 +340,7 @@ class Crawl(CrawlState):
             self.failed_on(visit, STRATEGY, error)
             return None
 
-    def end_expansion(
+    def finish_expansion(
         self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks | None
     ) -> Iterator[None]:
         """Queue where the links lead, now that they are scored, some at each step.
@@ -390,9 +390,10 @@ class Crawl(CrawlState):
     def conditions(self, url_id: int) -> dict[str, str]:
         """Return header fields that ask for a page only if it has changed [RFC 9110, 13.1]."""
         hubs = self.part(HubRevisits)
-        if hubs is not None and hubs.wants(url_id):
-            return hubs.conditions(url_id)
-        return {} if self._known is None else self._known.conditions(url_id)
+        fields = {} if hubs is None else hubs.conditions(url_id)
+        if not fields and self._known is not None:
+            fields = self._known.conditions(url_id)
+        return fields
 
     def _visits_of(self, url_id: int) -> FirstVisits | HubRevisits:
         hubs = self.part(HubRevisits)

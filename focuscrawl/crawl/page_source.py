@@ -98,7 +98,7 @@ class PageSource:
         return {url: number for number, url in enumerate(self._urls)}
 
     def read(
-        self, number: int, digest: bytes, targets: Sequence[int] = ()
+        self, url_id: int, digest: bytes, targets: Sequence[int] = ()
     ) -> tuple[PageView, NDArray[np.int64]] | None:
         """Read the page of a URL as the crawl got it.
 
@@ -113,13 +113,13 @@ class PageSource:
         version of the page
         """
         for web in self._webs:
-            view = read_page(web, self._urls[number], digest=digest)
+            view = read_page(web, self._urls[url_id], digest=digest)
             links = None if view is None else self._links(web, view, targets)
             if view is not None and links is not None:
                 return view, links
         return None
 
-    def read_with_links(self, number: int, critic: Critic | None = None) -> ReadPage | None:
+    def read_with_links(self, url_id: int, critic: Critic | None = None) -> ReadPage | None:
         """Read the page of a URL as it is now, with all its links to URLs of the crawl.
 
         Parameters
@@ -131,7 +131,7 @@ class PageSource:
         None if no web has such a page any more
         """
         for web in self._webs:
-            view = read_page(web, self._urls[number])
+            view = read_page(web, self._urls[url_id])
             if view is None:
                 continue
             found = [self._numbers.get(url, -1) for url in web.resolve(view.links.urls)]

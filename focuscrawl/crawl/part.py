@@ -22,8 +22,8 @@ class RestoredFetch:
     Attributes
     ----------
     stored : what the store has of it
-    repeats : it said nothing new: a duplicate; parts that find it a near-duplicate set this
-    last_of_seq : no other fetch has its seq, or those that have came before
+    repeats : it is a duplicate; parts that find it a near-duplicate set this
+    last_of_seq : no other fetch has its seq, or the other ones came before
     urls, scores : what the strategy made of its links again: int64 (m,), float64 (m,)
     """
 

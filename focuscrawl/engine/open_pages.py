@@ -85,7 +85,7 @@ class OpenPages:
         ]
 
     def follow(self, url_id: int, url: str) -> None:
-        """Note that a link of an open page is followed though nobody asked for it."""
+        """Record that a link of an open page is followed without a request of its callback."""
         self._pages[url_id].followed.add(url)
 
     def ask(self, url_id: int, request: Request) -> None:

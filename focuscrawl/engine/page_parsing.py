@@ -46,12 +46,12 @@ async def expand(crawl: Crawl, visit: PageVisit) -> None:
         crawl.expand(visit)
         return
     await _let_others_in()
-    page = crawl.begin_expansion(visit)
+    page = crawl.start_expansion(visit)
     if page is None:
         return
     in_thread = deferToThread(crawl.score, visit, page)
     scored = await maybe_deferred_to_future(in_thread)
-    for _ in crawl.end_expansion(visit, page, scored):
+    for _ in crawl.finish_expansion(visit, page, scored):
         await _let_others_in()
 
 
@@ -147,7 +147,7 @@ class PageParsing:
             with suppress(TooMuchWorkError):
                 self._crawl.parse(visit, Effort.LARGE)
                 return
-        came = visit.download
+        sent = visit.download
         visit.view = self._apart.parse_page(
-            came.body, visit.url, encoding=came.encoding, robots=came.robots
+            sent.body, visit.url, encoding=sent.encoding, robots=sent.robots
         )

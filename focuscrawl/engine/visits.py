@@ -166,7 +166,7 @@ def _with_details(name: str, error: BaseException) -> str:
 
 
 def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
-    """Begin the visit of a URL that came out of the frontier, with its answer."""
+    """Start the visit of a URL from the frontier, with its answer."""
     assert response.request is not None
     return crawl.arrived(response.request.meta[URL_ID], download_of(response))
 
@@ -174,7 +174,7 @@ def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
 def visit_of_error(
     crawl: Crawl, request: Request, error: Exception, *, answered: bool
 ) -> PageVisit:
-    """Begin the visit of a URL that brought no answer, or may not be asked for one.
+    """Start the visit of a URL that brought no answer, or may not be asked for one.
 
     Parameters
     ----------

@@ -138,11 +138,11 @@ def test_nothing_is_given_out_while_links_are_scored(web: Shelf, tmp_path: Path)
     visit = crawl.arrived(fetch.id, Download(200, b'<a href="/dull">x</a>', "text/html"))
     crawl.parse(visit)
     crawl.judge(visit)
-    page = crawl.begin_expansion(visit)
+    page = crawl.start_expansion(visit)
     assert page is not None
     assert crawl.next(0.0) is None
     assert crawl.pausing
-    steps = crawl.end_expansion(visit, page, crawl.score(visit, page))
+    steps = crawl.finish_expansion(visit, page, crawl.score(visit, page))
     next(steps)
     assert crawl.next(0.0) is None
     assert [*steps] == []
