@@ -79,11 +79,11 @@ class PageView:
     token_leaf: NDArray[np.int32]
     n_leaves: int
     links: Links
-    canonical: str | None
-    refresh: str | None
-    noindex: bool
-    nofollow: bool
-    encoding: str
+    canonical: str | None = None
+    refresh: str | None = None
+    noindex: bool = False
+    nofollow: bool = False
+    encoding: str = "utf-8"
     headings: list[str] = field(default_factory=list)
     heading_leaf: NDArray[np.int32] = field(default_factory=_none)
     links_cut: int = 0

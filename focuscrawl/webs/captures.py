@@ -174,30 +174,19 @@ def read_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Captu
     ValueError
         A field is missing, or has a value that cannot be.
     """
-    texts = {name: about.get(name) or "" for name in ("url", "mime", "digest", "filename")}
-    redirect = about.get("redirect") or ""
-    if not all(isinstance(each, str) for each in (*texts.values(), redirect)):
-        raise ValueError("a text is none")
+    names = ("url", "mime", "digest", "filename", "redirect")
+    texts = {name: _text(about.get(name) or "") for name in names}
     if not (texts["url"] and texts["filename"] and _AT.fullmatch(timestamp)):
         raise ValueError("no URL, file name or time")
     status = about.get("status")
     number = None if status is None or status in ("", "-") else _whole(status)
-    length = _whole(about.get("length"))
+    offset, length = _whole(about.get("offset")), _whole(about.get("length"))
     if number is not None and not 100 <= number <= 999:
         raise ValueError("no status")
     if not length:
         raise ValueError("no length")
     return Capture(
-        key=key,
-        timestamp=timestamp,
-        url=str(texts["url"]),
-        mime=str(texts["mime"]),
-        status=number,
-        digest=str(texts["digest"]),
-        filename=str(texts["filename"]),
-        offset=_whole(about.get("offset")),
-        length=length,
-        redirect=str(redirect),
+        key=key, timestamp=timestamp, status=number, offset=offset, length=length, **texts
     )
 
 
@@ -233,6 +222,12 @@ def _answers(capture: Capture, text: str) -> bool:
         return False
     target = normalize(capture.redirect) if capture.redirect else None
     return target is None or schemeless(target) != text
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a text is none")
+    return value
 
 
 def _whole(value: object) -> int:

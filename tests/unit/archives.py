@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
 from focuscrawl.testing import TinyWeb
-from focuscrawl.webs import WarcRecorder, open_web
+from focuscrawl.webs import RecordedWeb, WarcRecorder, open_web
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.captures import Capture
 
@@ -16,7 +20,10 @@ if TYPE_CHECKING:
 
     from focuscrawl.webs import Answer, Web
 
+Headers = list[tuple[str, str]]
+
 INDICES = ["web.cdxj", "web.parquet"]
+HTML: Headers = [("Content-Type", "text/html")]
 
 
 def fetched(web: Web, url: str) -> Answer:
@@ -38,6 +45,46 @@ def warc_record(
         f"Content-Length: {len(block) if length is None else length}",
     ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
+
+
+class Recording:
+    """Writes one WARC file with warcio, a record a call."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = path.open("wb")
+        self.writer = WARCWriter(self.file, gzip=path.suffix == ".gz", warc_version="1.1")
+
+    def add(
+        self,
+        url: str,
+        body: bytes = b"",
+        *,
+        status: str | None = "200 OK",
+        headers: Headers = HTML,
+        kind: str = "response",
+        about: dict[str, str] | None = None,
+        content_type: str = "",
+    ) -> str:
+        """Write a record and return its id."""
+        head = None
+        if status is not None:
+            head = StatusAndHeaders(status, list(headers), protocol="HTTP/1.1")
+        record = self.writer.create_warc_record(
+            url,
+            kind,
+            payload=BytesIO(body),
+            length=len(body),
+            http_headers=head,
+            warc_headers_dict=about or {},
+            warc_content_type=content_type,
+        )
+        self.writer.write_record(record)
+        return str(record.rec_headers.get_header("WARC-Record-ID"))
+
+    def open(self) -> RecordedWeb:
+        self.file.close()
+        return RecordedWeb(self.path)
 
 
 def tiny_web() -> TinyWeb:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import pickle
 import shutil
 from datetime import UTC, datetime
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import pytest
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
 
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
@@ -20,7 +17,7 @@ from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import WarcRecorder, open_web
 from focuscrawl.webs.capture_index import write_index
 
-from .archives import INDICES, archive
+from .archives import INDICES, Recording, archive, fetched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,33 +80,19 @@ def test_the_crawl_of_an_archive_is_that_of_the_recording(demo: Path, tmp_path: 
 
 @pytest.mark.parametrize("name", INDICES)
 def test_a_revisit_has_the_body_it_refers_to(name: str, tmp_path: Path) -> None:
-    first = {"WARC-Date": "2020-01-01T00:00:00Z"}
-    about = {"WARC-Refers-To-Target-URI": "http://a.example/first"}
-    about |= {"WARC-Refers-To-Date": "2020-01-01T00:00:00Z"}
-    warc = tmp_path / "a.warc.gz"
-    with warc.open("wb") as file:
-        writer = WARCWriter(file, gzip=True, warc_version="1.1")
-        for url, kind, body, said in (
-            ("http://a.example/first", "response", b"the body", first),
-            ("http://a.example/again", "revisit", b"", about),
-            ("http://a.example/lost", "revisit", b"", {"WARC-Refers-To": "<urn:uuid:no>"}),
-        ):
-            head = StatusAndHeaders("200 OK", [("X-Visit", kind)], protocol="HTTP/1.1")
-            record = writer.create_warc_record(
-                url, kind, BytesIO(body), len(body), http_headers=head, warc_headers_dict=said
-            )
-            writer.write_record(record)
-    write_index([warc], tmp_path / name, tmp_path)
+    date = "2020-01-01T00:00:00Z"
+    about = {"WARC-Refers-To-Target-URI": "http://a.example/first", "WARC-Refers-To-Date": date}
+    recording, visit = Recording(tmp_path / "a.warc.gz"), [("X-Visit", "revisit")]
+    recording.add("http://a.example/first", b"the body", about={"WARC-Date": date})
+    recording.add("http://a.example/again", headers=visit, kind="revisit", about=about)
+    lost = {"WARC-Refers-To": "<urn:uuid:no>"}
+    recording.add("http://a.example/lost", headers=visit, kind="revisit", about=lost)
+    recording.file.close()
+    write_index([recording.path], tmp_path / name, tmp_path)
     web = open_web(str(tmp_path / name))
-    again, lost = web.fetch("http://a.example/again"), web.fetch("http://a.example/lost")
-    assert again is not None
-    assert lost is not None
-    assert (again.status, again.body, again.headers) == (
-        200,
-        b"the body",
-        [("X-Visit", "revisit")],
-    )
-    assert "that it refers to" in lost.failure
+    again = fetched(web, "http://a.example/again")
+    assert (again.status, again.body, again.headers) == (200, b"the body", visit)
+    assert "that it refers to" in fetched(web, "http://a.example/lost").failure
 
 
 def test_what_was_not_asked_for_with_get_is_in_no_index(tmp_path: Path) -> None:

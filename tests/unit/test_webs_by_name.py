@@ -44,7 +44,7 @@ def test_the_index_is_kept_in_the_cache_and_survives_harm(tmp_path: Path, cache:
     copy = shutil.copy2(path, tmp_path / "copy.warc.gz")
     assert RecordedWeb(copy).fingerprint == web.fingerprint
     assert list((cache / "webs").iterdir()) == [kept]
-    for name in ("row.npy", "url_text.npy", "facts.json"):
+    for name in ("record.npy", "row.npy", "url_text.npy", "facts.json"):
         for harm in (b"", (kept / name).read_bytes()[:-3], None):
             if harm is None:
                 (kept / name).unlink()

@@ -4,66 +4,19 @@ from __future__ import annotations
 
 import gzip
 import logging
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs import RecordedWeb, recorded_web, warc_index
+from focuscrawl.webs import recorded_web, warc_index
 
-from .archives import fetched
+from .archives import HTML, Recording, fetched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Headers = list[tuple[str, str]]
-HTML: Headers = [("Content-Type", "text/html")]
-
-
 pytestmark = pytest.mark.usefixtures("own_cache")
-
-
-class Recording:
-    """Writes one WARC file, a record a call."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = path.open("wb")
-        self.writer = WARCWriter(self.file, gzip=path.suffix == ".gz", warc_version="1.1")
-
-    def add(
-        self,
-        url: str,
-        body: bytes = b"",
-        *,
-        status: str | None = "200 OK",
-        headers: Headers = HTML,
-        kind: str = "response",
-        about: dict[str, str] | None = None,
-        content_type: str = "",
-    ) -> str:
-        """Write a record and return its id."""
-        head = None
-        if status is not None:
-            head = StatusAndHeaders(status, list(headers), protocol="HTTP/1.1")
-        record = self.writer.create_warc_record(
-            url,
-            kind,
-            payload=BytesIO(body),
-            length=len(body),
-            http_headers=head,
-            warc_headers_dict=about or {},
-            warc_content_type=content_type,
-        )
-        self.writer.write_record(record)
-        return str(record.rec_headers.get_header("WARC-Record-ID"))
-
-    def open(self) -> RecordedWeb:
-        self.file.close()
-        return RecordedWeb(self.path)
 
 
 @pytest.fixture(params=["web.warc", "web.warc.gz"])
