@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.critic.classifiers import LogisticModel
-from focuscrawl.critic.few_shot import LittlePages, learn_judge, read_little
+from focuscrawl.critic.few_shot import LittlePages, learn_judge, missing_others, read_little
 from focuscrawl.critic.languages import ENGLISH, is_part, languages_of, read_as
 from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, forms
-from focuscrawl.critic.training import missing_others
 from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:

@@ -74,6 +74,7 @@ _JOINED_WEIGHT = 0.2
 _BAD_WEIGHT = 10.0
 _NONE = np.zeros(0, np.intp)
 _WRITTEN = 300  # pages
+_LEAST = 60  # pages that stand for others; fewer are joined by pages of everyday words
 #: for those who read links, phrases are a page that has each word so often
 _OFTEN = 10
 
@@ -227,6 +228,14 @@ def learn_from_query(
     kinds = np.zeros(len(pages), np.int64)  # drawn word by word, they are all of one
     reader = _reader(topic, phrases, (), pages, kinds=kinds, languages=languages)
     return LogisticModel(vectors, judge.linear(topic), reader)
+
+
+def missing_others(found: int, random_state: int, languages: Shares) -> list[Bag]:
+    """Return pages of everyday words where there are too few others to tell what stands out.
+
+    Drawn word by word they are more alike than pages are: among many of them all pages stand out.
+    """
+    return written_pages(_LEAST - found, random_state, languages) if found < _LEAST else []
 
 
 class _Learning:

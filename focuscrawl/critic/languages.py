@@ -101,6 +101,39 @@ def languages_of(
     return rounded or ENGLISH
 
 
+def language_of_titles(words: Bag) -> str:
+    """Return the language of the words of many titles, headings and links; English if unclear.
+
+    These have fewer everyday words than running text.
+    """
+    return language_of_page(words, sure=_SURE / 2, least=_LEAST / 10) or "en"
+
+
+def language_of_page(bag: Bag, *, sure: float = _SURE, least: float = _LEAST) -> str | None:
+    """Return the language of a page; None where too few of its words show one.
+
+    Parameters
+    ----------
+    sure : share of everyday English words on a page that is English, whatever else it may be
+    least : share of everyday words of a language that a page in it has
+    """
+    words = {word: n for word, n in bag.items() if word.isalpha()}
+    total = sum(words.values())
+    spaceless = _by_script(words)
+    if 2 * spaceless.total() > sum(len(word) * n for word, n in words.items()):
+        return _of_characters(spaceless)
+    if total < _FEW:
+        return None
+    english = _share(words, "en") / total
+    if english >= sure:
+        return "en"
+    others = {code: _share(words, code) / total for code in _others()}
+    best = max(others, key=others.__getitem__)
+    if max(english, others[best]) < least:
+        return None
+    return best if others[best] > _BETTER * english else "en"
+
+
 def normal(word: str) -> str:
     """Return a word without what writers leave out or write otherwise.
 
@@ -237,39 +270,6 @@ def _in_pieces(frequency: Mapping[str, float]) -> dict[str, float]:
         for piece in pieces(word):
             found[piece] = found.get(piece, 0.0) + each
     return found
-
-
-def language_of_titles(words: Bag) -> str:
-    """Return the language of the words of many titles, headings and links; English if unclear.
-
-    These have fewer everyday words than running text.
-    """
-    return language_of_page(words, sure=_SURE / 2, least=_LEAST / 10) or "en"
-
-
-def language_of_page(bag: Bag, *, sure: float = _SURE, least: float = _LEAST) -> str | None:
-    """Return the language of a page; None where too few of its words show one.
-
-    Parameters
-    ----------
-    sure : share of everyday English words on a page that is English, whatever else it may be
-    least : share of everyday words of a language that a page in it has
-    """
-    words = {word: n for word, n in bag.items() if word.isalpha()}
-    total = sum(words.values())
-    spaceless = _by_script(words)
-    if 2 * spaceless.total() > sum(len(word) * n for word, n in words.items()):
-        return _of_characters(spaceless)
-    if total < _FEW:
-        return None
-    english = _share(words, "en") / total
-    if english >= sure:
-        return "en"
-    others = {code: _share(words, code) / total for code in _others()}
-    best = max(others, key=others.__getitem__)
-    if max(english, others[best]) < least:
-        return None
-    return best if others[best] > _BETTER * english else "en"
 
 
 def _share(words: Mapping[str, int], code: str) -> int:

@@ -20,9 +20,9 @@ from focuscrawl.critic.classifiers import (
     fit_scale,
 )
 from focuscrawl.critic.corpus import KeptPages, read_bags, read_known, resolve
-from focuscrawl.critic.few_shot import learn_from_little, learn_from_query
+from focuscrawl.critic.few_shot import learn_from_little, learn_from_query, missing_others
 from focuscrawl.critic.focused_critic import TrainedCritic
-from focuscrawl.critic.languages import languages_of, read_as, written_pages
+from focuscrawl.critic.languages import languages_of, read_as
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, refuse_everyday
 from focuscrawl.errors import UserError
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.critic.languages import Shares
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
@@ -59,7 +58,6 @@ TRAINABLE = (LogisticModel.kind, *KINDS)
 DEFAULT_KIND = LogisticModel.kind
 OTHERS = 300  # pages drawn from the web that stand for all others
 
-_LEAST = 60  # of them; fewer are joined by pages of everyday words
 #: of the pages drawn, as many for one that is probably on the topic
 _OTHERS_EACH = 9
 #: log-posterior of a class whose only pages are held out: nothing speaks for it
@@ -515,14 +513,6 @@ def draw_other_pages(
             bags = read_bags(web, batch, progress=progress)
             drawn += [(url, bag) for url, bag in zip(batch, bags, strict=True) if bag]
     return drawn[:OTHERS]
-
-
-def missing_others(found: int, random_state: int, languages: Shares) -> list[Bag]:
-    """Return pages of everyday words where there are too few others to tell what stands out.
-
-    Drawn word by word they are more alike than pages are: among many of them all pages stand out.
-    """
-    return written_pages(_LEAST - found, random_state, languages) if found < _LEAST else []
 
 
 def _normal(url: str) -> str:

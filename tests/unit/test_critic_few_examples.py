@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from longer import long
 
-from focuscrawl.critic import example_checks, training
 from focuscrawl.critic.assessment import check_few_examples, read_examples
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.example_checks import (
@@ -23,7 +22,6 @@ from focuscrawl.critic.example_checks import (
 )
 from focuscrawl.critic.few_shot import learn_judge, read_little
 from focuscrawl.critic.focused_critic import TrainedCritic, is_from_little
-from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import read_phrases
 from focuscrawl.critic.training import train_critic, train_from_little
 from focuscrawl.errors import UserError
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.critic.example_checks import FewExamplesReport
+
+pytestmark = pytest.mark.usefixtures("own_cache", "embeddings")
 
 SIX = [subject for subject in SUBJECTS if subject != "cycling"]
 
@@ -72,20 +72,6 @@ def web(texts: dict[str, str]) -> TinyWeb:
 
 def web_of(texts: dict[str, str]) -> TinyWeb:
     return TinyWeb({url: f"<p>{text}" for url, text in texts.items()})
-
-
-@pytest.fixture(params=[*long(False), True], ids=["words", "embeddings"], autouse=True)
-def embeddings(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> bool:
-    """Whether word embeddings are used; with them where they are installed."""
-    used = bool(request.param)
-    if used and not word_vectors_installed():
-        pytest.skip("the extra embeddings is not installed")
-    for module in (example_checks, training):
-        monkeypatch.setattr(module, "word_vectors_installed", lambda: used)
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-    return used
 
 
 def urls_of(subject: str, n: int, start: int = 0) -> list[str]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from longer import long
 
 from focuscrawl.cli.critic_examples import read_description
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.few_shot import learn_from_little
-from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import words_of
 from focuscrawl.critic.training import topic_name, train_from_little
 from focuscrawl.errors import UserError
@@ -26,21 +24,13 @@ if TYPE_CHECKING:
     from focuscrawl.critic.classifiers import LogisticModel
 
 
+pytestmark = pytest.mark.usefixtures("own_cache")  # all shelves have one fingerprint
 TRAINING = "focuscrawl.critic.training"
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep words of pages apart: all shelves have one fingerprint."""
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture(params=[True, *long(False)], ids=["embeddings", "words only"])
-def shelf(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """Pages on knots and on taxes; with word embeddings where they are installed, and without."""
-    if request.param and not word_vectors_installed():
-        pytest.skip("the extra embeddings is not installed")
-    monkeypatch.setattr(f"{TRAINING}.word_vectors_installed", lambda: request.param)
+@pytest.fixture
+def shelf(embeddings: bool) -> Shelf:
+    """Pages on knots and on taxes."""
     shelf = Shelf()
     for i in range(20):
         shelf.page(f"/knots{i}", f"knots rope splice hitch number{i} sea")
@@ -80,7 +70,7 @@ def others(
     return [bag for bag in seen if sum(bag.values()) < 100]
 
 
-@pytest.mark.parametrize("shelf", [True, False], ids=["embeddings", "words only"], indirect=True)
+@pytest.mark.parametrize("embeddings", [True, False], indirect=True)
 def test_pages_without_a_label_stand_for_all_others(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

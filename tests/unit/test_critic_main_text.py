@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.critic import training
 from focuscrawl.critic.critic_files import load_critic, save_critic
 from focuscrawl.critic.focused_critic import FocusedCritic, TrainedCritic, main_words
-from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import read_phrases
 from focuscrawl.critic.training import train_from_little
 from focuscrawl.page import parse_page
@@ -59,14 +57,8 @@ WEB = TinyWeb(
 )
 
 
-@pytest.fixture(params=[False, True], ids=["words", "embeddings"])
-def critic(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> FocusedCritic:
-    if request.param and not word_vectors_installed():
-        pytest.skip("the extra embeddings is not installed")
-    monkeypatch.setattr(training, "word_vectors_installed", lambda: request.param)
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+@pytest.fixture
+def critic(embeddings: bool, own_cache: None, tmp_path: Path) -> FocusedCritic:
     good = [f"http://cycling-{i}.example/{i}" for i in range(3)]
     save_critic(train_from_little([["cycling"]], good, [], [WEB]), tmp_path / "critic")
     loaded = load_critic(str(tmp_path / "critic"), "/good")
@@ -78,6 +70,7 @@ def view(html: str, url: str = "http://cyclingclub.example/2026/") -> PageView:
     return parse_page(html.encode(), url)
 
 
+@pytest.mark.parametrize("embeddings", [False, True], indirect=True)
 def test_empty_calendars_of_a_site_named_after_the_topic_are_not_relevant(
     critic: FocusedCritic,
 ) -> None:
@@ -100,7 +93,7 @@ def test_pages_of_that_site_with_something_to_say_are_judged_as_ever(
     assert found[0] == critic.judge_bags([page.words.bag]).relevance[0]
 
 
-@pytest.mark.parametrize("critic", [False], indirect=True, ids=["words"])
+@pytest.mark.parametrize("embeddings", [False], indirect=True)
 def test_a_menu_does_not_make_a_page_relevant(critic: FocusedCritic) -> None:
     page = view(club(article("cooking", 99), "Report"))
     assert critic.judge_bags([page.words.bag]).relevance[0] > 0.5

@@ -19,15 +19,10 @@ from focuscrawl.taxonomy import Label
 from .shelves import Shelf, at
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep words of pages apart: all shelves have one fingerprint."""
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")  # all shelves have one fingerprint
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from focuscrawl.webs import Answer
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 WORDS = {
     "/Science/Birds": "bird wing nest feather egg song flight beak",
     "/Science/Fish": "fish fin reef gill shoal tide scale hook",
@@ -52,12 +54,6 @@ def labelled(pages: int = 12) -> tuple[CountedWeb, list[Label]]:
             web.put(url_of(topic, i), f"<p>the {page}")
             labels.append(Label(url_of(topic, i), topic, "test" if i % 4 == 3 else "train"))
     return web, labels
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 @pytest.mark.parametrize("kind", ["flat", "hierarchical"])

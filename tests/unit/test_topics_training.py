@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep words of pages apart: all shelves have one fingerprint."""
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path_factory.mktemp("cache")))
+pytestmark = pytest.mark.usefixtures("own_cache")  # all shelves have one fingerprint
 
 
 @pytest.fixture
