@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from collections import Counter
 from dataclasses import fields
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -273,6 +276,17 @@ def test_the_strategy_has_the_options_and_no_others() -> None:
         make_strategy("apprentice", context, {"batches": 7})
     with pytest.raises(UserError, match="begin_with must be a file, not 5"):
         make_strategy("apprentice", context, {"begin_with": 5})
+
+
+def test_the_documented_defaults_are_those_of_the_options() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "apprentice.md").read_text(encoding="utf-8")
+    table = text.partition("## Options")[2].partition("\n## ")[0]
+    documented = dict(re.findall(r"^\| `(\w+)` \|.* \| ([^|]*) \|$", table, re.MULTILINE))
+    for field in fields(Options):
+        if field.name != "groups":
+            shown = documented[field.name].strip("`")
+            value = field.default if isinstance(field.default, str) else json.dumps(field.default)
+            assert shown in {value, value.removesuffix(".0")}, field.name
 
 
 def test_of_takes_what_it_knows() -> None:
