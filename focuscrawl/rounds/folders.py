@@ -68,7 +68,7 @@ class Sample:
             for name in context.tables.of_bucket("evidence", bucket, until):
                 ids += [
                     self.of_links(rows)["targets"].flatten().to_numpy()
-                    for rows in context.tables.read_some(name, ["source", "targets"])
+                    for rows in context.tables.read_batches(name, ["source", "targets"])
                 ]
         self.urls: Ints = np.unique(np.concatenate(ids))
 
@@ -201,5 +201,5 @@ def _evidence(
     tables: Tables, bucket: int, until: int, sample: Sample | None
 ) -> Iterator[dict[str, Any]]:
     for name in tables.of_bucket("evidence", bucket, until):
-        for some in tables.read_some(name):
+        for some in tables.read_batches(name):
             yield from (some if sample is None else sample.of_links(some)).to_pylist()

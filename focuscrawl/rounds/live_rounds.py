@@ -64,7 +64,7 @@ class UnderWay:
             WarcRecorder(self.folder / name).close()  # cuts half a record off
             self._copied[name] = (self.folder / name).stat().st_size
         store = f"{self._name}/{CrawlFolder.STORE}"
-        if self._tables.has_file(store):
+        if self._tables.exists(store):
             self._tables.read_copy(store, self.folder / CrawlFolder.STORE)
 
     def copy_if_due(self) -> None:
