@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.traps import Quotas
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
+    from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.rounds.tables import Tables
     from focuscrawl.strategies import Strategy
 
@@ -229,13 +230,6 @@ class RoundLimits(Traps):
         return True
 
 
-class Model(NamedTuple):
-    """What was learned, as `Strategy.train` returned it, and its version."""
-
-    version: int
-    state: bytes
-
-
 class LinksInto:
     """The links into the URLs of a bucket, by the pages that have them.
 
@@ -287,18 +281,20 @@ class LinksInto:
 
 
 def recall(
+    context: RoundsContext,
+    bucket: int,
+    until: int,
     strategy: Strategy,
+    *,
     rows: pa.Table,
     urls: BucketUrls,
     number: Callable[[str], int],
-    *,
-    outcomes: bytes | None,
-    model: Model | None,
 ) -> tuple[Ints, Floats]:
-    """Let a strategy made anew know links, what came of their targets, and what was learned.
+    """Let a new strategy know links, what came of their targets, and what was learned.
 
     Parameters
     ----------
+    until : the last round whose outcomes and model count
     rows : see `EVIDENCE`
     urls : of the bucket that the links lead into
     number : of a URL, for the strategy
@@ -308,16 +304,19 @@ def recall(
     The URLs (ids) that the links lead to, int64 (m,), and their scores; of some that were
     fetched, too
     """
-    if not len(rows):
-        if outcomes is not None:
-            strategy.take_outcomes(outcomes)
-        return np.zeros(0, np.int64), np.zeros(0)
-    lists = rows["targets"].to_pylist()
-    ids = np.unique(np.concatenate(lists).astype(np.int64))
+    ids = np.unique(rows["targets"].combine_chunks().flatten().to_numpy())
     names = urls.urls(urls.places(ids))
     numbers = np.array([number(name) for name in names], np.int64)
-    if outcomes is not None:
-        strategy.take_outcomes(outcomes)
+    outcomes = context.outcomes(bucket, until)
+
+    def take_outcomes() -> None:
+        if outcomes is not None:
+            with context.tables.unpacking(outcomes[0]):
+                strategy.take_outcomes(outcomes[1])
+
+    take_outcomes()
+    if not len(rows):
+        return ids, np.zeros(0)
     pages = [
         RecalledPage(
             url=number(row["source"]),
@@ -333,11 +332,9 @@ def recall(
     relevance = urls.relevance[urls.places(ids)]
     for known in np.flatnonzero(~np.isnan(relevance)).tolist():
         strategy.fetched_before(int(numbers[known]), float(relevance[known]))
-    if outcomes is not None:
-        strategy.take_outcomes(outcomes)  # these are in it
-    if model is not None:
-        lesson = strategy.take_up(model.version, model.state)
-        strategy.adopt(lesson)
+    take_outcomes()  # these are in it
+    lesson = context.take_model(strategy, until)
+    if lesson is not None:
         found, scores = lesson.urls, lesson.scores
     id_of = dict(zip(numbers.tolist(), ids.tolist(), strict=True))
     kept = [at for at, each in enumerate(found.tolist()) if each in id_of]

@@ -31,7 +31,6 @@ from focuscrawl.rounds.buckets import (
     recall,
 )
 from focuscrawl.rounds.context import (
-    EarlierPages,
     KnownPages,
     Laps,
     NearPages,
@@ -290,7 +289,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
         plan=replace(plan, budget=len(chosen)),
         within=checked.within,
         urls=urls,
-        duplicates=KnownPages(EarlierPages(context, bucket, before), urls),
+        duplicates=KnownPages(context, bucket, before, urls),
     )
 
     def limits_before() -> Quotas:
@@ -310,12 +309,13 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
         urls.chosen.add(urls.add(row["url"], row["depth"], referrer))
     ids = np.array([row["id"] for row in chosen], np.int64)
     recall(
+        context,
+        bucket,
+        before,
         crawl.strategy,
-        LinksInto(tables, bucket, before).evidence(ids),
-        known,
-        lambda url: urls.add(url, 0, None),
-        outcomes=context.outcomes(bucket, before),
-        model=context.model(before),
+        rows=LinksInto(tables, bucket, before).evidence(ids),
+        urls=known,
+        number=lambda url: urls.add(url, 0, None),
     )
     for row in chosen:
         number = urls.get(row["url"])

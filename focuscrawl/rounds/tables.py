@@ -500,7 +500,7 @@ class Tables:
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[str]:
-        """Give the path of a table; report in one line, within the block, that it is unreadable."""
+        """Give the path of a table; report in one line that it cannot be read."""
         path = f"{self._base}/{name}.parquet"
         self.local(f"{name}.parquet")
         try:

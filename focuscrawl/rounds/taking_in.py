@@ -74,13 +74,15 @@ def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> No
         hot = urls.ids[urls.waiting(most)]
     laps.end("rank")
     wanted = np.union1d(touched, hot)
+    numbers: dict[str, int] = {}
     ids, scores = recall(
+        context,
+        bucket,
+        round_,
         strategy,
-        into.evidence(wanted),
-        urls,
-        _Numbers(),
-        outcomes=context.outcomes(bucket, round_),
-        model=context.model(round_),
+        rows=into.evidence(wanted),
+        urls=urls,
+        number=lambda url: numbers.setdefault(url, len(numbers)),
     )
     of_wanted = np.isin(ids, wanted)
     urls.take_scores(ids[of_wanted], scores[of_wanted])
@@ -145,13 +147,6 @@ def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
     return touched
 
 
-class _Numbers(dict[str, int]):
-    """Numbers names from 0 in the order asked for."""
-
-    def __call__(self, name: str) -> int:
-        return self.setdefault(name, len(self))
-
-
 def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> Iterator[int]:
     """Yield the places of what waits, best first, whose host and pattern have not had their share.
 
@@ -191,16 +186,15 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     model = last | {"oldest": round_}
     strategy = context.strategy()
     if strategy.learns:
-        previous = context.model(round_ - 1)
-        if previous is not None:
-            strategy.adopt(strategy.take_up(previous.version, previous.state))
+        context.take_model(strategy, round_ - 1)
         pool = strategy.pool()
         names = _latest(context, round_, pool.options.memory)
         model["oldest"] = int(names[0].rpartition("/")[2]) if names else round_
         for name in names:
             judged = tables.read_bytes(name)
             if judged:
-                pool.add(judged)
+                with tables.unpacking(name):
+                    pool.add(judged)
         if len(pool) >= _ENOUGH:
             state, instances, metrics = strategy.train(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
