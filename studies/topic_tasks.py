@@ -14,7 +14,7 @@ from focuscrawl import __version__
 from focuscrawl.critic import load_critic
 from focuscrawl.foundation.processes import process_pool
 from focuscrawl.lab.planning import Reach, check_strategies, critic_of_labels, draw_seeds, slug
-from focuscrawl.lab.results import damage_is_told
+from focuscrawl.lab.results import damage_reported
 from focuscrawl.lab.study import read_record
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.webs import open_web
@@ -137,7 +137,7 @@ def read_tables(folder: Path, name: str) -> pd.DataFrame | None:
     for path in found:
         if (path.parent / _TERMS).exists():
             again = f"remove {path.parent} and give the command that made it once more"
-            with damage_is_told(path, again):
+            with damage_reported(path, again):
                 table = pd.read_parquet(path)
                 tables.append(table.astype({"web": object, "topic": object}))
     return pd.concat(tables, ignore_index=True) if tables else None

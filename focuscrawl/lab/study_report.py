@@ -1,4 +1,7 @@
-"""The report of a study: its loss curves, its tables, one HTML page."""
+"""The report of a study: its loss curves, its tables, one HTML page.
+
+Figures are matplotlib's, made outside pyplot: save one, or show it in a notebook.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,11 @@ if TYPE_CHECKING:
     from focuscrawl.lab.results import Results
 
 
-# Loss curves of a study: averaged over draws, one figure a topic; and one of a whole web.
-#
-# Every function gives a matplotlib figure that belongs to nobody: save it, or show it in a
-# notebook.
-
+PAGE = "report.html"
 _POINTS = 100  # of a curve
 _JUDGED = "judged"
+#: by whose word losses are drawn, as files are named: columns of fetches, and of runs
+_JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
 _MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
 
 Curves = dict[str, dict[str, "NDArray[np.float64]"]]
@@ -143,12 +144,6 @@ def _figure(
     return figure
 
 
-PAGE = "report.html"
-
-#: by whose word losses are drawn, as files are named: columns of fetches, and of runs
-_JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
-
-
 class Picture(NamedTuple):
     """A figure of the report: ``name`` for its file, ``caption`` for people."""
 
@@ -182,49 +177,29 @@ def report_files(results: Results, *, csv: bool = False) -> dict[str, bytes]:
 
 def _web(results: Results, web: str) -> dict[str, Any]:
     """Draw and tabulate one web of a study, as the template names it."""
-    runs = results.runs[results.runs["web"] == web]
+    runs, strategies = results.runs[results.runs["web"] == web], list(results.strategies)
+    budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
     whole, of_topics = [], []
     for by, (column, loss) in _JUDGES.items():
-        if runs[loss].notna().any():
-            curves = mean_curves(results, web, column)
-            measured = runs.assign(loss=runs[loss])
-            whole += _of_all_topics(results, web, curves, measured, by)
-            of_topics += _of_topics(results, web, curves, measured, by)
+        if not runs[loss].notna().any():
+            continue
+        judge = f", by the {by.strip('-')}" if by else ""
+        curves = mean_curves(results, web, column)
+        caption = f"{web}: loss rate{judge}, median over topics"
+        whole.append(_picture(web, f"median{by}", caption, web_figure(curves, strategies)))
+        topics = by_topic(runs.assign(loss=runs[loss]), results.baseline)
+        if topics["reduction"].notna().any():
+            spread = reduction_figure(topics, strategies, results.baseline)
+            caption = f"{web}: reduction of loss{judge} on each topic"
+            whole.append(_picture(web, f"reductions{by}", caption, spread))
+        for topic, budget in budgets.items():
+            drawn = topic_figure(curves[str(topic)], float(budget), strategies)
+            of_topics.append(_picture(web, f"{topic}{by}", f"{web} {topic}{judge}", drawn))
     return {"name": web, "grids": grids(results, web), "whole": whole, "topics": of_topics}
 
 
-def _of_all_topics(
-    results: Results, web: str, curves: Curves, runs: pd.DataFrame, by: str
-) -> list[Picture]:
-    strategies, told = list(results.strategies), _told(by)
-    median = png(web_figure(curves, strategies))
-    pictures = [
-        Picture(_file(web, f"median{by}"), f"{web}: loss rate{told}, median over topics", median)
-    ]
-    topics = by_topic(runs, results.baseline)
-    if topics["reduction"].notna().any():
-        spread = png(reduction_figure(topics, strategies, results.baseline))
-        caption = f"{web}: reduction of loss{told} on each topic"
-        pictures.append(Picture(_file(web, f"reductions{by}"), caption, spread))
-    return pictures
-
-
-def _of_topics(
-    results: Results, web: str, curves: Curves, runs: pd.DataFrame, by: str
-) -> list[Picture]:
-    budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
-    return [
-        Picture(
-            _file(web, f"{topic}{by}"),
-            f"{web} {topic}{_told(by)}",
-            png(topic_figure(curves[str(topic)], float(budget), list(results.strategies))),
-        )
-        for topic, budget in budgets.items()
-    ]
-
-
-def _told(by: str) -> str:
-    return f", by the {by.strip('-')}" if by else ""
+def _picture(web: str, what: str, caption: str, figure: Figure) -> Picture:
+    return Picture(f"{_slug(web)}-{_slug(what)}.png", caption, png(figure))
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
@@ -243,10 +218,6 @@ def _facts(results: Results) -> list[tuple[str, str]]:
         ("time of the processes", cost),
         ("memory", f"{runs['megabytes'].max():,.0f} MB in the largest run"),
     ]
-
-
-def _file(web: str, what: str) -> str:
-    return f"{_slug(web)}-{_slug(what)}.png"
 
 
 def _slug(text: str) -> str:

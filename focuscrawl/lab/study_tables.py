@@ -342,7 +342,7 @@ def grids(results: Results, web: str) -> list[Grid]:
 
 
 def _learning(web: str, results: Results) -> list[Grid]:
-    """Return the table of what consecutive crawls have learned, if there are any."""
+    """Return the table of consecutive crawls, if there are any."""
     table = learning_table(results)
     if table.empty or not (table["web"] == web).any():
         return []
@@ -412,12 +412,12 @@ def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> li
         "judge, yes or no": "judged_off_topic",
         "critic": "loss",
     }
-    told = {name: column for name, column in by.items() if runs[column].notna().any()}
-    if list(told) == ["critic"]:
+    known = {name: column for name, column in by.items() if runs[column].notna().any()}
+    if list(known) == ["critic"]:
         return []
     frames = {
         name: by_strategy(runs.assign(loss=runs[column]), baseline)
-        for name, column in told.items()
+        for name, column in known.items()
     }
     columns = {"loss": ".3f", "reduction": "+.0%", "worse": ".0f"}
     cells = {label: [label] for label in order}
@@ -445,24 +445,19 @@ def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> li
     )
     return [
         first,
-        *(_by_topic(web, runs, order, name, by[name]) for name in told if name != "critic"),
+        *(_by_topic(web, runs, order, name, by[name]) for name in known if name != "critic"),
     ]
 
 
 def _by_topic(web: str, runs: pd.DataFrame, order: list[str], name: str, column: str) -> Grid:
-    table = (
-        losses(runs.assign(loss=runs[column])).reindex(columns=order).reset_index("web", drop=True)
-    )
-    rows = [
-        [str(topic), *(_number(value, ".3f") for value in row)]
-        for topic, row in zip(table.index, table.to_numpy(), strict=True)
-    ]
+    mean = losses(runs.assign(loss=runs[column]))
+    table = mean.reindex(columns=order).reset_index("web", drop=True)
     return Grid(
         f"{web}-losses-by-{name.replace(', ', '-').replace(' ', '-')}",
         f"{web}: loss by topic, by {name}",
         "Mean over draws.",
         ["topic", *order],
-        rows,
+        _rows(table, ".3f"),
         table.reset_index(),
     )
 
@@ -488,7 +483,8 @@ def _losses(web: str, topics: pd.DataFrame, order: list[str], *, beside: bool) -
     for topic, found in topics.groupby("topic", sort=False, observed=True):
         cells = found.set_index("strategy").reindex(order)
         row = [str(topic), f"{found['budget'].mean():.0f}"]
-        row += [_spread(loss, std) for loss, std in zip(cells["loss"], cells["std"], strict=True)]
+        for mean, std in zip(cells["loss"], cells["std"], strict=True):
+            row.append(_number(mean, ".3f") + ("" if np.isnan(std) else f" ± {std:.3f}"))
         if beside:
             row.append(_number(found["oracle"].mean(), ".3f"))
         rows.append(row)
@@ -503,10 +499,7 @@ def _reductions(web: str, topics: pd.DataFrame, others: list[str], baseline: str
     table = topics.pivot_table(
         index="topic", columns="strategy", values="reduction", sort=False, observed=True
     ).reindex(columns=others)
-    rows = [
-        [str(topic), *(_number(value, "+.0%") for value in row)]
-        for topic, row in zip(table.index, table.to_numpy(), strict=True)
-    ]
+    rows = _rows(table, "+.0%")
     rows.append(["median", *(_number(value, "+.0%") for value in table.median())])
     return Grid(
         f"{web}-reductions",
@@ -518,12 +511,15 @@ def _reductions(web: str, topics: pd.DataFrame, others: list[str], baseline: str
     )
 
 
+def _rows(table: pd.DataFrame, form: str) -> list[list[str]]:
+    return [
+        [str(topic), *(_number(value, form) for value in row)]
+        for topic, row in zip(table.index, table.to_numpy(), strict=True)
+    ]
+
+
 def _number(value: float, form: str) -> str:
     return _NONE if np.isnan(value) else format(value, form)
-
-
-def _spread(mean: float, std: float) -> str:
-    return _number(mean, ".3f") if np.isnan(std) else f"{mean:.3f} ± {std:.3f}"
 
 
 def _p(value: float) -> str:

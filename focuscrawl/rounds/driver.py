@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -31,7 +32,7 @@ from focuscrawl.rounds.context import Laps, context_of
 from focuscrawl.rounds.fetching import TAKEN_OVER, opened
 from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
 from focuscrawl.rounds.taking_in import learn
-from focuscrawl.rounds.tasks import Task, came_of, do
+from focuscrawl.rounds.tasks import Task, do, unless_refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -156,7 +157,7 @@ _KEPT = (
 
 
 def unwatched(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:
-    """Tell nobody."""
+    """Show no progress."""
     return nullcontext(lambda done: done)
 
 
@@ -169,20 +170,20 @@ def crawl_in_rounds(
     watch: Watch = unwatched,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Begin a crawl, or go on with the one whose tables are at `root`, until it is over.
+    """Start a crawl, or resume the one whose tables are at `root`, until it is over.
 
     Parameters
     ----------
     tell : called with every round that was committed
-    watch : gives, for what is about to be done in so many tasks, whom to tell of those done
-    folder : of a crawl that a new one goes on from, see `take_over`
+    watch : gives, for a stage of so many tasks, what is called with the number of those done
+    folder : of a crawl that a new one takes over, see `take_over`
 
     Returns
     -------
     The last round, and ``stop``: why there is no other. Of a round: ``round`` (its number),
     ``fetched`` and ``relevance`` (of all rounds so far), ``model`` (its version), ``known`` URLs,
-    ``seconds`` of processor by stage and ``laps``, what those of the tasks went to (see `fetch`
-    and `take_in`), ``megabytes`` of the largest process so far
+    ``seconds`` of processor by stage and ``laps``, those of the tasks by what they did (see
+    `fetch` and `take_in`), ``megabytes`` of the largest process so far
 
     Raises
     ------
@@ -191,11 +192,11 @@ def crawl_in_rounds(
     """
     tables = Tables(root)
     with ExitStack() as held:
-        last = _begin(plan, tables, folder, held)
-        return _go_on(plan, tables, last, master=master, tell=tell, watch=watch)
+        last = _open(plan, tables, folder, held)
+        return _crawl(plan, tables, last, master=master, tell=tell, watch=watch)
 
 
-def _go_on(
+def _crawl(
     plan: RoundsPlan,
     tables: Tables,
     last: dict[str, Any] | None,
@@ -222,7 +223,7 @@ def _go_on(
         laps = Laps()
         context = context_of(root)
         if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
-            done = came_of([do(Task("take over", root, 0, number))])
+            done = unless_refused([do(Task("take over", root, 0, number))])
         else:
             buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
             laps.end("choose")
@@ -236,6 +237,9 @@ def _go_on(
         model = learn(context, number)
         laps.end("learn")
         taken_in = do_all("take in", number, every)
+        of_tasks: Counter[str] = Counter()
+        for each in [*done, *taken_in]:
+            of_tasks.update(each.get("laps", {}))
         last = {
             "round": number,
             "fetched": last["fetched"] + sum(of_buckets.values()),
@@ -248,7 +252,7 @@ def _go_on(
                 "learn": laps.seconds["learn"],
                 "take in": sum(each["seconds"] for each in taken_in),
             },
-            "laps": _laps_of([*done, *taken_in]),
+            "laps": dict(of_tasks),
             "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
         }
         laps.end("take in")
@@ -264,13 +268,13 @@ def _go_on(
     return last
 
 
-def _begin(
+def _open(
     plan: RoundsPlan, tables: Tables, folder: Path | None, held: ExitStack
 ) -> dict[str, Any] | None:
     """Return the last round of a crawl; of a new one None, when all is there for round 0.
 
-    Nothing is written before the plan has been checked; from then on until the end of `held`
-    nobody else crawls there.
+    Nothing is written before the plan has been checked; from then on until the end of `held` no
+    other process crawls there.
     """
     root = tables.root
     crawl = asdict(plan.crawl)
@@ -296,7 +300,7 @@ def _begin(
         )
     if known is None and folder is not None:
         with opened(checked, folder):
-            pass  # it can be gone on from
+            pass  # it can be taken over
     held.enter_context(tables.claimed())
     if tables.read_json("plan.json") != known:
         raise UserError(f"{root} was begun by another process meanwhile: give the command again")
@@ -362,16 +366,8 @@ def _best(table: pa.Table, most: int) -> pa.Table:
     return table.take(pa.array(np.lexsort([each.to_numpy() for each in columns])[:most]))
 
 
-def _laps_of(done: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the seconds of tasks by what they went to."""
-    sums: dict[str, float] = {}
-    for what, seconds in (lap for each in done for lap in each.get("laps", {}).items()):
-        sums[what] = sums.get(what, 0.0) + seconds
-    return sums
-
-
 def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from: int) -> None:
-    """Have a round be over; what its buckets had for each other is needed no more."""
+    """Record that a round is over, and remove what its buckets had for each other."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
     for kind in ("names", "links", "digests"):

@@ -1,4 +1,4 @@
-"""After a round's fetches: a bucket takes in what links to it; what is learned of all."""
+"""After a round's fetches: a bucket takes in the links into it; learning from all buckets."""
 
 from __future__ import annotations
 
@@ -30,17 +30,16 @@ _SHARE = 8  # times an even share of a round: so much a bucket may have, others 
 _GROUP = 100  # candidates that the driver reads at once of a bucket, at least
 _PAGES = 4_000  # whose evidence is read at once, some 6 MB
 _COPIED = 10_000  # pages whose URLs are read at once when one of them has a copy
-_LINK = ("targets", "scores")
+_ENOUGH = 10  # judged URLs that can be learned from
 
 
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Take in links, score what they change and what is best; return how many URLs are known.
 
-    Done already, it does nothing. Its time goes to: ``read`` what is known, ``join`` what is new
+    Done already, it does nothing. Its laps are: to ``read`` what is known, ``join`` what is new
     to it, ``score``, ``rank`` what waits, ``write``.
     """
-    tables, name = context.tables, f"{bucket:03}/{round_:05}"
-    laps = Laps()
+    tables, name, laps = context.tables, f"{bucket:03}/{round_:05}", Laps()
     if not tables.has(f"candidates/{name}"):
         _take_in(context, bucket, round_, laps)
     counts = tables.read_json(f"counts/{name}.json")
@@ -49,14 +48,13 @@ def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
 
 
 def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> None:
-    tables, before = context.tables, round_ - 1
-    name = f"{bucket:03}/{round_:05}"
-    urls = BucketUrls(tables, bucket, before)
+    tables, name = context.tables, f"{bucket:03}/{round_:05}"
+    urls = BucketUrls(tables, bucket, round_ - 1)
     laps.end("read")
     names = [tables.read(each) for each in tables.incoming("names", bucket, round_)]
-    urls.take_names(pa.concat_tables(names) if names else NAME.empty_table())
+    urls.take_names(pa.concat_tables([NAME.empty_table(), *names]))
     links = [tables.read(each) for each in tables.incoming("links", bucket, round_)]
-    found = pa.concat_tables(links) if links else EVIDENCE.empty_table()
+    found = pa.concat_tables([EVIDENCE.empty_table(), *links])
     laps.end("join")
     if links:
         tables.add("evidence", bucket, round_, found, group=_PAGES)
@@ -130,10 +128,12 @@ def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
 
     Notes
     -----
-    These are URLs whose links have doubled, and those that a new link speaks better for than all
-    that were known: so what is read of a URL in all rounds is twice its links, not their square.
+    These are URLs whose links have doubled, and those with a new link that scores above all known
+    ones: so what is read of a URL in all rounds is twice its links, not their square.
     """
-    targets, scores = (found[name].combine_chunks().flatten().to_numpy() for name in _LINK)
+    targets, scores = (
+        found[name].combine_chunks().flatten().to_numpy() for name in ("targets", "scores")
+    )
     ids = np.unique(targets)
     ids = ids[np.isin(urls.state[urls.places(ids)], (UNFOLLOWED, QUEUED))]
     waiting = np.isin(targets, ids)
@@ -163,9 +163,6 @@ def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> It
                 yielded[host(url)] += 1
                 yield at
         looked_at, some = some, 2 * some
-
-
-_ENOUGH = 10  # judged URLs that can be learned from
 
 
 def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
