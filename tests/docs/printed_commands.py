@@ -41,7 +41,7 @@ NOT_RUN = {
     "focuscrawl lab ": "hours on recorded real webs: tests/integration/test_cli_lab.py does it",
     "python -m studies ": "hours on recorded real webs: tests/unit/test_studies_*.py do it",
     "python benchmarks/": "minutes to hours: make bench",
-    "focuscrawl paths ": "a person's walk: tests/unit/test_paths_recording.py does it",
+    "focuscrawl paths ": "a person's walk: tests/unit/test_paths_forage.py does it",
     "scrapy crawl focused -a critic=models/people": "needs a person's walk",
     "focuscrawl why crawls/cycling https://larder-0": "needs a crawl that was held back there",
     "focuscrawl critic train labels.csv --web crawls/examples": "needs thousands of live pages",

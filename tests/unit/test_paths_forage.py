@@ -1,9 +1,13 @@
-"""Forages by the loop: order, resuming, limits, goals; what paths to a page are worth."""
+"""Forages by the loop and the command: order, resuming, limits, goals; paths of a person."""
 
 from __future__ import annotations
 
+import csv
+import json
+import threading
 from contextlib import closing
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +19,8 @@ from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.path_model import load_path_critic, read_model, save_model
+from focuscrawl.paths.path_training import WebPages
+from focuscrawl.paths.training_paths import Walk, read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.store.schema import FETCHED
@@ -24,7 +30,7 @@ from focuscrawl.webs import open_web
 
 from . import departments
 from .departments import record_pages
-from .forages import forage, open_forage, rows_of, train_model
+from .forages import forage, open_forage, rows_of, run_paths, train_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,9 +84,8 @@ def test_a_forage_looks_at_its_own_site_first(
     door = web.doors[3]
     fetched = forage(web, model, tmp_path / "c", door, budget=60)
     own = [url.startswith(door) for url in fetched]
-    first_away = own.index(False)
-    assert not any(own[first_away:])
-    assert web.professors[door] <= set(fetched[:first_away])
+    assert not any(own[own.index(False) :])
+    assert web.professors[door] <= set(fetched[: own.index(False)])
 
 
 def test_a_page_is_worth_what_its_path_says(web: Departments, model: Path, tmp_path: Path) -> None:
@@ -169,18 +174,9 @@ def test_a_redirect_takes_the_path_with_it(tmp_path: Path, web: Departments, mod
     listed = bodies.pop(f"{door}fac.html")
     moved = {f"{door}fac.html": f"{door}moved/list.html"}
     record_pages(tmp_path / "moved.warc.gz", {**bodies, f"{door}moved/list.html": listed}, moved)
-    folder = tmp_path / "c"
-    plan = CrawlPlan(
-        topic="/goal",
-        seeds=door,
-        critic=str(model),
-        strategy="paths",
-        budget=16,
-        web=str(tmp_path / "moved.warc.gz"),
-        crawl_dir=str(folder),
-    )
-    replay(open_crawl(plan))
-    with closing(open_store(folder)) as store:
+    there = replace(web, warc=tmp_path / "moved.warc.gz")
+    replay(open_forage(there, model, tmp_path / "c", door, budget=16))
+    with closing(open_store(tmp_path / "c")) as store:
         found = goal_pages(store)
     assert {page.path[-1] for page in found} == web.professors[door]
     assert {tuple(page.path[:3]) for page in found} == {
@@ -275,3 +271,139 @@ def test_a_forage_by_the_letter_resumes_exactly(
             evidence="max",
             printed_scores=True,
         )
+
+
+def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "sites.txt").write_text(web.doors[3])
+    command = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 12)
+    done = run_paths(*command, "--out", tmp_path / "f")  # a real process of Scrapy
+    assert f"8 goal pages, with their paths in {tmp_path / 'f' / 'goals.csv'}" in done.output
+    with (tmp_path / "f" / "goals.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["url"] for row in rows} == web.professors[web.doors[3]]
+    assert all(row["path"].split(" ")[-1] == row["url"] for row in rows)
+    ((options,),) = rows_of(tmp_path / "f", "SELECT value FROM meta WHERE key = 'options'")
+    assert json.loads(options) == {"adapt": True, "per_site": 0, "stop": 0.03, "threshold": 0.0}
+
+
+def test_paths_are_taken_out_of_a_crawl(web: Departments, model: Path, tmp_path: Path) -> None:
+    forage(web, model, tmp_path / "c", web.doors[3], budget=12)
+    run_paths(
+        *("extract", tmp_path / "c", "--labels", web.labels, "--column", "kind"),
+        *("--goal", "professor", "--out", tmp_path / "p.jsonl"),
+    )
+    ends = {path.pages[-1] for path in read_paths(tmp_path / "p.jsonl") if path.succeeds}
+    assert ends >= web.professors[web.doors[3]]  # the first fetches are those and the way
+
+
+def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Path) -> None:
+    sites = tmp_path / "sites.txt"
+    sites.write_text(web.doors[3])
+    labels = ("--labels", web.labels, "--column", "kind", "--goal", "professor")
+    out = ("--out", tmp_path / "o")
+    for arguments, said in (
+        (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
+        (
+            ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
+            "it needs the columns url,topic",
+        ),
+        (
+            ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
+            "no page labelled 'dean'",
+        ),
+        (("train", sites, "--web", web.warc, *out), "line 1: no path"),
+        (("train", sites, "--web", web.warc, "--out", model), "is there already"),
+        (("forage", tmp_path, sites, *out), "focuscrawl paths train"),
+        (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
+        (("record", "ftp://a", *out), "no http(s) URL"),
+        (("record", "http://nowhere.example/", "--web", web.warc, *out), "is not in"),
+    ):
+        done = run_paths(*arguments, code=2)
+        assert said in done.output
+        assert len(done.output.strip().splitlines()) == 1
+        assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.long
+def test_scores_as_printed_do_not_adapt(
+    web: Departments, model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sites.txt").write_text(web.doors[3])
+    command = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 3)
+    run_paths(*command, "--printed-scores", "--adapt", "--out", tmp_path / "both", code=2)
+    assert capfd.readouterr().err.strip().endswith("leave out one of the two")
+    assert not (tmp_path / "both").exists()
+    for given in ("--printed-scores", "--no-adapt"):
+        run_paths(*command, given, "--out", tmp_path / given[2:])
+        ((options,),) = rows_of(
+            tmp_path / given[2:], "SELECT value FROM meta WHERE key = 'options'"
+        )
+        assert "adapt" not in json.loads(options)
+
+
+def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
+    out = tmp_path / "mine.jsonl"
+    keys = "/people,1,m people,1,1,g,2,g,u,u,2,g,99,?,b,2,f".replace(",", "\n")
+    done = run_paths("record", web.doors[0], "--web", web.warc, "--out", out, keys=keys)
+    assert "there is no link 99" in done.output
+    found = read_paths(out)
+    assert [path.labels for path in found] == [
+        (None, "people", None, "goal"),
+        (None, "people", None, "goal"),
+        (None, "people", "fail"),
+    ]
+    assert {path.pages[-1] for path in found[:2]} <= web.professors[web.doors[0]]
+    run_paths("record", web.doors[1], "--web", web.warc, "--out", out, keys="1\nf\nq\n")
+    assert len(read_paths(out)) == 4  # those before are still there
+
+
+def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            bodies = {
+                "/": b"<title>door</title><a href=/old>people</a>",
+                "/new": b"<title>people</title><a href=/ann>Ann</a>",
+                "/ann": b"<title>Ann</title>",
+            }
+            body = bodies.get(self.path, b"")
+            self.send_response(200 if body else 302)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Location", "/new")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        door = f"http://127.0.0.1:{server.server_address[1]}/"
+        out = tmp_path / "live.jsonl"
+        refused = run_paths("record", door, "--out", out, code=2)
+        assert "--private 127.0.0.1 opens it" in refused.output
+        done = run_paths("record", door, "--out", out, "--private", "127.0.0.1", keys="1\n1\ng\n")
+        assert "1 path saved" in done.output
+    finally:
+        server.shutdown()
+        server.server_close()
+    (path,) = read_paths(out)
+    assert path.pages == (door, f"{door}old", f"{door}ann")
+    view = WebPages(open_web(str(tmp_path / "live.warc.gz"))).view(f"{door}old")
+    assert view is not None
+    assert (view.title, view.url) == ("people", f"{door}new")
+
+
+def test_walks_can_be_labelled_and_end() -> None:
+    walk = Walk.begin("d").follow("list").follow("ann").end(goal=True)
+    assert walk.here == "list"  # ready for the next of them
+    walk = walk.milestone("people").follow("bob").end(goal=True).back().follow("news")
+    walk = walk.end(goal=False)
+    assert [path.labels for path in walk.saved] == [
+        (None, "people", "goal"),
+        (None, "people", "goal"),
+        (None, "fail"),
+    ]
+    assert replace(walk, saved=()) == Walk.begin("d")
+    assert walk.back().back().here == "d"
