@@ -338,32 +338,18 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
 def choose(tables: Tables, of_buckets: int, number: int, most: int) -> list[int]:
     """Choose the best candidates for a round, at most so many; return the buckets they are of.
 
-    Candidates come in groups, best first: a bucket's next group is read only if all of the ones
-    before are among the best. So about as many are read as are chosen, however many buckets.
+    Best first; a candidate that limits bar is chosen only if all are barred.
     """
     name = f"chosen/{number:05}"
     if not tables.has(name):
         buckets = [f"candidates/{bucket:03}/{number - 1:05}" for bucket in range(of_buckets)]
-        best, group = CHOSEN.empty_table(), 0
-        while buckets:
-            found = [tables.read_group(bucket, group) for bucket in buckets]
-            best = _best(pa.concat_tables([best, *found]), most)
-            kept = set(best["found"].to_pylist())
-            buckets = [
-                bucket
-                for bucket, rows in zip(buckets, found, strict=True)
-                if len(rows) and rows["found"][-1].as_py() in kept
-            ]
-            group += 1
-        free = best.filter(pc.invert(best["barred"]))
-        tables.write_table(name, free if len(free) else best)
+        found = pa.concat_tables([CHOSEN.empty_table(), *map(tables.read, buckets)])
+        free = found.filter(pc.invert(found["barred"]))
+        found = free if len(free) else found
+        columns = (found["found"], pc.negate(found["score"]))
+        best = np.lexsort([each.to_numpy() for each in columns])[:most]
+        tables.write_table(name, found.take(pa.array(best)))
     return sorted(set(tables.read(name, ["bucket"])["bucket"].to_pylist()))
-
-
-def _best(table: pa.Table, most: int) -> pa.Table:
-    """Return the best rows, best first; what is barred comes last."""
-    columns = (table["found"], pc.negate(table["score"]), table["barred"].cast("int8"))
-    return table.take(pa.array(np.lexsort([each.to_numpy() for each in columns])[:most]))
 
 
 def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from: int) -> None:

@@ -321,7 +321,7 @@ class Tables:
 
         Parameters
         ----------
-        group : so many rows can be read apart, see `read_group`; by default all are one
+        group : so many rows can be read apart, see `read_rows`; by default all are one
         """
         sink = pa.BufferOutputStream()
         # every round reads most of them: so no harder compression, and no search for what is alike
@@ -359,12 +359,6 @@ class Tables:
                 read_dictionary=dictionaries,
                 use_threads=False,  # one file, few columns: they would only wait for each other
             )
-
-    def read_group(self, name: str, group: int) -> pa.Table:
-        """Read a group of rows of a table, by its number from 0; none after the last one."""
-        with self._open(name) as file:
-            known = group < file.num_row_groups
-            return file.read_row_group(group) if known else file.schema_arrow.empty_table()
 
     def read_rows(self, name: str, rows: Ints) -> Iterator[pa.Table]:
         """Yield some rows of a table, group by group: no more than a group is held.

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.context import RoundsContext
 
 
-_HOT = 1  # times the fetches of a round: so many of the best links are scored anew after it
-_LEAST = 500  # at least so many of a bucket
+_LEAST = 500  # of the best links of a bucket at least so many are scored anew after a round
 _SHARE = 8  # times an even share of a round: so much a bucket may have, others wait for it
-_GROUP = 100  # candidates that the driver reads at once of a bucket, at least
 _PAGES = 4_000  # whose evidence is read at once, some 6 MB
 _COPIED = 10_000  # pages whose URLs are read at once when one of them has a copy
 _ENOUGH = 10  # judged URLs that can be learned from
@@ -68,7 +66,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> No
     laps.end("join")
     hot = np.zeros(0, np.int64)
     if strategy.learns:
-        most = max(_LEAST, _HOT * context.fetches // context.buckets)
+        most = max(_LEAST, context.fetches // context.buckets)
         hot = urls.ids[urls.waiting(most)]
     laps.end("rank")
     wanted = np.union1d(touched, hot)
@@ -99,7 +97,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> No
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
-    tables.write_table(f"candidates/{name}", rows, max(_GROUP, 2 * share))
+    tables.write_table(f"candidates/{name}", rows)
     laps.end("rank")
 
 

@@ -123,39 +123,24 @@ def test_large_tables_are_merged_no_more(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("barred", [(), (2,), (0, 1, 2, 3)])
-def test_candidates_are_read_as_far_as_they_are_among_the_best(
-    barred: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_best_candidates_of_all_buckets_are_chosen(
+    barred: tuple[int, ...], tmp_path: Path
 ) -> None:
     tables, draw, rows = Tables(str(tmp_path)), np.random.default_rng(0), []
     for bucket, n in enumerate((40, 60, 50, 0)):
         scores = np.sort(draw.integers(0, 20, n) / 10 + bucket)[::-1]  # some are alike
+        whose = {"bucket": bucket, "barred": bucket in barred}
         of_bucket = [
-            {
-                "found": 100 * bucket + at,
-                "score": score,
-                "bucket": bucket,
-                "barred": bucket in barred,
-            }
+            {"found": 100 * bucket + at, "score": score, **whose}
             for at, score in enumerate(scores.tolist())
         ]
-        tables.write_table(
-            f"candidates/{bucket:03}/00006", pa.Table.from_pylist(of_bucket, CHOSEN), 5
-        )
+        tables.write(f"candidates/{bucket:03}/00006", CHOSEN, of_bucket)
         rows += of_bucket
-    read = []
-    whole = Tables.read_group
-
-    def counted(tables: Tables, name: str, group: int) -> pa.Table:
-        read.append(name)
-        return whole(tables, name, group)
-
-    monkeypatch.setattr(Tables, "read_group", counted)
     buckets = choose(tables, 4, 7, 50)
     free = [row for row in rows if len(barred) == 4 or not row["barred"]]
     best = sorted(free, key=lambda row: (-row["score"], row["found"]))[:50]
     assert tables.read("chosen/00007")["found"].to_pylist() == [row["found"] for row in best]
     assert buckets == sorted({row["bucket"] for row in best})
-    assert len(read) < sum((40, 60, 50)) / 5
 
 
 def test_a_url_is_scored_anew_when_its_links_have_doubled_or_a_better_one_comes(
