@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,16 +138,46 @@ def test_a_round_says_what_its_time_went_to(tmp_path: Path) -> None:
         assert 0.0 < sum(laps[lap] for lap in stage) <= seconds[whole]
 
 
-def test_what_no_round_will_read_is_removed(tmp_path: Path) -> None:
-    crawl(plan("apprentice", 60, 6, 2, options={"memory": 12}), tmp_path)
-    tables = Tables(str(tmp_path))
-    last = tables.read_json("rounds/last.json")
-    assert last is not None
-    assert last["model"] >= 5
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of a crawl whose apprentice has learned."""
+    root = tmp_path_factory.mktemp("learned")
+    assert crawl(_LEARNING, root)["model"] >= 3
+    return root
+
+
+_LEARNING = plan("apprentice", 36, 6, 2, options={"memory": 12})
+
+
+def test_what_no_round_will_read_is_removed(learned: Path) -> None:
     for kind in ("candidates", "quotas", "outcomes"):
-        assert all(len([*folder.iterdir()]) == 1 for folder in (tmp_path / kind).iterdir())
-    judged = {int(path.name) for path in (tmp_path / "judged").glob("*/*")}
-    assert judged <= {last["round"] - 2, last["round"] - 1, last["round"]}
+        assert all(len([*folder.iterdir()]) == 1 for folder in (learned / kind).iterdir())
+    last = int(max(path.stem for path in (learned / "rounds").glob("0*.json")))
+    judged = {int(path.name) for path in (learned / "judged").glob("*/*")}
+    assert judged <= {last - 2, last - 1, last}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "stray", "message"),
+    [
+        ("models/*.npz", None, r"models/\d+.npz is damaged \(.*\): crawl again"),
+        ("outcomes/000/*", None, r"outcomes/000/\d+ is damaged"),
+        ("judged/00?/*", None, r"judged/00\d/\d+ is damaged"),
+        ("ended/000/*.json", None, r"ended/000/\d+.json is damaged: it is no JSON"),
+        ("urls/000", "notes.txt", "urls/000/notes.txt is no table of a round: move it elsewhere"),
+        ("judged/000", "old", "judged/000/old is no table of a round"),
+    ],
+)
+def test_a_file_that_is_not_what_it_should_be_is_one_line(
+    pattern: str, stray: str | None, message: str, learned: Path, tmp_path: Path
+) -> None:
+    root = shutil.copytree(learned, tmp_path / "tables")
+    for path in root.glob(pattern):
+        (path if stray is None else path / stray).write_bytes(b"no table")
+    more = replace(_LEARNING, crawl=replace(_LEARNING.crawl, budget=42))
+    with pytest.raises(UserError, match=message) as refused:
+        crawl(more, root)
+    assert "\n" not in str(refused.value)
 
 
 def test_tasks_are_told_as_they_are_done(tmp_path: Path) -> None:
