@@ -1,4 +1,10 @@
-"""A linear-chain conditional random field with tied states and partly known labels."""
+"""A linear-chain conditional random field with tied states and partly known labels.
+
+Forward, backward and Viterbi recursions are over many chains at once, in log space. They take
+`nodes`, float64 (n, length, states): the log-potential of each state at each position of n chains
+of one length, ``-inf`` where a state is impossible, and `edges`, float64 (states, states): the
+log-potential of going from a state (row) to a state (column).
+"""
 
 from __future__ import annotations
 
@@ -14,12 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-
-# Forward, backward and Viterbi recursions over many chains at once, in log space.
-#
-# All functions take `nodes`, float64 (n, length, states): the log-potential of each state at each
-# position of n chains of one length, ``-inf`` where a state is impossible, and `edges`, float64
-# (states, states): the log-potential of going from a state (row) to a state (column).
 
 _LEAST = 1e-250  # smaller products have lost digits, or all
 _MOST = 600.0  # exp of more is near the end of float64
@@ -336,12 +336,8 @@ class Objective:
             value += float(share @ (free_z - z))
             of_nodes[at] = (free_nodes - known_nodes) * share[:, None, None]
             of_edges += free_edges - known_edges
-        gradient = np.concatenate(
-            [
-                ((self._transposed @ of_nodes) @ self._groups.T).ravel(),
-                of_edges.flat[self._pairs],
-            ]
-        )
+        of_shared = (self._transposed @ of_nodes) @ self._groups.T
+        gradient = np.concatenate([of_shared.ravel(), of_edges.flat[self._pairs]])
         gradient += 2.0 * self._l2 * weights
         return value + self._l2 * float(weights @ weights), gradient
 
@@ -353,8 +349,7 @@ class Objective:
             z = log_partition(forward(agreeing, edges))
             if not np.isfinite(z).all():
                 wrong = int(which[np.flatnonzero(~np.isfinite(z))[0]])
-                msg = f"chain {wrong} has labels that may not follow each other"
-                raise ValueError(msg)
+                raise ValueError(f"chain {wrong} has labels that may not follow each other")
 
 
 def _expected(
@@ -363,12 +358,8 @@ def _expected(
     """Return log Z, node marginals, and expected edges of weighted chains of one length."""
     alpha, beta = forward(nodes, edges), backward(nodes, edges)
     log_z = log_partition(alpha)
-    of_nodes = node_marginals(alpha, beta, log_z)
-    return (
-        log_z,
-        of_nodes,
-        edge_marginals(nodes, edges, alpha, beta, log_z=log_z, weight=weight),
-    )
+    of_edges = edge_marginals(nodes, edges, alpha, beta, log_z=log_z, weight=weight)
+    return log_z, node_marginals(alpha, beta, log_z), of_edges
 
 
 def _batches(

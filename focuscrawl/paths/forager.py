@@ -18,19 +18,34 @@ if TYPE_CHECKING:
     from focuscrawl.paths.path_model import Calibration, PathModel
 
 
-# What the directories of a site brought, against what the links into them promised.
-#
-# The model knows other sites. On this one a directory of pictures may look like one of people, and
-# the other way round; after a few fetches there it can be told. The rewards of the pages that were
-# fetched, by their labels, and those that their links had promised are averaged along the same
-# chain of directories; their ratio is a factor on the scores of what waits there.
-
 #: fetches that what is known of the larger directory counts for
 _WEIGHT = 0.5
+#: fetches that are looked back at, and ahead
+SPAN = 50
+#: of the goals of the poorest site learned from, the share that is to be found before a site is
+#: given up
+FEWEST = 0.25
+#: looks in a row that are to say so: a list of goals may be behind a page that looks like nothing
+PATIENCE = 10
+_EVERY = 10  # fetches from one look to the next
+_STEPS = 20  # of expectation maximisation, at most
+_EXACT = 1e-4
+_NOBODY = -1
+_RESCORED = 10  # fetches of a site after which all that waits there is scored anew
+_MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
+#: how the scores of several paths to one URL make one
+EVIDENCE = ("sum", "max", "mean")
 
 
 class SiteRates:
-    """Rewards brought and promised, by directory; URLs are dense numbers."""
+    """Rewards that the directories of a site brought, against what the links into them promised.
+
+    The model knows other sites. On this one a directory of pictures may look like one of people,
+    and the other way round; a few fetches there tell them apart. The rewards of the pages that
+    were fetched, by their labels, and those that their links had promised are averaged along the
+    same chain of directories; their ratio is a factor on the scores of what waits there. URLs are
+    dense numbers.
+    """
 
     def __init__(self) -> None:
         self._brought = RelevanceRates(_WEIGHT)
@@ -70,28 +85,14 @@ def directories_of(urls: Sequence[str]) -> NDArray[np.uint32]:
     return table_of_keys(urls)[:, :PREFIXES]
 
 
-# When a site has given what it has: goals to be expected of its next fetches [C 3.2].
-#
-# The paper stops when no link scores above a threshold. Scores are sums of rewards of a model
-# that knows other sites, so that no threshold means the same on two of them. Here what the model
-# says is first made evidence by its calibration, and how many goals there are is learned from the
-# site: the share of goals among the last fetches is the one under which their evidence is most
-# probable, and the prior of what waits.
-
-#: fetches that are looked back at, and ahead
-SPAN = 50
-#: of the goals of the poorest site learned from, the share that is to be found before a site is
-#: given up
-FEWEST = 0.25
-#: looks in a row that are to say so: a list of goals may be behind a page that looks like nothing
-PATIENCE = 10
-_EVERY = 10  # fetches from one look to the next
-_STEPS = 20  # of expectation maximisation, at most
-_EXACT = 1e-4
-
-
 class Prospect:
-    """What fetches of a site brought, and what its next ones will.
+    """What fetches of a site brought, and whether its next ones are worth it [C 3.2].
+
+    The paper stops when no link scores above a threshold. Scores are sums of rewards of a model
+    that knows other sites, so that no threshold means the same on two of them. Here the model's
+    probabilities are first made evidence by its calibration, and how many goals there are is
+    learned from the site: the share of goals among the last fetches is the one under which their
+    evidence is most probable, and the prior of what waits.
 
     Parameters
     ----------
@@ -164,13 +165,6 @@ def _posterior(evidence: NDArray[np.float64], share: float) -> NDArray[np.float6
     weighed = evidence * share
     probabilities: NDArray[np.float64] = weighed / (weighed + 1.0 - share)
     return probabilities
-
-
-_NOBODY = -1
-_RESCORED = 10  # fetches of a site after which all that waits there is scored anew
-_MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
-#: how the scores of several paths to one URL make one
-EVIDENCE = ("sum", "max", "mean")
 
 
 class Expanded(NamedTuple):

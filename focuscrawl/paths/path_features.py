@@ -1,4 +1,8 @@
-"""Features of the pages and links of a path [C 3.1]."""
+"""Features of the pages and links of a path [C 3.1].
+
+A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
+Relations and shapes, which no word says, are words of the kinds ``page`` and ``link``.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,11 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
 
 
+PAGE_KINDS = ("text", "title", "heading", "url", "page")
+LINK_KINDS = ("anchor", "near", "above", "target", "link")
+KINDS = (*PAGE_KINDS, *LINK_KINDS)
+_BITS = 8  # of a key that hold the kind
+_NO_KEYS = np.zeros(0, np.uint64)
 DIGITS = re.compile(r"\d+")
 _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
 _LONGEST_SHAPE = 5
@@ -118,18 +127,6 @@ def word_shape(text: str) -> str:
         else:
             shapes.append("Aa")
     return "".join(shapes) + ("+" if len(pieces) > _LONGEST_SHAPE else "")
-
-
-# Features of the pages and links of a path [C 3.1].
-#
-# A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
-# Relations and shapes, which no word says, are words of the kinds ``page`` and ``link``.
-
-PAGE_KINDS = ("text", "title", "heading", "url", "page")
-LINK_KINDS = ("anchor", "near", "above", "target", "link")
-KINDS = (*PAGE_KINDS, *LINK_KINDS)
-_BITS = 8  # of a key that hold the kind
-_NO_KEYS = np.zeros(0, np.uint64)
 
 
 class Observed(NamedTuple):
@@ -243,7 +240,7 @@ class PathReader:
         return Observed(keys, np.concatenate(owner).astype(np.int64), n)
 
     def _words(self, view: PageView) -> NDArray[np.uint64]:
-        """Return the numbers of a page's words."""
+        """Return the numbers of a page's words; those of the last page are kept."""
         if self._read is None or self._read[0] is not view:
             self._read = view, self._hashes(view.tokens)
         return self._read[1]
@@ -269,8 +266,8 @@ class PathReader:
         return [
             "any",
             *here,
-            f"links:{_size(len(view.links))}",
-            f"words:{_size(len(view.tokens))}",
+            f"links:{len(view.links).bit_length()}",
+            f"words:{len(view.tokens).bit_length()}",
             *url.facts,
         ]
 
@@ -289,7 +286,7 @@ class PathReader:
                     f"shape:{word_shape(anchor)}",
                     f"start:{relation(parts, front)}",
                     f"page:{relation(parts, own)}",
-                    f"crowd:{_size(crowd[parts[:4]])}",
+                    f"crowd:{crowd[parts[:4]].bit_length()}",
                     *parts.facts,
                 ]
             )
@@ -354,8 +351,3 @@ def _first(words: list[str], n: int) -> list[str]:
     if len(found) < n:
         found = dict.fromkeys(words)
     return list(found)[:n]
-
-
-def _size(n: int) -> int:
-    """Return n on a scale of powers of two."""
-    return n.bit_length()

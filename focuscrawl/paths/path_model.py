@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from focuscrawl.paths.path_features import Observed
 
 
-# What a model's probability of a goal is worth on a site that it did not learn from.
-#
-# The model is fitted to paths with a few fails for each goal, and shrunk by its penalty: it gives
-# a page of a new site that is nothing .1, and a goal .5, where a forage meets one goal in a
-# hundred pages. `focuscrawl.paths.path_training` fits what such a probability is worth.
-
+TOPIC = "/goal"
+_ARRAYS = "model.npz"
+FORMAT = ModelFormat("model of paths", ("paths",), 5, (_ARRAYS,), "focuscrawl paths train")
 _SURE = 1e-4  # nothing is surer, goal or not
 _MOST = 50.0  # evidence that a float can hold
 
@@ -67,11 +64,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What Pr(goal) is worth: of links whose page is not fetched, and of pages.
+    """What Pr(goal) is worth on a site that the model did not learn from.
+
+    The model is fitted to paths with a few fails for each goal, and shrunk by its penalty: it
+    gives a page of a new site that is nothing .1, and a goal .5, where a forage meets one goal in
+    a hundred pages. `focuscrawl.paths.path_training.calibrate` fits what that is worth.
 
     Attributes
     ----------
-    link, page : evidence by the model's Pr(goal)
+    link, page : evidence by the model's Pr(goal) of links whose page is not fetched, and of pages
     prior : share of goals among what it was fitted to
     goals : on paths of the site learned from that has the fewest
     """
@@ -228,13 +229,10 @@ def _first(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return row
 
 
-TOPIC = "/goal"
-
-
 class PathCritic:
     """A `Critic`: R(u) = Pr(u is a goal | the page alone).
 
-    Whose page it is, the page does not say; the path does (`focuscrawl.strategies.path_strategy`).
+    The site of a page is known by its path only (`focuscrawl.strategies.path_strategy`).
 
     Parameters
     ----------
@@ -263,10 +261,6 @@ class PathCritic:
             return Judgement(np.zeros(0), np.zeros((0, len(self.classes))))
         found = np.array([self.model.alone(self._reader, page) for page in pages])
         return Judgement(found[:, 0], found)
-
-
-_ARRAYS = "model.npz"
-FORMAT = ModelFormat("model of paths", ("paths",), 5, (_ARRAYS,), "focuscrawl paths train")
 
 
 def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
@@ -340,13 +334,11 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     else:
         states = PathStates.supervised(labels, one_state=one_state)
     if list(states.labels) != labels or not all(label.isprintable() for label in labels):
-        msg = "labels that no model has"
-        raise ValueError(msg)
+        raise ValueError("labels that no model has")
     arrays = unpack_arrays(files[_ARRAYS])
     names = lines_of(arrays, "names")
     if not {name.partition(" ")[0] for name in names} <= set(KINDS):
-        msg = "a feature of no kind"
-        raise ValueError(msg)
+        raise ValueError("a feature of no kind")
     structure = states.structure
     crf = ChainCRF(structure)
     crf.set_weights(
@@ -357,14 +349,12 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     reading = ReadingLimits(int(manifest["words"]), int(manifest["near"]))
     away = float(manifest["away"])
     if not 0.0 <= away <= 1.0:
-        msg = "a share that is none"
-        raise ValueError(msg)
+        raise ValueError("a share that is none")
     calibration = _calibration(manifest["calibration"])
     return PathModel(states, FeatureVocabulary(names), crf, rewards, away, reading, calibration)
 
 
 def _calibration(found: dict[str, Any] | None) -> Calibration | None:
-    """Return what `asdict` made a dictionary of; None where the model has none."""
     if found is None:
         return None
     link, page = (
@@ -374,6 +364,5 @@ def _calibration(found: dict[str, Any] | None) -> Calibration | None:
     numbers = [link.slope, link.offset, page.slope, page.offset]
     read = Calibration(link, page, float(found["prior"]), int(found["goals"]))
     if not (0.0 < read.prior < 1.0 and read.goals > 0 and np.isfinite(numbers).all()):
-        msg = "a calibration that is none"
-        raise ValueError(msg)
+        raise ValueError("a calibration that is none")
     return read

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _KEPT = 3000  # pages in memory
 _REDIRECTS = 5  # followed from one link
+_PENALTY = 10.0  # inverse, of the calibration; keeps the slope finite where models tell all goals
 
 
 class WebPages:
@@ -372,16 +373,11 @@ def _by_kind(name: str) -> tuple[int, str]:
     return KINDS.index(kind), word
 
 
-# Calibration of a model of paths on the sites that it was learned from, each left out in turn.
-#
-# Models are learned from the other sites, and what they say of the site left out is set against
-# what its pages are.
-
-_PENALTY = 10.0  # inverse; keeps the slope finite where models tell all goals
-
-
 def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
-    """Set what models say of sites left out against what their pages are.
+    """Fit what a model's Pr(goal) is worth, each site left out in turn.
+
+    Models are learned from the other sites; their probabilities of the site left out are set
+    against what its pages are.
 
     Parameters
     ----------
@@ -419,10 +415,10 @@ def left_out(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
     """
     numbers = range(int(corpus.sites.max(initial=-1)) + 1)
     parts = {each: of_sites(corpus, [each]) for each in numbers}
-    told = [n for n in numbers if len({path.succeeds for path in parts[n].paths}) == 2]
-    if len(told) > 1:
-        for held in told:
-            yield of_sites(corpus, [n for n in told if n != held]), parts[held]
+    both = [n for n in numbers if len({path.succeeds for path in parts[n].paths}) == 2]
+    if len(both) > 1:
+        for held in both:
+            yield of_sites(corpus, [n for n in both if n != held]), parts[held]
 
 
 def _fit(pairs: NDArray[np.float64]) -> Evidence:

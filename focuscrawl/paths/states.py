@@ -18,20 +18,18 @@ if TYPE_CHECKING:
     from focuscrawl.paths.crf import ChainCRF, Sequences
 
 
-# States of the chain model, of pages and of the links to them [C 3.1].
-#
-# State k of K labels is the page state of label k. With a state for each label and each link
-# (figure 1b) state K + k is its link state. With one state a label (figure 1a) links are
-# transitions: state K + K j + k is that of a link from a page of label j to one of label k. It is
-# entered from page state j only and left for page state k only, so that what is observed of a link
-# there is a feature of the transition from j to k.
-
 GOAL, FAIL = "goal", "fail"
 
 
 @dataclass(frozen=True)
 class PathStates:
-    """The labels of a path's pages, and the structure of the chain of pages and links.
+    """The labels of a path's pages, and the structure of the chain of pages and links [C 3.1].
+
+    State k of K labels is the page state of label k. With a state for each label and each link
+    (figure 1b) state K + k is its link state. With one state a label (figure 1a) links are
+    transitions: state K + K j + k is that of a link from a page of label j to one of label k. It
+    is entered from page state j only and left for page state k only, so that what is observed of
+    a link there is a feature of the transition from j to k.
 
     Attributes
     ----------
