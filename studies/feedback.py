@@ -35,11 +35,9 @@ from studies.critics import phrase_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.diagnosis import Diagnosis
-    from focuscrawl.foundation.arrays import Bools
+    from focuscrawl.foundation.arrays import Bools, Floats
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
@@ -263,7 +261,7 @@ class SoftCrawl:
     relevance : R of every page
     """
 
-    def __init__(self, whole: WholeWeb, relevance: NDArray[np.float64], seeds: list[int]) -> None:
+    def __init__(self, whole: WholeWeb, relevance: Floats, seeds: list[int]) -> None:
         self.whole = whole
         self.relevance = relevance
         self._seeds = seeds
@@ -289,7 +287,7 @@ class SoftCrawl:
                 self._expand(page)
         return found
 
-    def again(self, relevance: NDArray[np.float64]) -> SoftCrawl:
+    def again(self, relevance: Floats) -> SoftCrawl:
         """Return the same crawl as it waits when its pages are judged otherwise."""
         other = SoftCrawl(self.whole, relevance, self._seeds)
         for page, new in self.fetched.items():

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.paths.path_training import Corpus, TrainingOptions
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-    from numpy.typing import NDArray
 
     Links = Callable[[str], list[str]]
 
@@ -79,7 +77,7 @@ class Forage:
     own: int
     fetches: int
     on_the_way: int
-    found: NDArray[np.int64]
+    found: Ints
 
     def until(self, recall: float) -> int | None:
         """Return the fetches it took to this recall, None if it was not reached."""
@@ -242,9 +240,7 @@ def _untrained(corpus: Corpus, training: TrainingOptions) -> PathModel:
     return PathModel(states, vocabulary, crf, rewards, share_away(corpus), training.reading)
 
 
-def _naive_bayes(
-    corpus: Corpus, model: PathModel, *, links: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _naive_bayes(corpus: Corpus, model: PathModel, *, links: bool) -> tuple[Floats, Floats]:
     """Return log Pr(feature | label), float64 (features, K), and log Pr(label), float64 (K,).
 
     Learned from the pages or the links whose distance is known.
@@ -263,10 +259,10 @@ def _naive_bayes(
     return words, prior
 
 
-def recall_curve(forage: Forage, fetches: int) -> NDArray[np.float64]:
+def recall_curve(forage: Forage, fetches: int) -> Floats:
     """Return the share of the reachable goals found after 0, 1, ... `fetches` fetches."""
     brought = np.bincount(forage.found, minlength=fetches + 1)[: fetches + 1]
-    curve: NDArray[np.float64] = np.cumsum(brought) / max(forage.reachable, 1)
+    curve: Floats = np.cumsum(brought) / max(forage.reachable, 1)
     return curve
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Web
@@ -52,8 +53,8 @@ class Tokens(NamedTuple):
     """
 
     words: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    indptr: NDArray[np.int64]
+    offsets: Ints
+    indptr: Ints
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,19 @@ class Instances:
         other link (u,w) within `D_MAX` leaves whose w was fetched before v [A02 section 3.8]
     """
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    relevance: NDArray[np.float64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    source: Ints
+    target: Ints
+    relevance: Floats
+    left: Ints
+    right: Ints
     tokens: Tokens
-    cocited: NDArray[np.int64]
+    cocited: Ints
 
     def __len__(self) -> int:
         return len(self.source)
 
     @property
-    def high(self) -> NDArray[np.bool_]:
+    def high(self) -> Bools:
         """Which lead to a relevant page: the upper of the two buckets [A02 section 2.3]."""
         return self.relevance > 0.5
 
@@ -90,13 +91,13 @@ class Instances:
 class _Link(NamedTuple):
     """Columns of the links of one page whose targets were fetched."""
 
-    target: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    target: Ints
+    left: Ints
+    right: Ints
 
 
 def best_first(
-    whole: WholeWeb, relevance: NDArray[np.float64], seeds: Sequence[int], fetches: int
+    whole: WholeWeb, relevance: Floats, seeds: Sequence[int], fetches: int
 ) -> list[int]:
     """Return the pages that the baseline [A02 section 2.1] fetches of `whole`, in their order.
 
@@ -171,8 +172,8 @@ def sample_instances(
 def around(
     words: NDArray[np.uint64],
     token_leaf: NDArray[np.int32],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
+    left: Ints,
+    right: Ints,
 ) -> Tokens:
     """Return the words within `D_MAX` leaves of n links of a page [A02 section 2.2.1].
 
@@ -193,7 +194,7 @@ def around(
     return Tokens(near.words, near.offset.astype(np.int64), pointers(near.lengths))
 
 
-def _choose(links: list[_Link], most: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+def _choose(links: list[_Link], most: int, rng: np.random.Generator) -> list[Ints]:
     """Choose links evenly, a page's in document order, `MOST_INTO` a target at most."""
     target = np.concatenate([np.zeros(0, np.int64), *(each.target for each in links)])
     shuffled = rng.permutation(len(target))
@@ -211,9 +212,9 @@ def _choose(links: list[_Link], most: int, rng: np.random.Generator) -> list[NDA
 def _gather(
     pages: list[tuple[int, PageView]],
     links: list[_Link],
-    chosen: list[NDArray[np.int64]],
-    order: NDArray[np.int64],
-    outcome: NDArray[np.float64],
+    chosen: list[Ints],
+    order: Ints,
+    outcome: Floats,
 ) -> Instances:
     none = np.zeros(0, np.int64)
     parts = [(none, none, none, none, none.view(np.uint64), none, none)]
@@ -241,9 +242,7 @@ def _gather(
     )
 
 
-def _cocited(
-    link: _Link, at: NDArray[np.int64], order: NDArray[np.int64], outcome: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _cocited(link: _Link, at: Ints, order: Ints, outcome: Floats) -> Ints:
     """Return (row of `at`, offset, high) of the links near each whose targets came before."""
     after = link.left[None, :] - link.right[at][:, None]
     before = link.right[None, :] - link.left[at][:, None]
@@ -259,7 +258,7 @@ _PAGE = frozenset({"body", "head", "html", "noframes"})
 _AS_IT_IS = _PAGE | {"base", "link", "meta", "script", "style", "template", "title"}
 
 
-def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
     """Return the name of the element each leaf is, or is a text of, and whether it is a text.
 
     Leaves are those of `focuscrawl.page.parse_page`, in their order [A02 section 2.2.1].
@@ -317,7 +316,7 @@ def accuracy_table(instances: Instances, whole: WholeWeb) -> pd.DataFrame:
     )
 
 
-def _table(instances: Instances, whole: WholeWeb, fold: NDArray[np.int64]) -> pd.DataFrame:
+def _table(instances: Instances, whole: WholeWeb, fold: Ints) -> pd.DataFrame:
     offsets, words = instances.tokens.offsets, instances.tokens.words
     owner = np.repeat(np.arange(len(instances)), np.diff(instances.tokens.indptr))
     pairs = (words << np.uint64(8)) | (offsets + D_MAX).astype(np.uint64)
@@ -338,9 +337,7 @@ def _table(instances: Instances, whole: WholeWeb, fold: NDArray[np.int64]) -> pd
     return pd.DataFrame(rows).assign(instances=len(instances), high=int(instances.high.sum()))
 
 
-def _others(
-    instances: Instances, whole: WholeWeb
-) -> list[tuple[str, NDArray[np.uint64], NDArray[np.int64]]]:
+def _others(instances: Instances, whole: WholeWeb) -> list[tuple[str, NDArray[np.uint64], Ints]]:
     """Return the other kinds of features: name, keys, and the instance each is of."""
     probabilities = whole.probabilities[instances.source]
     top = np.argsort(-probabilities, axis=1, kind="stable")[:, :_TOP]
@@ -360,7 +357,7 @@ def _others(
     ]
 
 
-def _prefixes(classes: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _prefixes(classes: list[str]) -> tuple[Ints, Ints]:
     """Give numbers to the prefixes of class names, ``/`` and the whole name among them."""
     numbers: dict[str, int] = {}
     found, lengths = [], []
@@ -372,17 +369,17 @@ def _prefixes(classes: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return np.array(found, np.int64), pointers(np.array(lengths, np.int64))
 
 
-def _folds(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _folds(group: Ints, rng: np.random.Generator) -> Ints:
     groups, place = np.unique(group, return_inverse=True)
-    folds: NDArray[np.int64] = rng.permutation(len(groups))[place] % _FOLDS
+    folds: Ints = rng.permutation(len(groups))[place] % _FOLDS
     return folds
 
 
 def _told(
-    feature: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    high: NDArray[np.bool_],
-    fold: NDArray[np.int64],
+    feature: Ints,
+    owner: Ints,
+    high: Bools,
+    fold: Ints,
 ) -> dict[str, float]:
     """Cross-validate naive Bayes on (feature, owner) pairs; a repeated feature counts again."""
     order = np.argsort(owner, kind="stable")
@@ -402,7 +399,7 @@ def _told(
     }
 
 
-def _of(rows: SparseRows, chosen: NDArray[np.bool_]) -> Learned:
+def _of(rows: SparseRows, chosen: Bools) -> Learned:
     taken = rows.take(np.flatnonzero(chosen))
     return Learned(taken, np.ones(len(taken.indices)), np.zeros((len(taken), 0)))
 
@@ -449,7 +446,7 @@ def gain_table(instances: Instances) -> pd.DataFrame:
 
 def mutual_information(
     present: NDArray[np.integer], in_high: NDArray[np.number], n: int, n_high: int
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the information, in bits, that each word's presence has of the bucket.
 
     Parameters
@@ -559,15 +556,15 @@ def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.Dat
     )
 
 
-def hosts_of(whole: WholeWeb) -> NDArray[np.int64]:
+def hosts_of(whole: WholeWeb) -> Ints:
     """Return a number for the host of each page, int64 (n,)."""
     return pd.factorize(np.array([host(url) for url in whole.urls], object))[0]
 
 
 def link_graph(
     whole: WholeWeb,
-    relevance: NDArray[np.float64],
-    hosts: NDArray[np.int64],
+    relevance: Floats,
+    hosts: Ints,
     fetched: Sequence[int],
 ) -> LinkGraph:
     """Return the links of the pages that were fetched first of all with their content.

@@ -27,10 +27,9 @@ from focuscrawl.webs import open_web
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.lab.study import Contender, Study, StudyWeb
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.webs.web_protocol import Web
@@ -170,9 +169,7 @@ class Reach:
     seeds : start URLs
     """
 
-    def __init__(
-        self, whole: WholeWeb | None, relevance: NDArray[np.float64] | None, seeds: list[str]
-    ) -> None:
+    def __init__(self, whole: WholeWeb | None, relevance: Floats | None, seeds: list[str]) -> None:
         self._whole = whole
         self._relevance = relevance
         self._seeds = [] if whole is None else whole.numbers(seeds)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.lab.results import Results
 
 
@@ -32,7 +32,7 @@ _JUDGED = "judged"
 _JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
 _MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
 
-Curves = dict[str, dict[str, "NDArray[np.float64]"]]
+Curves = dict[str, dict[str, "Floats"]]
 
 
 def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
@@ -48,7 +48,7 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
     By topic and strategy: float64 (100,), the mean loss rate after 1 %, 2 %, ... of the
     budget. Fetches that a crawl did not make count as lost, as in the tables.
     """
-    sums: dict[str, dict[str, list[NDArray[np.float64]]]] = {}
+    sums: dict[str, dict[str, list[Floats]]] = {}
     for run, fetches in results.each_run([by, "referrer"], web):
         found = fetches[: run.budget]
         starts = found["referrer"].isna() & (by == _JUDGED)
@@ -64,9 +64,7 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
     }
 
 
-def topic_figure(
-    curves: Mapping[str, NDArray[np.float64]], budget: float, strategies: list[str]
-) -> Figure:
+def topic_figure(curves: Mapping[str, Floats], budget: float, strategies: list[str]) -> Figure:
     """Draw the curves of one topic.
 
     Parameters
@@ -125,8 +123,8 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
 
 
 def _figure(
-    curves: Mapping[str, NDArray[np.float64]],
-    at: NDArray[np.float64],
+    curves: Mapping[str, Floats],
+    at: Floats,
     strategies: list[str],
     xlabel: str,
     ylabel: str,

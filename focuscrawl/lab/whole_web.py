@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.webs.web_protocol import Web
 
 
@@ -47,19 +48,19 @@ class WholeWeb:
     urls: list[str]
     classes: list[str]
     probabilities: NDArray[np.float32]
-    content: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    content: Ints
+    bounds: Ints
+    targets: Ints
 
     def links(self, page: int) -> list[int]:
         """Return the pages that `page` links to."""
         found: list[int] = self.targets[self.bounds[page] : self.bounds[page + 1]].tolist()
         return found
 
-    def relevance(self, topic: str) -> NDArray[np.float64]:
+    def relevance(self, topic: str) -> Floats:
         """R(u) of every page for `topic` and the topics below it."""
         marked = [f"{path}/".startswith(f"{topic}/") for path in self.classes]
-        sums: NDArray[np.float64] = self.probabilities[:, marked].sum(axis=1, dtype=np.float64)
+        sums: Floats = self.probabilities[:, marked].sum(axis=1, dtype=np.float64)
         return np.minimum(sums, 1.0)
 
     def reachable(self, seeds: list[int]) -> list[int]:
@@ -77,7 +78,7 @@ class WholeWeb:
             waiting += new
         return reached
 
-    def oracle_loss(self, seeds: list[int], relevance: NDArray[np.float64], budget: int) -> float:
+    def oracle_loss(self, seeds: list[int], relevance: Floats, budget: int) -> float:
         """Loss rate of greedy best-first on the true R of the targets (methods 1).
 
         What it does not fetch for want of links counts as lost.

@@ -8,7 +8,7 @@ import numpy as np
 
 from focuscrawl.apprentice.evidence import RelevanceRates
 from focuscrawl.apprentice.link_features import PREFIXES, table_of_keys
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ class SiteRates:
         for column in self._keys:
             column.grow(length)
 
-    def note(self, urls: NDArray[np.int64], directories: NDArray[np.uint32]) -> None:
+    def note(self, urls: Ints, directories: NDArray[np.uint32]) -> None:
         """Take note of where URLs are; `directories` as from `directories_of`."""
         for column, numbers in zip(self._keys, directories.T, strict=True):
             column.data[urls] = numbers
@@ -68,15 +68,15 @@ class SiteRates:
         self._promised.observe(keys, promised)
         self._brought.observe(keys, brought)
 
-    def factors(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def factors(self, urls: Ints) -> Floats:
         """Return how much more than promised the directory of each URL brings, float64 (n,)."""
         keys = self._of(urls)
         brought = self._brought.rates(keys)
         promised = self._promised.rates(keys)
-        factors: NDArray[np.float64] = np.round(brought / promised, 9)
+        factors: Floats = np.round(brought / promised, 9)
         return factors
 
-    def _of(self, urls: NDArray[np.int64]) -> NDArray[np.uint32]:
+    def _of(self, urls: Ints) -> NDArray[np.uint32]:
         return np.stack([column.data[urls] for column in self._keys], axis=1)
 
 
@@ -125,7 +125,7 @@ class Prospect:
         """Whether there were enough fetches for another look."""
         return len(self._evidence) >= self._seen + _EVERY
 
-    def exhausted(self, goals: NDArray[np.float64]) -> bool:
+    def exhausted(self, goals: Floats) -> bool:
         """Tell whether to give the site up; to be asked when it is `due`.
 
         Parameters
@@ -145,7 +145,7 @@ class Prospect:
         self._poor = self._poor + 1 if enough and expected < self._least else 0
         return self._poor >= PATIENCE
 
-    def _share(self, evidence: NDArray[np.float64]) -> float:
+    def _share(self, evidence: Floats) -> float:
         """Return the share of goals by which the evidence is most probable.
 
         By expectation maximisation, with one goal added to those seen, as rare as in the paths
@@ -160,10 +160,10 @@ class Prospect:
         return share
 
 
-def _posterior(evidence: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+def _posterior(evidence: Floats, share: float) -> Floats:
     """Return Pr(goal) by Bayes' rule."""
     weighed = evidence * share
-    probabilities: NDArray[np.float64] = weighed / (weighed + 1.0 - share)
+    probabilities: Floats = weighed / (weighed + 1.0 - share)
     return probabilities
 
 
@@ -176,9 +176,9 @@ class Expanded(NamedTuple):
     urls, scores : int64 (m,), float64 (m,), URLs with new scores; -inf: not worth a fetch any more
     """
 
-    link_scores: NDArray[np.float64]
-    urls: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    link_scores: Floats
+    urls: Ints
+    scores: Floats
 
 
 class Forager:
@@ -217,7 +217,7 @@ class Forager:
         self._rates = SiteRates() if adapt else None
         self._factor = GrowingArray(np.float64, fill=1.0)
         self._judged: list[int] = []
-        self._paths: dict[int, list[NDArray[np.float64]]] = {}
+        self._paths: dict[int, list[Floats]] = {}
         self._evidence = evidence
         self._threshold = threshold
         self._per_site = per_site
@@ -301,7 +301,7 @@ class Forager:
             self._rates.observe(url, promised, reward)
             self._judged[site] += 1
 
-    def belief(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def belief(self, url: int, page: Floats) -> Floats:
         """Return Pr(label) of a page by the paths to it and its features, float64 (paths, K).
 
         One row for all paths, or as printed one for each.
@@ -318,7 +318,7 @@ class Forager:
         said = np.array([each.data[url] for each in self._said]) / links
         return self._model.arrived(said, page)[None, :]
 
-    def _beliefs(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _beliefs(self, url: int, page: Floats) -> Floats:
         """Return Pr(label) of a page by each path to it, float64 (paths, K)."""
         if url not in self._paths:
             return self._model.begun_as_printed(page)[None, :]
@@ -329,8 +329,8 @@ class Forager:
     def expand(
         self,
         url: int,
-        targets: NDArray[np.int64],
-        labels: NDArray[np.float64],
+        targets: Ints,
+        labels: Floats,
         directories: NDArray[np.uint32] | None = None,
     ) -> Expanded:
         """Take in the links of a page.
@@ -345,7 +345,7 @@ class Forager:
         self._make_room(int(targets.max(initial=0)))
         site = int(self._site.data[url])
         summed = labels.sum(axis=0)
-        link_scores: NDArray[np.float64] = np.round(summed @ self._model.rewards, 9)
+        link_scores: Floats = np.round(summed @ self._model.rewards, 9)
         # of several links from a page to another the best one is a path, not each
         order = np.lexsort((np.arange(len(targets)), -link_scores, targets))
         first = order[np.flatnonzero(np.diff(targets[order], prepend=-1))]
@@ -371,25 +371,21 @@ class Forager:
             self._factor.data[urls] = self._rates.factors(urls)
         return Expanded(link_scores, *self._worth(site, urls))
 
-    def _remember(self, urls: NDArray[np.int64], labels: NDArray[np.float64]) -> None:
+    def _remember(self, urls: Ints, labels: Floats) -> None:
         """Keep what each path says of URLs that are yet to be fetched."""
         for i in np.flatnonzero(~self._fetched.data[urls]).tolist():
             self._paths.setdefault(int(urls[i]), []).append(labels[:, i])
 
-    def _combined(
-        self, urls: NDArray[np.int64], before: NDArray[np.float64], new: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _combined(self, urls: Ints, before: Floats, new: Floats) -> Floats:
         if self._evidence == "sum":
             return before + new
         if self._evidence == "max":
             return np.maximum(before, new)
         said = np.stack([each.data[urls] for each in self._said], axis=1)
-        mean: NDArray[np.float64] = said @ self._model.rewards / self._links.data[urls]
+        mean: Floats = said @ self._model.rewards / self._links.data[urls]
         return np.round(mean, 9)
 
-    def _worth(
-        self, site: int, urls: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _worth(self, site: int, urls: Ints) -> tuple[Ints, Floats]:
         if self._over(site):
             waiting = self._waiting(site)
             return waiting, np.full(len(waiting), -np.inf)
@@ -409,7 +405,7 @@ class Forager:
             self._exhausted[site] = self._prospects[site].exhausted(goals)
         return self._exhausted[site]
 
-    def _waiting(self, site: int) -> NDArray[np.int64]:
+    def _waiting(self, site: int) -> Ints:
         return np.flatnonzero((self._site.data == site) & ~self._fetched.data)
 
     def _make_room(self, url: int) -> None:

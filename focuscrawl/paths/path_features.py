@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView
 
 
@@ -140,7 +141,7 @@ class Observed(NamedTuple):
     """
 
     keys: NDArray[np.uint64]
-    owner: NDArray[np.int64]
+    owner: Ints
     n: int
 
 
@@ -195,7 +196,7 @@ class PathReader:
         keys = _keyed(kinds, self._hashes([*text, *words, *facts]))
         return Observed(keys, np.zeros(len(keys), np.int64), 1)
 
-    def links(self, view: PageView, start: str, links: NDArray[np.int64]) -> Observed:
+    def links(self, view: PageView, start: str, links: Ints) -> Observed:
         """Return the features of some of a page's links, one row each.
 
         Parameters
@@ -245,12 +246,10 @@ class PathReader:
             self._read = view, self._hashes(view.tokens)
         return self._read[1]
 
-    def _above(
-        self, view: PageView, left: NDArray[np.int32]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    def _above(self, view: PageView, left: NDArray[np.int32]) -> tuple[NDArray[np.uint64], Ints]:
         """Return the words of the heading that each link stands under, and whose each is."""
         under = np.searchsorted(view.heading_leaf, left, side="right") - 1
-        there: NDArray[np.int64] = np.flatnonzero(under >= 0)
+        there: Ints = np.flatnonzero(under >= 0)
         if not len(there):
             return _NO_KEYS, there
         words, heading = tokenize(view.headings)
@@ -326,7 +325,7 @@ class FeatureVocabulary:
             number.astype(np.int32), pointers(np.bincount(row, minlength=observed.n))
         )
 
-    def values(self, rows: SparseRows) -> NDArray[np.float64]:
+    def values(self, rows: SparseRows) -> Floats:
         """Return what each feature of rows counts, float64 (nnz,): n^-1/2 if n are of its kind.
 
         So each kind of a page or a link has a length of 1 whatever the number of its words. The
@@ -335,11 +334,11 @@ class FeatureVocabulary:
         """
         row = np.repeat(np.arange(len(rows)), rows.lengths)
         cell = row * len(KINDS) + self._kinds[rows.indices]
-        values: NDArray[np.float64] = np.bincount(cell)[cell] ** -0.5
+        values: Floats = np.bincount(cell)[cell] ** -0.5
         return values
 
 
-def _keyed(kinds: NDArray[np.int64], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _keyed(kinds: Ints, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the keys of words (n,), as `WordHashes` numbers them, in places of these `KINDS`."""
     keys: NDArray[np.uint64] = words << np.uint64(_BITS) | kinds.astype(np.uint64)
     return keys

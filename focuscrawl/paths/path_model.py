@@ -32,8 +32,7 @@ from focuscrawl.paths.states import PathStates
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView
     from focuscrawl.paths.path_features import Observed
 
@@ -55,10 +54,10 @@ class Evidence:
     slope: float
     offset: float
 
-    def __call__(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, probabilities: Floats) -> Floats:
         """Return Pr(p | goal) / Pr(p | no goal), float64, for each of `probabilities`."""
         evidence = self.slope * log_odds(probabilities) + self.offset
-        odds: NDArray[np.float64] = np.exp(np.minimum(evidence, _MOST))
+        odds: Floats = np.exp(np.minimum(evidence, _MOST))
         return odds
 
 
@@ -83,10 +82,10 @@ class Calibration:
     goals: int
 
 
-def log_odds(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_odds(probabilities: Floats) -> Floats:
     """Return log p / (1 - p), float64, of probabilities; none is taken to be sure."""
     kept = np.clip(probabilities, _SURE, 1.0 - _SURE)
-    odds: NDArray[np.float64] = np.log(kept / (1.0 - kept))
+    odds: Floats = np.log(kept / (1.0 - kept))
     return odds
 
 
@@ -108,23 +107,27 @@ class PathModel:
     states: PathStates
     vocabulary: FeatureVocabulary
     crf: ChainCRF
-    rewards: NDArray[np.float64]
+    rewards: Floats
     away: float
     reading: ReadingLimits
     calibration: Calibration | None = None
 
-    def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
-        """Return what a page's features say for each label: log-potentials, float64 (K,)."""
-        return _first(self._scores(reader.page(view, start), slice(0, len(self.states))))
+    def page(self, reader: PathReader, view: PageView, start: str | None) -> Floats:
+        """Return the log-potential of each label by a page's features, float64 (K,).
 
-    def links(
-        self, reader: PathReader, view: PageView, start: str, links: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return what the features of links say for each link state: log-potentials, float64."""
+        Parameters
+        ----------
+        start : where the site begins; None: not known
+        """
+        (row,) = self._scores(reader.page(view, start), slice(0, len(self.states)))
+        return np.asarray(row)
+
+    def links(self, reader: PathReader, view: PageView, start: str, links: Ints) -> Floats:
+        """Return the log-potential of each link state by the features of links, float64."""
         seen = reader.links(view, start, links)
         return self._scores(seen, slice(len(self.states), self.crf.structure.states))
 
-    def stays(self, view: PageView, start: str, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def stays(self, view: PageView, start: str, links: Ints) -> Floats:
         """Return what each link keeps of its score for where it leads, float64 (n,).
 
         1 on the registered domain of the site's start, `away` elsewhere. Which domain a link
@@ -134,10 +137,10 @@ class PathModel:
         home = parts_of(start).domain
         urls = view.links.urls
         at_home = np.array([parts_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
-        kept: NDArray[np.float64] = np.where(at_home, 1.0, self.away)
+        kept: Floats = np.where(at_home, 1.0, self.away)
         return kept
 
-    def onward(self, page: NDArray[np.float64], links: NDArray[np.float64]) -> NDArray[np.float64]:
+    def onward(self, page: Floats, links: Floats) -> Floats:
         """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
 
         Parameters
@@ -154,10 +157,10 @@ class PathModel:
         top = logs.max(axis=1, keepdims=True, initial=-np.inf)
         k = len(self.states)
         ways = np.exp(logs - top).reshape(-1, k, k).sum(axis=1)
-        labels: NDArray[np.float64] = ways / ways.sum(axis=1, keepdims=True)
+        labels: Floats = ways / ways.sum(axis=1, keepdims=True)
         return labels
 
-    def arrived(self, link: NDArray[np.float64], page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def arrived(self, link: Floats, page: Floats) -> Floats:
         """Return Pr(label) of a page, float64 (K,).
 
         Parameters
@@ -169,19 +172,18 @@ class PathModel:
             before = np.log(link)
         if not self.states.one_state:
             before += self._arriving
-        return _first(_normalised((page + before)[None, :]))
+        return _normalised(page + before)
 
-    def alone(self, reader: PathReader, view: PageView) -> NDArray[np.float64]:
-        """Return Pr(label) of a page that nobody knows the site of, float64 (K,)."""
-        seen = self._scores(reader.page(view, None), slice(0, len(self.states)))
-        return _first(_normalised(seen))
+    def alone(self, reader: PathReader, view: PageView) -> Floats:
+        """Return Pr(label) of a page whose site is not known, float64 (K,)."""
+        return _normalised(self.page(reader, view, None))
 
-    def begun(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def begun(self, page: Floats) -> Floats:
         """Return Pr(label) of a page that a site begins with, float64 (K,)."""
         starts = self.crf.structure.starts[: len(self.states)]
-        return _first(_normalised(np.where(starts, page, -np.inf)[None, :]))
+        return _normalised(np.where(starts, page, -np.inf))
 
-    def begun_as_printed(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def begun_as_printed(self, page: Floats) -> Floats:
         """Return Pr(label) of such a page by eq. 6: each state weighs 1 at the place before."""
         k = len(self.states)
         ways = np.exp(self.crf.edge_[k:, :k])
@@ -189,44 +191,38 @@ class PathModel:
             ways = np.exp(self.crf.edge_[:k, k:]) @ ways
         with np.errstate(divide="ignore"):
             before = np.log(ways.sum(axis=0))
-        return _first(_normalised((page + before)[None, :]))
+        return _normalised(page + before)
 
     @cached_property
-    def _onward(self) -> NDArray[np.float64]:
+    def _onward(self) -> Floats:
         """Exponentials of the log-potentials from page states to link states."""
         k = len(self.states)
         edges = self.crf.edge_[:k, k:]
-        onward: NDArray[np.float64] = np.exp(edges - edges.max())
+        onward: Floats = np.exp(edges - edges.max())
         return onward
 
     @cached_property
-    def _arriving(self) -> NDArray[np.float64]:
+    def _arriving(self) -> Floats:
         """Log-potentials from each link state to the page state it leads to."""
         k = len(self.states)
-        arriving: NDArray[np.float64] = self.crf.edge_[k:, :k].max(axis=1)
+        arriving: Floats = self.crf.edge_[k:, :k].max(axis=1)
         return arriving
 
-    def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
+    def _scores(self, observed: Observed, states: slice) -> Floats:
         rows = self.vocabulary.rows(observed)
         # sums of rows by differences of running sums: a sparse product is slow to set up
         sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
         weights = self.crf.state_[rows.indices, states] * self.vocabulary.values(rows)[:, None]
         np.cumsum(weights, axis=0, out=sums[1:])
-        scores: NDArray[np.float64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        scores: Floats = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
         return scores
 
 
-def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    probabilities: NDArray[np.float64] = np.exp(
-        logs - logs.max(axis=1, keepdims=True, initial=-np.inf)
-    )
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
+def _normalised(logs: Floats) -> Floats:
+    """Return exp(logs) (..., K), scaled to the sum 1."""
+    probabilities: Floats = np.exp(logs - logs.max(axis=-1, keepdims=True, initial=-np.inf))
+    probabilities /= probabilities.sum(axis=-1, keepdims=True)
     return probabilities
-
-
-def _first(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    row: NDArray[np.float64] = rows[0]
-    return row
 
 
 class PathCritic:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.page import PageView
     from focuscrawl.paths.path_features import PathReader
     from focuscrawl.paths.training_paths import SitePath
@@ -172,8 +173,8 @@ class Corpus(NamedTuple):
 
     paths: list[SitePath]
     observed: list[NDArray[np.uint64]]
-    bounds: NDArray[np.int64]
-    sites: NDArray[np.int64]
+    bounds: Ints
+    sites: Ints
     names: dict[int, str]
 
 
@@ -288,8 +289,8 @@ class Examples(NamedTuple):
     """What a chain model is fitted to: `ChainCRF.fit` says what the fields are."""
 
     sequences: Sequences
-    known: NDArray[np.bool_]
-    weight: NDArray[np.float64]
+    known: Bools
+    weight: Floats
 
 
 def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) -> Examples:
@@ -307,8 +308,8 @@ def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) 
     whole = sequences(corpus, vocabulary)
     labels_of = known_labels(corpus, states)
     unseen = whole.observed.shape[0]
-    rows: list[NDArray[np.int64]] = []
-    known: list[NDArray[np.bool_]] = []
+    rows: list[Ints] = []
+    known: list[Bools] = []
     begun: dict[tuple[str, ...], int] = {}
     left: list[tuple[bool, tuple[str, ...]]] = []  # whether a whole path; the pages it leaves
     onward: Counter[int] = Counter()
@@ -337,7 +338,7 @@ def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) 
     )
 
 
-def known_labels(corpus: Corpus, states: PathStates) -> list[NDArray[np.bool_]]:
+def known_labels(corpus: Corpus, states: PathStates) -> list[Bools]:
     """Return which states the positions of each path may be in; see `PathStates.known`."""
     ahead = _ahead(corpus)
     return [states.known(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
@@ -421,7 +422,7 @@ def left_out(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
             yield of_sites(corpus, [n for n in both if n != held]), parts[held]
 
 
-def _fit(pairs: NDArray[np.float64]) -> Evidence:
+def _fit(pairs: Floats) -> Evidence:
     """Fit to rows of Pr(goal) and whether it was one; both occur."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
 

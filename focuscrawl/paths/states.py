@@ -13,8 +13,7 @@ from focuscrawl.paths.crf import Structure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.paths.crf import ChainCRF, Sequences
 
 
@@ -42,8 +41,8 @@ class PathStates:
     """
 
     labels: tuple[str, ...]
-    follows: NDArray[np.bool_]
-    groups: NDArray[np.bool_]
+    follows: Bools
+    groups: Bools
     distances: bool
     one_state: bool = False
 
@@ -119,14 +118,12 @@ class PathStates:
         starts[2:n] = True
         return Structure(edges, starts, groups)
 
-    def link_states(self, label: int) -> NDArray[np.int64]:
+    def link_states(self, label: int) -> Ints:
         """Return the states of links to pages of a label, by its number."""
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 
-    def known(
-        self, labels: Sequence[str | None], ahead: Sequence[int | None]
-    ) -> NDArray[np.bool_]:
+    def known(self, labels: Sequence[str | None], ahead: Sequence[int | None]) -> Bools:
         """Return which states the positions of a path may be in, bool (2 n - 1, states).
 
         Parameters
@@ -155,9 +152,7 @@ class PathStates:
         return known
 
 
-def rewards(
-    crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float
-) -> NDArray[np.float64]:
+def rewards(crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float) -> Floats:
     """Return the reward of each state, float64 (states,), in [0, 1].
 
     The value of a state at a position of a path is the discounted probability that the path comes
@@ -197,13 +192,13 @@ def rewards(
             value[:, goal] = 1.0
             total += (occurs[:, i] * value).sum(axis=0)
             mass += occurs[:, i].sum(axis=0)
-    mean: NDArray[np.float64] = np.divide(total, mass, out=np.zeros_like(total), where=mass > 1e-9)
+    mean: Floats = np.divide(total, mass, out=np.zeros_like(total), where=mass > 1e-9)
     return mean
 
 
 def printed_rewards(
     crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float, pages_only: bool = False
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the reward of each state by equations 3 to 5 as the paper prints them.
 
     R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'), 1 for a goal at the end n of the path and
