@@ -39,7 +39,7 @@ NOT_RUN = {
     "focuscrawl extend": _UNDER_WAY,
     "focuscrawl stop": _UNDER_WAY,
     "focuscrawl lab ": "hours on recorded real webs: tests/integration/test_cli_lab.py does it",
-    "python -m studies ": "hours on recorded real webs: tests/unit/test_studies_*.py do it",
+    "python -m studies ": "hours on recorded real webs: tests/unit/test_studies*.py do it",
     "python benchmarks/": "minutes to hours: make bench",
     "focuscrawl paths ": "a person's walk: tests/unit/test_paths_forage.py does it",
     "scrapy crawl focused -a critic=models/people": "needs a person's walk",

@@ -1,31 +1,28 @@
-"""Crawls in rounds: what a round is, that nothing is lost or done twice, what is refused."""
+"""Crawls in rounds: the order of fetches, nothing lost or fetched twice, what is refused."""
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
+import tempfile
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from longer import long
 
-from focuscrawl.apprentice.link_table import PageFacts
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import check, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
-from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.status import open_store
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, driver, read_plan
-from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.tables import Tables
 from focuscrawl.rounds.tasks import Processes
-from focuscrawl.store.history import History
 from focuscrawl.testing import TinyWeb
 
 from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
@@ -33,8 +30,6 @@ from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from focuscrawl.store import CrawlStore
 
 PLAN = f"""
 topic = "/Sports/Cycling"
@@ -58,45 +53,6 @@ def test_rounds_of_one_fetch_are_the_crawl_of_one_process(
     pages = load_pages(str(tmp_path / "one"))
     expected = list(zip(pages["url"], pages["relevance"].round(6), strict=True))
     assert fetches(tmp_path / "rounds", tmp_path / "folder") == expected
-
-
-@pytest.mark.long
-def test_an_apprentice_learns_from_round_to_round(tmp_path: Path) -> None:
-    last = crawl(plan("apprentice", 80, 10, 2), tmp_path / "rounds")
-    without = crawl(plan("best-first", 80, 10, 2), tmp_path / "other")
-    assert last["fetched"] == without["fetched"] == 80
-    assert last["model"] >= 5
-    assert last["relevance"] > without["relevance"] + 10
-
-
-@pytest.mark.long
-def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> None:
-    def links_of_pages(store: CrawlStore) -> dict[str, list[tuple[Any, ...]]]:
-        history = History(store)
-        urls = [row.url for row in history.urls()]
-        found = {}
-        for page in history.fetches():
-            if page.memo is not None:
-                facts = PageFacts.from_bytes(page.memo, len(urls))
-                ends = np.cumsum(facts.links.lengths)[:-1]
-                features = [row.tolist() for row in np.split(facts.links.indices, ends)]
-                targets = [urls[target] for target in facts.targets]
-                by_position = sorted(zip(facts.position, targets, features, strict=True))
-                found[page.name] = by_position
-        return found
-
-    given = plan("apprentice", 60, 20, 3)
-    crawl(given, tmp_path / "rounds")
-    write_folder(str(tmp_path / "rounds"), tmp_path / "folder")
-    replay(open_crawl(CrawlPlan(**vars(given.crawl) | {"crawl_dir": str(tmp_path / "one")})))
-    with closing(open_store(str(tmp_path / "one"))) as store:
-        expected = links_of_pages(store)
-    with closing(open_store(str(tmp_path / "folder"))) as store:
-        found = links_of_pages(store)
-        assert learn_from(store).n_judged > 30
-    both = found.keys() & expected.keys()
-    assert len(both) > 15
-    assert {url: found[url] for url in both} == {url: expected[url] for url in both}
 
 
 def test_two_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
@@ -267,18 +223,13 @@ def test_what_a_plan_has_to_say(tmp_path: Path) -> None:
 def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     path = tmp_path / "rounds.toml"
     path.write_text(PLAN, encoding="utf-8")
-    done = CliRunner().invoke(
-        main,
-        [
-            *("rounds", str(path), "--out", str(tmp_path / "tables")),
-            *("--master", "processes[1]", "--folder", str(tmp_path / "crawl")),
-        ],
-    )
+    command = ["rounds", str(path), "--out", str(tmp_path / "tables")]
+    folder = ["--master", "processes[1]", "--folder", str(tmp_path / "crawl")]
+    done = CliRunner().invoke(main, [*command, *folder])
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert lines[0].startswith("round 1: ")
-    nowhere = ("rounds", str(path), "--out", str(tmp_path / "tables"), "--pages", "3")
-    refused = CliRunner().invoke(main, nowhere)
+    refused = CliRunner().invoke(main, [*command, "--pages", "3"])
     assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
@@ -332,3 +283,34 @@ def test_a_master_that_is_none_is_one_line(master: str, message: str, tmp_path: 
     assert message in done.output
     assert len(done.output.splitlines()) == 1
     assert not out.exists()
+
+
+def test_a_process_that_dies_is_one_line_and_its_disk_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, disk = plan("best-first", 40, 10, 2), tmp_path / "disk"
+    crawl(given, tmp_path / "whole")
+    disk.mkdir()
+    monkeypatch.setenv("TMPDIR", str(disk))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+    @contextmanager
+    def watch(what: str, tasks: int) -> Iterator[Callable[[int], object]]:
+        if what == "round 3: fetch":
+            for process in multiprocessing.active_children():
+                process.kill()
+        yield lambda done: done
+
+    context_of.cache_clear()
+    with (
+        closing(Processes(2)) as workers,
+        pytest.raises(UserError, match="a process died while it did 'fetch' of round 3"),
+    ):
+        crawl_in_rounds(given, str(tmp_path / "lost"), workers, lambda _: None, watch=watch)
+    shutil.rmtree(disk)
+    disk.mkdir()
+    last = crawl(given, tmp_path / "lost", workers=2)
+    assert last["fetched"] == 40
+    found = fetches(tmp_path / "lost", tmp_path / "a")
+    assert found == fetches(tmp_path / "whole", tmp_path / "b")
+    assert not [*disk.iterdir()]  # nothing is kept there from task to task
