@@ -50,15 +50,15 @@ def model(web: Departments) -> Path:
     return train_model(web)
 
 
-@pytest.mark.parametrize("adapt", [False, True])
+@pytest.mark.parametrize("options", [{}, {"adapt": True}, {"printed_scores": True}])
 def test_a_forage_goes_to_the_goals_and_resumes_exactly(
-    web: Departments, model: Path, tmp_path: Path, *, adapt: bool
+    web: Departments, model: Path, tmp_path: Path, options: dict[str, bool]
 ) -> None:
     door = web.doors[3]
-    whole = forage(web, model, tmp_path / "whole", door, budget=24, adapt=adapt)
-    assert web.professors[door] <= set(whole[:12])
+    whole = forage(web, model, tmp_path / "whole", door, budget=24, **options)
+    assert web.professors[door] <= set(whole[: 16 if "printed_scores" in options else 12])
     for budget in (1, 3, 7, 16, 24):
-        parts = forage(web, model, tmp_path / "parts", door, budget=budget, adapt=adapt)
+        parts = forage(web, model, tmp_path / "parts", door, budget=budget, **options)
     assert parts == whole
     scores = "SELECT url, score, state FROM frontier ORDER BY url"
     assert rows_of(tmp_path / "parts", scores) == rows_of(tmp_path / "whole", scores)
@@ -190,8 +190,12 @@ def test_the_strategy_needs_a_model_of_paths(
     plan = CrawlPlan(topic="/Sports", strategy="paths", web="demo", crawl_dir=str(tmp_path / "c"))
     with pytest.raises(UserError, match="focuscrawl paths train"):
         open_crawl(plan)
-    with pytest.raises(UserError, match="evidence must be one of"):
-        forage(web, model, tmp_path / "c", web.doors[3], budget=1, evidence="all")
+    for message, options in (
+        ("evidence must be one of", {"evidence": "all"}),
+        ("leave out evidence=max", {"evidence": "max", "printed_scores": True}),
+    ):
+        with pytest.raises(UserError, match=message):
+            forage(web, model, tmp_path / "c", web.doors[3], budget=1, **options)
     assert not (tmp_path / "c").exists()
 
 
@@ -252,25 +256,6 @@ def test_as_printed_every_path_to_a_page_counts_by_itself(model: Path) -> None:
     assert found.urls.tolist() == [4]
     assert found.scores[0] == found.link_scores[0]
     assert 0.0 < found.scores[0] < 2.0
-
-
-def test_a_forage_by_the_letter_resumes_exactly(
-    web: Departments, model: Path, tmp_path: Path
-) -> None:
-    whole = forage(web, model, tmp_path / "w", web.doors[3], budget=16, printed_scores=True)
-    for budget in (5, 9, 16):
-        parts = forage(
-            web, model, tmp_path / "p", web.doors[3], budget=budget, printed_scores=True
-        )
-    assert parts == whole
-    assert web.professors[web.doors[3]] <= set(whole)
-    with pytest.raises(UserError, match="leave out evidence=max"):
-        forage(
-            *(web, model, tmp_path / "m", web.doors[3]),
-            budget=1,
-            evidence="max",
-            printed_scores=True,
-        )
 
 
 def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> None:

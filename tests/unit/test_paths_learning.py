@@ -16,7 +16,6 @@ from scipy.special import logsumexp
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.paths.crf import Sequences
-from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.path_features import PathReader, ReadingLimits
 from focuscrawl.paths.path_model import (
     TOPIC,
@@ -49,12 +48,13 @@ from focuscrawl.webs import open_web
 from studies.leave_one_site_out import page_weights, score_labels
 
 from . import departments
+from .forages import forage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.paths.path_model import PathModel
-    from focuscrawl.paths.path_training import Corpus, Examples
+    from focuscrawl.paths.path_training import Corpus
 
     from .departments import Departments
 
@@ -125,21 +125,13 @@ def test_a_page_that_looks_like_a_fail_does_not_hide_the_goal_behind_it(
 
 
 def test_a_page_that_many_paths_leave_does_not_count_once_for_each(corpus: Corpus) -> None:
-    states = PathStates.partially_supervised(3)
-    found = examples(corpus, choose_features(corpus), states)
-    assert len(found.weight) == len(found.sequences)
-    # whole paths and beginnings come in the order of the corpus, a path before its beginnings
+    found = examples(corpus, choose_features(corpus), PathStates.partially_supervised(3))
+    ends = found.sequences.bounds[1:] - 1
+    whole = np.diff(found.sequences.observed.indptr)[ends] > 0  # others end in a page not yet seen
+    assert whole.sum() == len(corpus.paths)
     leaving = Counter(path.pages[:-1] for path in corpus.paths)
-    assert found.weight[0] == pytest.approx(1.0 / leaving[corpus.paths[0].pages[:-1]])
-    whole = {
-        pages: sum(
-            weight
-            for weight, path in zip(_whole(found, corpus), corpus.paths, strict=True)
-            if path.pages[:-1] == pages
-        )
-        for pages in leaving
-    }
-    assert whole == pytest.approx(dict.fromkeys(leaving, 1.0))
+    expected = [1.0 / leaving[path.pages[:-1]] for path in corpus.paths]
+    np.testing.assert_allclose(found.weight[whole], expected)
 
 
 def test_pages_weigh_as_much_for_the_rivals_of_the_chain(corpus: Corpus, model: PathModel) -> None:
@@ -155,18 +147,6 @@ def test_pages_weigh_as_much_for_the_rivals_of_the_chain(corpus: Corpus, model: 
     scores = {row["model"]: row for row in scored}
     assert float(str(scores["CRF, goal above a bar"]["goal_f1"])) > 0.5
     assert all(0.0 <= float(str(row["macro"])) <= 1.0 for row in scores.values())
-
-
-def _whole(found: Examples, corpus: Corpus) -> list[float]:
-    """Return the weights of the whole paths among examples."""
-    weights, begun, at = [], set[tuple[str, ...]](), 0
-    for path in corpus.paths:
-        weights.append(float(found.weight[at]))
-        new = {path.pages[: i + 1] for i in range(1, len(path.pages))} - begun
-        begun |= new
-        at += 1 + len(new)
-    assert at == len(found.weight)
-    return weights
 
 
 def test_pages_and_links_score_what_they_do_in_training(
@@ -219,47 +199,19 @@ def test_links_that_leave_the_domain_keep_little(model: PathModel) -> None:
 
 
 def test_a_model_finds_the_way_on_a_site_it_has_never_seen(
-    web: Departments, model: PathModel
+    web: Departments, model: PathModel, tmp_path: Path
 ) -> None:
-    door, pages = web.doors[3], WebPages(open_web(str(web.warc)))
-    fetched = _forage(model, pages, door, budget=14)
-    assert web.professors[door] <= set(fetched)
+    save_model(model, tmp_path / "m", {})
+    fetched = forage(web, tmp_path / "m", tmp_path / "c", web.doors[3], budget=14)
+    assert web.professors[web.doors[3]] <= set(fetched)
 
 
-def _forage(model: PathModel, pages: WebPages, door: str, *, budget: int) -> list[str]:
-    """A forage of one site, as short as it can be written."""
-    reader, forager = PathReader(model.reading), Forager(model)
-    number: dict[str, int] = {door: 0}
-    waiting, fetched = {door: 1.0}, list[str]()
-    while waiting and len(fetched) < budget:
-        url = max(waiting, key=lambda each: (waiting[each], -number[each]))
-        del waiting[url]
-        fetched.append(url)
-        forager.fetched(number[url])
-        forager.arrive(number[url], -1, url)
-        view = pages.view(url)
-        assert view is not None
-        start = forager.start_of(number[url])
-        belief = forager.belief(number[url], model.page(reader, view, start))[0]
-        assert belief.sum() == pytest.approx(1.0)
-        labels = model.onward(belief, model.links(reader, view, start, np.arange(len(view.links))))
-        np.testing.assert_allclose(labels.sum(axis=1), 1.0)
-        for to in view.links.urls:
-            number.setdefault(to, len(number))
-        targets = np.array([number[to] for to in view.links.urls])
-        found = forager.expand(number[url], targets, labels[None])
-        names = {at: to for to, at in number.items()}
-        waiting |= {
-            names[at]: score
-            for at, score in zip(found.urls.tolist(), found.scores.tolist(), strict=True)
-        }
-    return fetched
-
-
-def test_training_takes_both_ends(corpus: Corpus) -> None:
-    goals = [i for i, path in enumerate(corpus.paths) if path.succeeds]
+def test_training_takes_both_ends_and_gives_the_same_model_twice(corpus: Corpus) -> None:
+    goals = [path for path in corpus.paths if path.succeeds]
     with pytest.raises(UserError, match="none could be read that fails"):
-        train(corpus._replace(paths=[corpus.paths[i] for i in goals]), TrainingOptions())
+        train(corpus._replace(paths=goals), TrainingOptions())
+    one, two = (train(corpus, TrainingOptions(max_iter=8)) for _ in range(2))
+    np.testing.assert_array_equal(one.crf.state_, two.crf.state_)
 
 
 def test_with_one_state_a_label_links_are_transitions(corpus: Corpus) -> None:
@@ -290,11 +242,6 @@ def test_with_one_state_a_label_links_are_transitions(corpus: Corpus) -> None:
     unseen = csr_array((1, len(model.vocabulary)))
     prefix = Sequences(vstack([seen.observed[at[:2]], unseen], format="csr"), np.array([0, 3]))
     np.testing.assert_allclose(link, model.crf.marginals(prefix)[2, :k], atol=1e-9)
-
-
-def test_training_twice_gives_the_same_model(corpus: Corpus) -> None:
-    one, two = (train(corpus, TrainingOptions(max_iter=8)) for _ in range(2))
-    np.testing.assert_array_equal(one.crf.state_, two.crf.state_)
 
 
 def test_models_come_back_from_their_folder(model: PathModel, tmp_path: Path) -> None:
@@ -378,9 +325,8 @@ def test_goals_are_reached_by_shortest_ways_through_pages_with_most_goals() -> N
     assert not any(path.pages[-1] == "news" for path in fails)
     assert ("door", "list", "bob", "cat") in {path.pages for path in fails}
     for path in fails:
-        assert all(
-            label == "goal" for page, label in zip(*_of(path), strict=True) if page in goals
-        )
+        labelled = zip(path.pages, path.labels, strict=True)
+        assert all(label == "goal" for page, label in labelled if page in goals)
 
 
 def test_a_start_that_is_a_goal_is_the_start_of_paths_to_others() -> None:
@@ -392,11 +338,7 @@ def test_a_start_that_is_a_goal_is_the_start_of_paths_to_others() -> None:
         sampling=PathSampling(fails=0.0),
         random_state=1,
     )
-    assert [_of(path) for path in found] == [(("door", "ann"), (None, "goal"))]
-
-
-def _of(path: SitePath) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    return path.pages, path.labels
+    assert found == [SitePath(("door", "ann"), (None, "goal"))]
 
 
 def test_paths_come_back_from_their_file(tmp_path: Path) -> None:
