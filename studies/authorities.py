@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from focuscrawl.critic import load_critic
 from focuscrawl.distiller import Distiller, best
-from focuscrawl.lab.whole_web import whole_web
-from focuscrawl.webs import open_web
-from studies.page_studies import best_first, hosts_of, link_graph
+from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +46,7 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
     that its ten best hubs cite and it has not fetched, how many (``cited``) and which share is
     relevant (``relevant``), beside the share of all that ``waits``, ``waiting`` URLs
     """
-    web = open_web(task.recording)
-    critic = load_critic(task.critic, task.topic)
-    whole = whole_web(web, critic)
+    _, critic, whole = opened(task)
     relevance = whole.relevance(task.topic)
     examples = whole.numbers(critic.examples)
     hosts = hosts_of(whole)

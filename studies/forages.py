@@ -17,18 +17,18 @@ from focuscrawl.paths.states import PathStates
 from focuscrawl.report.figures import Line, axes, legend, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.paths.path_training import Corpus, TrainingOptions
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     Links = Callable[[str], list[str]]
+
+ORACLE = "oracle"
+_GAMMA = 0.5  # a click, as Rennie and McCallum have it
+_NEVER = -50.0  # log-potential
 
 
 @dataclass(frozen=True)
@@ -144,18 +144,14 @@ def clicks(starts: Iterable[str], links: Links) -> dict[str, str | None]:
     return before
 
 
-# What a forage could be: by an oracle that knows all goals, and the ways to them.
-#
-# The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find.
-# The oracle is greedy: of all pages that list goals it goes to the one that brings most for the
-# fetches it takes, those of the goals included, and on from there. So this can be reached; more
-# than one goal a fetch, not counting the shortest way to the nearest goal, cannot.
-
-ORACLE = "oracle"
-
-
 def best_forage(ground: Ground, links: Links, recall: float) -> Forage:
-    """Forage a site by the ways to its goals until this share of them is found."""
+    """Forage a site by the ways to its goals until this share of them is found.
+
+    The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find.
+    This oracle is greedy: of all pages that list goals it goes to the one that brings most for the
+    fetches it takes, those of the goals included, and on from there. So this can be reached; more
+    than one goal a fetch, not counting the shortest way to the nearest goal, cannot.
+    """
     lists = {page: found for page in ground.pages if (found := ground.goals & set(links(page)))}
     fetched: dict[str, str | None] = {ground.site: None}
     wanted = goals_for(recall, len(ground.goals)) if ground.goals else 0
@@ -188,15 +184,6 @@ def _new(page: str, before: Mapping[str, str | None]) -> list[str]:
         way.append(at)
         at = before[at]
     return way[::-1]
-
-
-# Rivals that learn from the same paths: Q-values, and context graphs [C 1.1].
-#
-# Both judge a page or a link by naive Bayes on its own features; the forager and the factor for
-# the domain are those of the model they are compared with. Labels are distances to the next goal.
-
-_GAMMA = 0.5  # a click, as Rennie and McCallum have it
-_NEVER = -50.0  # log-potential
 
 
 def q_values(corpus: Corpus, training: TrainingOptions) -> PathModel:
@@ -232,6 +219,7 @@ def context_graphs(corpus: Corpus, training: TrainingOptions) -> PathModel:
 
 
 def _untrained(corpus: Corpus, training: TrainingOptions) -> PathModel:
+    """Return a model without weights, whose labels are distances to the next goal [C 1.1]."""
     vocabulary = choose_features(corpus)
     states = PathStates.supervised([str(i) for i in range(1, training.farthest + 1)])
     crf = ChainCRF(states.structure)

@@ -1,4 +1,8 @@
-"""Learn the paths of all sites but one, then forage it [C 4, methods 9]; labels of paths."""
+"""Learn the paths of all sites but one, then forage it [C 4, methods 9]; labels of paths.
+
+The site left out is used for measuring only. Crawls go without limits against traps, as in all
+studies: what strategies choose themselves is compared.
+"""
 
 from __future__ import annotations
 
@@ -218,11 +222,6 @@ def _places(corpus: Corpus) -> Ints:
     spans = zip(corpus.bounds[:-1].tolist(), corpus.bounds[1:].tolist(), strict=True)
     return np.concatenate([np.arange(start, end, 2) for start, end in spans])
 
-
-# Leave one site out: learn the paths of the others, then forage it [C 4, methods 9].
-#
-# Everything about the site left out is used for nothing but measuring. Crawls go without limits
-# against traps, as in all studies: what strategies choose themselves is compared.
 
 PATHS = "paths"
 #: strategies that `paths` is compared with; they have a naive Bayes critic of the same labels

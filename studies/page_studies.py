@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,14 +13,11 @@ from focuscrawl.apprentice.hashing import SparseRows, pointers
 from focuscrawl.apprentice.learners import Instances as Learned
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import window
-from focuscrawl.critic import load_critic
-from focuscrawl.distiller import Distiller, LinkGraph, Sites, best
-from focuscrawl.foundation.urls import host
-from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.distiller import Distiller, best
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.walk import outline, parse_tree
-from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
+from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,35 +90,6 @@ class _Link(NamedTuple):
     target: Ints
     left: Ints
     right: Ints
-
-
-def best_first(
-    whole: WholeWeb, relevance: Floats, seeds: Sequence[int], fetches: int
-) -> list[int]:
-    """Return the pages that the baseline [A02 section 2.1] fetches of `whole`, in their order.
-
-    A page whose content was fetched already is a fetch, but its links are not followed.
-    """
-    heap = [(-1.0, n, page) for n, page in enumerate(seeds)]
-    best = dict.fromkeys(seeds, 1.0)
-    fetched: dict[int, None] = {}
-    contents: set[int] = set()
-    count = len(heap)
-    while heap and len(fetched) < fetches:
-        _, _, page = heapq.heappop(heap)
-        if page in fetched:
-            continue
-        fetched[page] = None
-        if int(whole.content[page]) in contents:
-            continue
-        contents.add(int(whole.content[page]))
-        score = float(relevance[page])
-        for target in whole.links(page):
-            if target not in fetched and score > best.get(target, -1.0):
-                best[target] = score
-                count += 1
-                heapq.heappush(heap, (-score, count, target))
-    return list(fetched)
 
 
 def sample_instances(
@@ -556,43 +523,9 @@ def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.Dat
     )
 
 
-def hosts_of(whole: WholeWeb) -> Ints:
-    """Return a number for the host of each page, int64 (n,)."""
-    return pd.factorize(np.array([host(url) for url in whole.urls], object))[0]
-
-
-def link_graph(
-    whole: WholeWeb,
-    relevance: Floats,
-    hosts: Ints,
-    fetched: Sequence[int],
-) -> LinkGraph:
-    """Return the links of the pages that were fetched first of all with their content.
-
-    A copy is linked to under another URL: the first page with the content stands for all.
-
-    Parameters
-    ----------
-    relevance, hosts : of all pages, see `hosts_of`
-    fetched : pages, in their order
-    """
-    content, pages = whole.content, np.array(fetched, np.int64)
-    pages = pages[np.sort(np.unique(content[pages], return_index=True)[1])]
-    first = np.full(len(content), -1)
-    first[content[pages]] = pages
-    links = [np.array(whole.links(page), np.int64) for page in pages.tolist()]
-    source = np.repeat(pages, [len(each) for each in links])
-    target = np.concatenate([*links, np.zeros(0, np.int64)])
-    target = np.where(first[content[target]] >= 0, first[content[target]], target)
-    known = np.full(len(content), np.nan)
-    known[pages] = relevance[pages]
-    return LinkGraph(source, target, Sites.fitting(source, target, hosts).of_pages, known)
-
-
 def study_pages(task: Task) -> dict[str, pd.DataFrame]:
     """Return the tables of a topic by name: [A02] figures 6 to 9 and section 3.8, and [F99]."""
-    web = open_web(task.recording)
-    whole = whole_web(web, load_critic(task.critic, task.topic))
+    web, _, whole = opened(task)
     instances = sample_instances(web, whole, task.topic, task.seeds)
     return {
         "accuracy": accuracy_table(instances, whole),
