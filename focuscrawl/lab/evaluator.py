@@ -71,7 +71,7 @@ class Evaluator:
 
         Parameters
         ----------
-        urls : as the web has them; each is read and judged once, whoever asks
+        urls : as the web has them; each is read and judged once, for all runs
         """
         self._read(urls)
         marked = [lies_under(path, [topic]) for path in self._judge.classes]

@@ -251,7 +251,7 @@ def critic_of_labels(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path
     Parameters
     ----------
     labels : CSV file
-    kind : of critic; naive Bayes, as the papers have it, unless said otherwise
+    kind : of critic; naive Bayes, as the papers have it, by default
 
     Raises
     ------

@@ -101,12 +101,12 @@ class Results:
     failed : runs that failed, and why
     beside : labels of those that are not in the race: oracles, and what is confined to the URLs
         of another
-    knows : label of the contender whose knowledge each one began with, of those that had any
+    knows : label of the contender whose knowledge each one started with, of those that had any
     alone : of these, label of the contender that is the same but knows nothing, if there is one
     runs : one row a run that is done: ``web``, ``topic``, ``draw``, ``strategy`` (its label),
         ``budget`` (fetches at which the study compares), ``fetches`` (made), ``loss`` after
         ``budget`` fetches, those it did not make counted as lost: a strategy that runs out of
-        links must not look better than one that goes on; ``judged_loss``, the same by the
+        links must not look better than one that does not; ``judged_loss``, the same by the
         evaluator's judge, ``judged_off_topic``, the share of them with R <= 1/2 there, and
         ``labelled_loss``, the share of fetched pages with a ``test`` label that are off the
         topic, all without start pages, NaN where nothing was judged; ``harvest`` (rate,
@@ -300,8 +300,8 @@ def _losses(run: Run, fetches: pa.Table, opinion: Opinion) -> dict[str, float]:
     labelled = opinion.labelled[: run.compared][found]
     labelled = labelled[~np.isnan(labelled)]
     judged = opinion.judged[: run.compared][found]
-    nobody = np.isnan(opinion.judged).all()
-    wanted = 0 if nobody else run.compared - int((~found).sum())
+    unjudged = np.isnan(opinion.judged).all()
+    wanted = 0 if unjudged else run.compared - int((~found).sum())
     sure = np.where(np.isnan(judged), np.nan, judged > RELEVANT)
     return {
         "judged_loss": 1.0 - float(judged.sum()) / wanted if wanted else np.nan,

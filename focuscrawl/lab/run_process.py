@@ -148,7 +148,7 @@ def work(run: Run) -> None:
     All output goes to the run's log. The process ends with another exit code than 0 if a command
     does, or if the crawl was over before its time.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     end_with_parent()
     shutil.rmtree(run.folder, ignore_errors=True)
     run.folder.mkdir(parents=True)
@@ -164,15 +164,15 @@ def work(run: Run) -> None:
     if reason not in ("budget", "frontier_empty"):
         sys.exit(f"the crawl ended early: {reason}")
     keep_fetches(pages, run.fetches)
-    run.finish(_cost(began))
+    run.finish(_cost(start))
     if run.remembers:
         if run.knows is not None:  # what it knew is learned on
             shutil.copyfile(run.knows.knowledge, run.knowledge)
         _call(run.learn_command())
-        run.finish(_cost(began))
+        run.finish(_cost(start))
     for options in run.teaches:
         _call(run.train_command(options))
-        run.finish(_cost(began))
+        run.finish(_cost(start))
 
 
 def _last_words(run: Run, exit_code: int | None) -> str:
@@ -187,10 +187,10 @@ def _last_words(run: Run, exit_code: int | None) -> str:
     return (errors or lines or [f"exit code {exit_code}"])[-1]
 
 
-def _cost(began: float) -> dict[str, float]:
+def _cost(start: float) -> dict[str, float]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {
-        "seconds": time.monotonic() - began,
+        "seconds": time.monotonic() - start,
         "cpu_seconds": used.ru_utime + used.ru_stime,
         "megabytes": used.ru_maxrss / 1024,
     }
@@ -209,7 +209,7 @@ def _call(command: list[str]) -> None:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Have processes started here compute in one thread, unless the user says otherwise."""
+    """Let processes started here compute in one thread, unless the user's environment differs."""
     new = [name for name in _THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(new, "1"))
     try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 _POINTS = 100  # of a curve
 _JUDGED = "judged"
-#: by whose word losses are drawn, as files are named: columns of fetches, and of runs
+#: by which judge losses are drawn, in names of files: columns of fetches, and of runs
 _JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
 _MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
 
@@ -40,7 +40,7 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
 
     Parameters
     ----------
-    by : column of the fetches; ``judged`` for the word of the evaluator's judge, without start
+    by : column of the fetches; ``judged`` for the evaluator's judge, without start
         pages, as in the tables
 
     Returns
@@ -107,7 +107,7 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
     shown = {label: values for label, values in reductions.items() if len(values)}
     with axes(height=1.2 + 0.32 * max(len(shown), 2)) as (figure, plot):
         for place, values in enumerate(shown.values()):
-            # far below -100 % nothing can be read off any more: a mark at the edge says so
+            # far below -100 % the axis ends: such a value is a mark at its edge
             within = np.clip(values, -1, 1)
             plot.plot(within, np.full(len(within), place), "o", mfc="none", mec="0.35", ms=5)
             plot.plot(np.median(within), place, "|", color="black", ms=17, mew=2.5)

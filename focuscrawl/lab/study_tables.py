@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 
 
 WORSE = 0.01  # more loss than the baseline's by this much counts as worse
+NOTE = (
+    "Area: share of the relevant pages that any crawl of the topic in this table has found, mean "
+    "over the fetches. Learning: by how much a crawl's area is above that of the crawl before, "
+    "whose knowledge it began with; alone: above that of a crawl from the same start URLs "
+    "without knowledge. Positive: on how many topics. New, new alone: share of the fetches, of "
+    "either, that are relevant pages which no crawl before in the chain has fetched: pages of a "
+    "recording do not change, and one fetched again is nothing gained. Mean over topics."
+)
+
+_WHOSE = ["web", "topic", "draw"]
+_TEXTS = ["web", "topic", "strategy"]
+_NONE = "-"
+_OVERALL = ("judges", "strategies", "learning")  # tables that are not by topic
 
 
 def losses(runs: pd.DataFrame) -> pd.DataFrame:
@@ -156,19 +169,6 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
     return (pairs[strategy] - pairs[baseline]).dropna()
 
 
-NOTE = (
-    "Area: share of the relevant pages that any crawl of the topic in this table has found, mean "
-    "over the fetches. Learning: by how much a crawl's area is above that of the crawl before, "
-    "whose knowledge it began with; alone: above that of a crawl from the same start URLs "
-    "without knowledge. Positive: on how many topics. New, new alone: share of the fetches, of "
-    "either, that are relevant pages which no crawl before in the chain has fetched: pages of a "
-    "recording do not change, and one fetched again is nothing gained. Mean over topics."
-)
-
-_WHOSE = ["web", "topic", "draw"]
-_TEXTS = ["web", "topic", "strategy"]
-
-
 def chains(results: Results) -> list[list[str]]:
     """Return the labels of crawls that know each other, each chain from its first crawl on.
 
@@ -211,7 +211,7 @@ def learning_table(results: Results) -> pd.DataFrame:
     -------
     ``web``, ``topic``, ``draw``, ``chain`` (label of its first crawl), ``crawl`` (from 1),
     ``strategy`` (label), ``area``; ``learning`` and ``alone``, the differences, and ``new`` and
-    ``new_alone``, the shares that `NOTE` says, NaN where there is nothing to compare with
+    ``new_alone``, the shares that `NOTE` explains, NaN where there is nothing to compare with
     """
     rows = []
     for chain in chains(results):
@@ -246,7 +246,7 @@ def learning_table(results: Results) -> pd.DataFrame:
 def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], float]:
     """Return the share of fetches that are relevant and new to a chain: web, topic, draw, label.
 
-    A crawl alone is held against what the chain knew when the crawl beside it began.
+    A crawl alone is compared with what the chain knew when the crawl beside it started.
     """
     shares: dict[tuple[str, str, int, str], float] = {}
     known: dict[tuple[str, str, int], set[str]] = {}
@@ -280,10 +280,6 @@ def summary_rows(table: pd.DataFrame) -> list[list[str]]:
             cells.append("-" if pd.isna(share) else f"{share:.3f}")
         rows.append(cells)
     return rows
-
-
-_NONE = "-"
-_OVERALL = ("judges", "strategies", "learning")  # tables that are not by topic
 
 
 @dataclass(frozen=True)

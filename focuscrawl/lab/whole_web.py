@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WholeWeb:
-    """What a critic says of every page of a recorded web, and where each links to.
+    """A critic's judgement of every page of a recorded web, and the links of each.
 
     Pages are numbered in the order recorded.
 

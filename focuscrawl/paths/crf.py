@@ -167,7 +167,7 @@ class Structure:
     Attributes
     ----------
     edges : bool (states, states), whether the state of the column may follow that of the row
-    starts : bool (states,), whether a chain may begin in a state
+    starts : bool (states,), whether a chain may start in a state
     groups : bool (groups, states), which states share the features of each group. The identity:
         every state has features of its own only. With a binary hierarchy over the states the
         weight of a feature in a state is the sum over all groups the state is in [C 3.1.2]

@@ -31,7 +31,7 @@ _EVERY = 10  # fetches from one look to the next
 _STEPS = 20  # of expectation maximisation, at most
 _EXACT = 1e-4
 _NOBODY = -1
-_RESCORED = 10  # fetches of a site after which all that waits there is scored anew
+_RESCORED = 10  # fetches of a site after which all that waits there is scored again
 _MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
 #: how the scores of several paths to one URL make one
 EVIDENCE = ("sum", "max", "mean")
@@ -191,7 +191,7 @@ class Forager:
     ----------
     model : what was learned
     evidence : ``sum`` adds the scores of all links into a URL [C 3.2]; ``max`` takes the best;
-        ``mean`` takes the mean of what the links say
+        ``mean`` takes the mean over the links
     threshold : URLs that score below it are not worth a fetch
     per_site : fetches after which a site is given up; 0: never
     stop : goals a fetch below which a site is given up; 0: never. The model must be calibrated
@@ -226,7 +226,7 @@ class Forager:
         self._score = GrowingArray(np.float64)
         self._links = GrowingArray(np.int64)
         self._fetched = GrowingArray(np.bool_, fill=False)
-        self._said = [GrowingArray(np.float64) for _ in model.states.labels]
+        self._label_sums = [GrowingArray(np.float64) for _ in model.states.labels]
         self._best = GrowingArray(np.float64, fill=-1.0)
         self._parent = GrowingArray(np.int64, fill=_NOBODY)
         self._starts: list[str] = []
@@ -239,7 +239,7 @@ class Forager:
 
         Parameters
         ----------
-        referrer : where it was first found; -1: nowhere, it begins a site
+        referrer : where it was first found; -1: nowhere, it starts a site
         address : of the page
         """
         self._make_room(max(url, referrer))
@@ -249,13 +249,13 @@ class Forager:
         if site != _NOBODY and (referrer >= 0 or self._starts[site] == address):
             return
         if referrer >= 0 and self._site.data[referrer] != _NOBODY:
-            # a redirect led here: what was said of the one URL is said of the other
-            for column in (self._site, self._links, self._best, self._parent, *self._said):
+            # a redirect led here: what is known of the one URL holds for the other
+            for column in (self._site, self._links, self._best, self._parent, *self._label_sums):
                 column.data[url] = column.data[referrer]
             if self._printed:
                 self._paths[url] = [*self._paths.get(referrer, ())]
             return
-        # whatever other sites said of it, this one begins here
+        # whatever other sites have of it, this one starts here
         self._site.data[url], self._links.data[url] = len(self._starts), 0
         self._parent.data[url] = _NOBODY
         self._paths.pop(url, None)
@@ -296,8 +296,8 @@ class Forager:
         if self._stop:
             self._prospects[site].judged(url, goal)
         if self._rates is not None and self._links.data[url]:
-            said = np.array([each.data[url] for each in self._said])
-            promised = float(said @ self._model.rewards / self._links.data[url])
+            sums = np.array([each.data[url] for each in self._label_sums])
+            promised = float(sums @ self._model.rewards / self._links.data[url])
             self._rates.observe(url, promised, reward)
             self._judged[site] += 1
 
@@ -315,16 +315,16 @@ class Forager:
             return self._beliefs(url, page)
         if not links:
             return self._model.begun(page)[None, :]
-        said = np.array([each.data[url] for each in self._said]) / links
-        return self._model.arrived(said, page)[None, :]
+        of_links = np.array([each.data[url] for each in self._label_sums]) / links
+        return self._model.arrived(of_links, page)[None, :]
 
     def _beliefs(self, url: int, page: Floats) -> Floats:
         """Return Pr(label) of a page by each path to it, float64 (paths, K)."""
         if url not in self._paths:
             return self._model.begun_as_printed(page)[None, :]
-        said = np.concatenate(self._paths.pop(url))
-        best = np.argsort(-np.round(said @ self._model.rewards, 9), kind="stable")[:_MOST_PATHS]
-        return np.array([self._model.arrived(each, page) for each in said[best]])
+        paths = np.concatenate(self._paths.pop(url))
+        best = np.argsort(-np.round(paths @ self._model.rewards, 9), kind="stable")[:_MOST_PATHS]
+        return np.array([self._model.arrived(each, page) for each in paths[best]])
 
     def expand(
         self,
@@ -354,8 +354,8 @@ class Forager:
         first = first[self._site.data[targets[first]] == site]
         urls = targets[first]
         before = self._score.data[urls]
-        for said, column in zip(self._said, summed[first].T, strict=True):
-            said.data[urls] += column
+        for column, values in zip(self._label_sums, summed[first].T, strict=True):
+            column.data[urls] += values
         self._links.data[urls] += len(labels)
         if self._printed:
             self._remember(urls, labels[:, first])
@@ -372,7 +372,7 @@ class Forager:
         return Expanded(link_scores, *self._worth(site, urls))
 
     def _remember(self, urls: Ints, labels: Floats) -> None:
-        """Keep what each path says of URLs that are yet to be fetched."""
+        """Keep Pr(label) by each path of URLs that are yet to be fetched."""
         for i in np.flatnonzero(~self._fetched.data[urls]).tolist():
             self._paths.setdefault(int(urls[i]), []).append(labels[:, i])
 
@@ -381,8 +381,8 @@ class Forager:
             return before + new
         if self._evidence == "max":
             return np.maximum(before, new)
-        said = np.stack([each.data[urls] for each in self._said], axis=1)
-        mean: Floats = said @ self._model.rewards / self._links.data[urls]
+        sums = np.stack([each.data[urls] for each in self._label_sums], axis=1)
+        mean: Floats = sums @ self._model.rewards / self._links.data[urls]
         return np.round(mean, 9)
 
     def _worth(self, site: int, urls: Ints) -> tuple[Ints, Floats]:
@@ -401,7 +401,7 @@ class Forager:
             waiting = self._waiting(site)
             scores = self._score.data[waiting] * self._factor.data[waiting]
             best = waiting[np.argsort(-scores, kind="stable")[:SPAN]]
-            goals = self._said[0].data[best] / self._links.data[best]
+            goals = self._label_sums[0].data[best] / self._links.data[best]
             self._exhausted[site] = self._prospects[site].exhausted(goals)
         return self._exhausted[site]
 
@@ -410,7 +410,7 @@ class Forager:
 
     def _make_room(self, url: int) -> None:
         if url >= len(self._site):
-            arrays = (self._site, self._score, self._links, self._fetched, *self._said)
+            arrays = (self._site, self._score, self._links, self._fetched, *self._label_sums)
             for array in (*arrays, self._best, self._parent, self._factor):
                 array.grow(url + url // 8 + 64)
             if self._rates is not None:

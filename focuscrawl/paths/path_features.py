@@ -1,7 +1,7 @@
 """Features of the pages and links of a path [C 3.1].
 
 A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
-Relations and shapes, which no word says, are words of the kinds ``page`` and ``link``.
+Relations and shapes are words of the kinds ``page`` and ``link``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class UrlParts(NamedTuple):
     subdomain : what of the host stands before it
     directory : of the path, up to the last slash
     rest : path and query
-    facts : what its form says, as features: depth, ending, a home directory, a query
+    facts : features of its form: depth, ending, a home directory, a query
     """
 
     host: str
@@ -97,7 +97,7 @@ def words_of(url: str) -> str:
 
 
 def relation(url: UrlParts, seen_from: UrlParts) -> str:
-    """Say where a URL is as seen from another: other domain, other host, below, beside, ..."""
+    """Return where a URL is as seen from another: other domain, other host, below, beside, ..."""
     if url.domain != seen_from.domain:
         return "away"
     if url.host != seen_from.host:
@@ -184,7 +184,7 @@ class PathReader:
     def page(self, view: PageView, start: str | None) -> Observed:
         """Return the features of a page on the site that begins at `start`: one row.
 
-        Without a start nothing is said of where in a site it is.
+        Without a start its place in the site is no feature.
         """
         text = _first(view.tokens, self._reading.words)
         n = len(view.headings)
@@ -273,7 +273,7 @@ class PathReader:
     def _link_facts(
         self, view: PageView, start: str, to: list[str], anchors: list[str]
     ) -> list[list[str]]:
-        """Return what is said of links by where they lead, and by the shapes of their anchors."""
+        """Return features of links by where they lead and by the shapes of their anchors."""
         own, front = parts_of(view.url), parts_of(start)
         crowd = Counter(parts_of(url)[:4] for url in set(view.links.urls))
         facts = []

@@ -179,7 +179,7 @@ class PathModel:
         return _normalised(self.page(reader, view, None))
 
     def begun(self, page: Floats) -> Floats:
-        """Return Pr(label) of a page that a site begins with, float64 (K,)."""
+        """Return Pr(label) of the start page of a site, float64 (K,)."""
         starts = self.crf.structure.starts[: len(self.states)]
         return _normalised(np.where(starts, page, -np.inf))
 
@@ -233,7 +233,7 @@ class PathCritic:
     Parameters
     ----------
     model : what was learned
-    fingerprint : tells it from others
+    fingerprint : of the model
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _KEPT = 3000  # pages in memory
 _REDIRECTS = 5  # followed from one link
-_PENALTY = 10.0  # inverse, of the calibration; keeps the slope finite where models tell all goals
+_PENALTY = 10.0  # inverse, of the calibration; keeps the slope finite where models know all goals
 
 
 class WebPages:
@@ -254,7 +254,7 @@ def share_away(corpus: Corpus) -> float:
 def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> FeatureVocabulary:
     """Return the features that were seen at so many positions, on so many sites.
 
-    What only one site has is its own words, and says nothing about others.
+    What only one site has is its own words, of no use for others.
     """
     sites = min(sites, len(set(corpus.sites.tolist())))
     seen: Counter[int] = Counter()
@@ -264,7 +264,7 @@ def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> Fe
         for keys in corpus.observed[start:end]:
             at = bytes([corpus.sites[path]]) + keys.tobytes()
             if at in distinct:
-                continue  # the same page on several paths says it once
+                continue  # the same page on several paths counts once
             distinct[at] = None
             for key in keys.tolist():
                 seen[key] += 1
@@ -286,7 +286,7 @@ def sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequences:
 
 
 class Examples(NamedTuple):
-    """What a chain model is fitted to: `ChainCRF.fit` says what the fields are."""
+    """The arguments of `ChainCRF.fit`."""
 
     sequences: Sequences
     known: Bools
@@ -298,7 +298,7 @@ def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) 
 
     A link is scored before its page is fetched. In whole paths the many words of pages explain
     the labels so well that the few of links learn little; in a beginning that ends with a link
-    they are all there is to tell the next page's label.
+    they are all there is to know the next page's label by.
 
     One of m that leave the same pages counts as 1 / m: a page which a hundred paths leave is
     still one page. Counted a hundred times, its words would be known by heart, and a list on
@@ -348,7 +348,7 @@ def _ahead(corpus: Corpus) -> list[list[int | None]]:
     """Return for each page of each path the clicks to the next goal.
 
     Where the path itself has no goal ahead, its last page that lies on a path of the same site
-    to a goal tells how far it and the pages before it were.
+    to a goal gives how far it and the pages before it were.
     """
     clicks: dict[tuple[str, str], int] = {}
     found: list[list[int | None]] = []
@@ -394,12 +394,12 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
         model = train(rest, training)
         k = len(model.states)
         found = examples(held, model.vocabulary, model.states)
-        said = model.crf.marginals(found.sequences)
+        marginals = model.crf.marginals(found.sequences)
         ends = found.sequences.bounds[1:] - 1
         ahead = np.diff(found.sequences.observed.indptr)[ends] == 0  # page not yet seen
         known = found.known[ends, :k]
         goal = known[:, 0] & (known.sum(axis=1) == 1)
-        pairs = np.stack([said[ends, 0], goal], axis=1)
+        pairs = np.stack([marginals[ends, 0], goal], axis=1)
         links.append(pairs[ahead])
         pages.append(pairs[~ahead])
         most.append(len({path.pages[-1] for path in held.paths if path.succeeds}))
@@ -426,8 +426,8 @@ def _fit(pairs: Floats) -> Evidence:
     """Fit to rows of Pr(goal) and whether it was one; both occur."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
 
-    said, goal = pairs.T
-    fitted = LogisticRegression(C=_PENALTY).fit(log_odds(said)[:, None], goal)
+    probabilities, goal = pairs.T
+    fitted = LogisticRegression(C=_PENALTY).fit(log_odds(probabilities)[:, None], goal)
     share = goal.mean()
     return Evidence(
         float(fitted.coef_[0, 0]), float(fitted.intercept_[0] - np.log(share / (1.0 - share)))

@@ -102,8 +102,8 @@ class PathStates:
     def structure(self) -> Structure:
         """The chain: pages and links take turns.
 
-        It begins with a page that is neither a goal nor a fail: every site is worth a look.
-        A link state leads to the page state of its own label: that is what its label says.
+        It starts with a page that is neither a goal nor a fail: every site is worth a look.
+        A link state leads to the page state of its own label.
         """
         n, same = len(self.labels), np.eye(len(self.labels), dtype=np.bool_)
         onward = self.follows

@@ -34,7 +34,7 @@ class SitePath:
     Attributes
     ----------
     pages : URLs, each linked to by the one before; the first is the start of the site
-    labels : one a page: a milestone, ``goal``, ``fail``, or None where nothing was said; the
+    labels : one a page: a milestone, ``goal``, ``fail``, or None where it is not known; the
         last is ``goal`` or ``fail``, the first is neither
     """
 
@@ -131,7 +131,7 @@ class Walk:
 
     Attributes
     ----------
-    pages, labels : from the front door to here; labels are None where nothing was said
+    pages, labels : from the front door to here; labels are None where none was given
     saved : paths that have ended
     """
 
@@ -160,7 +160,7 @@ class Walk:
         return replace(self, pages=self.pages[:-1], labels=self.labels[:-1])
 
     def milestone(self, label: str) -> Walk:
-        """Say what this page is, on this walk and in all paths saved that go through it."""
+        """Label this page, on this walk and in all paths saved that go through it."""
         return replace(
             self,
             labels=(*self.labels[:-1], label),

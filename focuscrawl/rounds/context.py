@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import Lesson, Strategy
 
 
-_LEAST = 60.0  # seconds; in less, what begins a bucket's fetches would be much of them
+_LEAST = 60.0  # seconds; in less, opening a bucket would take much of them
 _ALL = 1 << 62  # fetches of a host that need not wait
 _HELD = 64  # buckets whose contents a process holds
 _REMEMBERED = 2_000  # pages of a bucket whose sketches are compared
@@ -51,7 +51,7 @@ class Laps:
         self._since = process_time()
 
     def end(self, what: str) -> None:
-        """Say what was done since the last time, or since the beginning."""
+        """Record what was done since the last call, or since the start."""
         now = process_time()
         self.seconds[what] = self.seconds.get(what, 0.0) + now - self._since
         self._since = now
@@ -77,7 +77,7 @@ class RoundTime(NamedTuple):
         ----------
         settings : of the crawl
         share : fetches of a bucket, on average
-        seconds : as the plan says; None: as long as it takes to fetch `share` pages of one host,
+        seconds : of the plan; None: as long as it takes to fetch `share` pages of one host,
             or a minute
         """
         written = settings.get("DOWNLOAD_DELAY", DOWNLOAD_DELAY)
@@ -87,7 +87,7 @@ class RoundTime(NamedTuple):
 
 
 class RoundEnd(Part):
-    """Ends a bucket's fetches when the time of the round is over; what waits is left to others."""
+    """Ends a bucket's fetches when the time of the round is over; the rest is for later rounds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -112,7 +112,7 @@ class RoundsContext:
     ----------
     tables : its files
     buckets : how many there are
-    folder : of the crawl that it goes on from
+    folder : of the crawl that it takes over
     settings : Scrapy's and ours, for a crawl of the live Web
     checked : see `focuscrawl.crawl.assembly.check`
     time : of a round; None for a replay, which takes none
@@ -134,7 +134,7 @@ class RoundsContext:
             self.time = RoundTime.of(self.settings, share, kept.get("seconds"))
 
     def applied_to(self, plan: CrawlPlan) -> CrawlPlan:
-        """Return a plan that says how to fetch as one of this crawl."""
+        """Return a plan of how to fetch, for this crawl."""
         return replace(plan, **self._crawl)
 
     def strategy(self) -> Strategy:
@@ -285,7 +285,7 @@ def _contents(root: str, bucket: int, until: int) -> _Index:
 
 
 class NearPages(NearDuplicates):
-    """`NearDuplicates` that begins with the last pages of a bucket."""
+    """`NearDuplicates` that starts with the last pages of a bucket."""
 
     def __init__(self, crawl: CrawlState, tables: Tables, bucket: int, until: int) -> None:
         super().__init__(crawl)

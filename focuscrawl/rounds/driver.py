@@ -284,7 +284,7 @@ def _open(
     known = tables.read_json("plan.json")
     kept["folder"] = None if folder is None else str(folder.resolve())
     if folder is None and known is not None:
-        kept["folder"] = known.get("folder")  # it need not be said again
+        kept["folder"] = known.get("folder")  # it need not be named again
     if known is not None:
         if known.get("format") != _FORMAT:
             raise UserError(
@@ -321,10 +321,10 @@ def _open(
 
 def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -> None:
     folders = known.get("folder"), given["folder"]
-    begun, now = (f"--from {each}" if each else "its seeds" for each in folders)
-    if begun != now:
+    first, now = (f"--from {each}" if each else "its seeds" for each in folders)
+    if first != now:
         raise UserError(
-            f"{root} holds a crawl that began with {begun}, not {now}; name another folder"
+            f"{root} holds a crawl that began with {first}, not {now}; name another folder"
         )
     for key, value in (given["crawl"] | {"buckets": given["buckets"]}).items():
         before = known["crawl"].get(key) if key in known["crawl"] else known.get(key)

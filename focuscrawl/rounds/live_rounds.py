@@ -86,7 +86,7 @@ class UnderWay:
         snapshot = self.folder / "snapshot.db"
         with closing(open_database(path)) as store, closing(open_database(snapshot)) as now:
             store.backup(now)
-        for each in self.folder.glob(_RECORDINGS):  # before the store that says what they have
+        for each in self.folder.glob(_RECORDINGS):  # before the store, which names what they have
             first = self._copied.get(each.name, 0)
             name = f"{self._name}/recordings/{each.name}@{first:012}"
             self._copied[each.name] = first + self._tables.write_copy(name, each, first)
@@ -127,8 +127,8 @@ def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     command += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
     _wait_until_free(under_way.folder)
     with (
-        log.open("ab") as said,
-        start_python(command, stdin=subprocess.PIPE, stdout=said, stderr=said) as process,
+        log.open("ab") as output,
+        start_python(command, stdin=subprocess.PIPE, stdout=output, stderr=output) as process,
     ):
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):

@@ -410,14 +410,14 @@ class Tables:
     ) -> None:
         """Add what a round has for a table of a bucket, merged with files that are no larger.
 
-        So each row is written as often as the logarithm of the number of rounds says [1]_, and no
+        So each row is written about log2 of the number of rounds times [1]_, and no
         task needs more memory than a table of 64 MiB does. What was merged stays until the round
         is over, see `drop_old`.
 
         Parameters
         ----------
         by_id : of the rows with one ``id`` the last one counts; they are written in its order,
-            as what is in order is sorted again in no time by whoever reads it
+            as what is in order is soon sorted again by the reader
         group : see `write_table`
 
         References

@@ -63,13 +63,13 @@ class Task(NamedTuple):
 
 def do(task: Task) -> dict[str, Any]:
     """Run a task; its result has ``seconds`` of processor and ``megabytes``, too."""
-    began = time.process_time()
+    start = time.process_time()
     try:
         done = _STAGES[task.stage](context_of(task.root), task.bucket, task.round)
     except UserError as error:  # which Spark would try again, and print with all its stacks
         return {"refused": str(error)}
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return done | {"seconds": time.process_time() - began, "megabytes": megabytes}
+    return done | {"seconds": time.process_time() - start, "megabytes": megabytes}
 
 
 class Master(Protocol):
@@ -87,7 +87,7 @@ class Master(Protocol):
         Raises
         ------
         UserError
-            A task was refused, or whoever ran it is gone.
+            A task was refused, or its worker is gone.
         """
         ...
 
@@ -148,7 +148,7 @@ class Spark:
     Raises
     ------
     UserError
-        That is no master, nobody answers there, or Spark or Java is not installed.
+        That is no master, none answers there, or Spark or Java is not installed.
     """
 
     def __init__(self, master: str) -> None:

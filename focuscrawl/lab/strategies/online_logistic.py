@@ -25,7 +25,7 @@ _RELEVANT = 0.5
 
 
 class Signals(NamedTuple):
-    """What links say, before words and features have weights; columns of one length n.
+    """The matches of links, before words and features have weights; columns of one length n.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
             column.data[targets[better]] = values[better]
 
     def _signals(self, urls: Ints) -> Signals:
-        """Return what the best links into some URLs say."""
+        """Return the signals of the best links into some URLs."""
         anchor, url, line = (column.data[urls] for column in self._hits)
         return Signals(anchor, url, line, self._relevance.data[urls], self._depth.data[urls])
 

@@ -25,8 +25,23 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
-_BITS = 18  # terms are told apart by hash
+_BITS = 18  # terms are known by hashes of so many bits
 _RELEVANT = 0.5
+_DEPTH, _OPTIMAL_DEPTH = 0.7, 3  # weight, and the number of folders that is best
+_KIND = 0.8
+_KINDS = [
+    (re.compile(r"\.html?$"), 1.0),
+    (re.compile(r"\.pdf$"), 0.8),
+    (re.compile(r"\.xml$"), 0.6),
+]
+_FRESHNESS, _THIS_YEAR, _UNDATED = 0.9, 2024, 0.5
+_DATES = [
+    re.compile(r"/(\d{4})/(\d{2})/(\d{2})/"),
+    re.compile(r"(\d{4})[-_](\d{2})[-_](\d{2})"),
+    re.compile(r"/(\d{4})/"),
+]
+_STEP = 1e-6  # what a click costs: less than any difference between scores
+_REMEMBERED = 200_000  # URLs
 
 
 class Topic(NamedTuple):
@@ -58,7 +73,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
     Srinivasan, Topical Web crawlers, ACM TOIT (2004), section 3. A page weighs a term
     (1 + log tf) log(N/df), over the N pages fetched so far; the *centroid* is the mean of
     the unit vectors of all pages with R > 1/2 among them. Centroid and cosines are worked out
-    anew every so often; until there has been a relevant page all cosines are 0.
+    again every so often; until there has been a relevant page all cosines are 0.
 
     Parameters
     ----------
@@ -146,23 +161,6 @@ def _tf(counts: NDArray[np.uint8]) -> Floats:
     return 1.0 + np.log(counts.astype(np.float64))
 
 
-_DEPTH, _OPTIMAL_DEPTH = 0.7, 3  # weight, and the number of folders that is best
-_KIND = 0.8
-_KINDS = [
-    (re.compile(r"\.html?$"), 1.0),
-    (re.compile(r"\.pdf$"), 0.8),
-    (re.compile(r"\.xml$"), 0.6),
-]
-_FRESHNESS, _THIS_YEAR, _UNDATED = 0.9, 2024, 0.5
-_DATES = [
-    re.compile(r"/(\d{4})/(\d{2})/(\d{2})/"),
-    re.compile(r"(\d{4})[-_](\d{2})[-_](\d{2})"),
-    re.compile(r"/(\d{4})/"),
-]
-_STEP = 1e-6  # what a click costs: less than any difference between scores
-_REMEMBERED = 200_000  # URLs
-
-
 class UrlKeywords(LinkStrategy):
     """Priority of v = the share of the topic's keywords that v's URL contains.
 
@@ -185,7 +183,7 @@ class UrlKeywords(LinkStrategy):
             raise UserError(
                 f"strategy url-keywords: balanced must be true or false, not {balanced!r}"
             )
-        self.evidence = First()  # a URL says the same wherever it is found
+        self.evidence = First()  # a URL has one score wherever it is found
         self._keywords = query(context)
         self._score = lru_cache(_REMEMBERED)(self._balanced if balanced else self._relevance)
 
