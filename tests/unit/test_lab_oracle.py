@@ -14,17 +14,17 @@ from focuscrawl.lab.strategies.oracle import Oracle
 from focuscrawl.lab.whole_web import WholeWeb, whole_web
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, find_strategy
+from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import open_web
-from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from focuscrawl.page import PageView
+    from focuscrawl.webs.web_protocol import Answer
 
 HOST = "http://a.example/"
-HTML = [("Content-Type", "text/html")]
 PAGES = {
     "hub": "<a href=good><a href=poor><a href=moved><a href=copy><a href=gone>",
     "good": "tea tea tea <a href=best>",
@@ -34,28 +34,17 @@ PAGES = {
 }
 
 
-class SmallWeb:
-    """A web of the pages above, and a redirect."""
+class SmallWeb(TinyWeb):
+    """The pages above, and a redirect; counts its answers."""
 
-    name = "small"
-
-    def __init__(self, fingerprint: str) -> None:
-        self.fingerprint = fingerprint
+    def __init__(self) -> None:
+        pages = {HOST + name: html for name, html in PAGES.items()}
+        super().__init__(pages, redirects={HOST + "moved": HOST + "best"})
         self.fetches = 0
-
-    def urls(self) -> Iterator[str]:
-        return (HOST + name for name in [*PAGES, "moved"])
-
-    def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        known = set(self.urls())
-        return [url if url in known else None for url in urls]
 
     def fetch(self, url: str) -> Answer | None:
         self.fetches += 1
-        name = url.removeprefix(HOST)
-        if name == "moved":
-            return Answer(url, 301, [("Location", HOST + "best")], b"")
-        return Answer(url, 200, HTML, PAGES[name].encode())
+        return super().fetch(url)
 
 
 class Critic:
@@ -77,7 +66,7 @@ class Critic:
 @pytest.fixture
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallWeb:
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path))
-    return SmallWeb("5a11")
+    return SmallWeb()
 
 
 def made(web: SmallWeb) -> Oracle:
@@ -92,16 +81,8 @@ def page(name: str, *, unrecorded: bool = False) -> JudgedPage:
     view = parse_page(PAGES[name].encode(), HOST + name)
     names = [url.removeprefix(HOST) for url in view.links.urls]
     links = [i for i, each in enumerate(names) if unrecorded or each != "gone"]
-    return JudgedPage(
-        view=view,
-        url=NUMBERS[name],
-        seq=1,
-        depth=1,
-        relevance=0.5,
-        probabilities=None,
-        links=np.array(links, np.int64),
-        targets=np.array([NUMBERS[names[i]] for i in links], np.int64),
-    )
+    targets = np.array([NUMBERS[names[i]] for i in links], np.int64)
+    return JudgedPage(view, NUMBERS[name], 1, 1, 0.5, None, np.array(links, np.int64), targets)
 
 
 def by_name(urls: np.ndarray, scores: np.ndarray) -> dict[str, float]:
@@ -130,14 +111,8 @@ def test_recalled_scores_are_those_of_before(web: SmallWeb) -> None:
     for name in ("hub", "good", "best"):
         each = page(name)
         expansion = whole.expand(each)
-        recalled = RecalledPage(
-            url=each.url,
-            seq=each.seq,
-            relevance=each.relevance,
-            targets=each.targets,
-            link_scores=expansion.link_scores,
-            memo=expansion.memo,
-        )
+        link_scores, memo = expansion.link_scores, expansion.memo
+        recalled = RecalledPage(each.url, 1, each.relevance, each.targets, link_scores, memo)
         urls, scores = resumed.recall(recalled)
         assert by_name(urls, scores) == by_name(expansion.urls, expansion.scores)
 

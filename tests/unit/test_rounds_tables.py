@@ -13,8 +13,6 @@ import pytest
 
 from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.crawl import CrawlPlan
-from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.traps import FIRST_OF_HOST, Quotas
 from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
@@ -272,22 +270,7 @@ def test_a_host_that_brings_nothing_is_left_for_the_end(tmp_path: Path) -> None:
     pages[many[FIRST_OF_HOST - 20]] = linked(*others, more="out")
     pages |= {url: linked(more=url) for url in others}
     order = [*crawled(tmp_path, pages, start, 10)]
-    one = open_crawl(
-        CrawlPlan(
-            topic="/Sports/Cycling",
-            seeds=start,
-            web=str(tmp_path / "web.warc.gz"),
-            strategy="breadth-first",
-            crawl_dir=str(tmp_path / "one"),
-        )
-    )
-    replay(one)
-    expected = [*load_pages(str(tmp_path / "one"))["url"]]
-    assert len(order) == len(expected) == len(pages)
-
-    def before_the_others(order: list[str]) -> int:
-        last = max(order.index(url) for url in others)
-        return sum(url.startswith(trap) for url in order[:last])
-
-    assert before_the_others(expected) < len(many)
-    assert before_the_others(order) <= before_the_others(expected)
+    assert len(order) == len(pages)
+    before = order[: max(order.index(url) for url in others)]
+    # breadth-first without limits all of the trap would come before what it leads to
+    assert sum(url.startswith(trap) for url in before) < len(many) - 30

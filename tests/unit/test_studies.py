@@ -19,8 +19,8 @@ from focuscrawl.critic.critic_files import find_model
 from focuscrawl.lab.whole_web import WholeWeb
 from focuscrawl.report.figures import png
 from focuscrawl.report.measures import load_pages
+from focuscrawl.testing import TinyWeb
 from focuscrawl.webs.synthetic import SyntheticWeb
-from focuscrawl.webs.web_protocol import Answer
 from studies import critics, feedback, knowledge_bases
 from studies.__main__ import studies
 from studies.authorities import study_agreement
@@ -32,7 +32,7 @@ from studies.topic_tasks import Task
 from . import departments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
@@ -221,22 +221,6 @@ PAGES = [
 ]
 
 
-class Shelf:
-    """A web of `PAGES`."""
-
-    name = fingerprint = "shelf"
-
-    def urls(self) -> Iterator[str]:
-        return (f"http://h/{i}" for i in range(len(PAGES)))
-
-    def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        return [url if url.removeprefix("http://h/") in "01234" else None for url in urls]
-
-    def fetch(self, url: str) -> Answer | None:
-        body = PAGES[int(url.rpartition("/")[2])].encode()
-        return Answer(url, 200, [("Content-Type", "text/html")], body)
-
-
 @pytest.fixture
 def whole() -> WholeWeb:
     return web_of(
@@ -248,7 +232,8 @@ def whole() -> WholeWeb:
 
 
 def test_instances_are_links_with_both_ends_fetched(whole: WholeWeb) -> None:
-    found = sample_instances(Shelf(), whole, "/Music/Jazz", ["http://h/0"], fetches=3)
+    web = TinyWeb({f"http://h/{i}": html for i, html in enumerate(PAGES)})
+    found = sample_instances(web, whole, "/Music/Jazz", ["http://h/0"], fetches=3)
     pairs = list(zip(found.source.tolist(), found.target.tolist(), strict=True))
     assert pairs == [(0, 1), (0, 3), (1, 0), (1, 3), (3, 1)]  # b was not fetched
     np.testing.assert_allclose(found.relevance, [1, 0.9, 0.6, 0.9, 1], atol=1e-6)
