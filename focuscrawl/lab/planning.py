@@ -21,7 +21,7 @@ from focuscrawl.foundation.files import cache_dir
 from focuscrawl.lab.study import Run
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import StrategyContext, find_strategy, make_strategy
-from focuscrawl.taxonomy import read_labels
+from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
     examples = [
         label.url
         for label in read_labels(Path(study_web.labels))
-        if label.split != "test" and f"{label.topic}/".startswith(f"{topic}/")
+        if label.split != "test" and lies_under(label.topic, [topic])
     ]
     return [url for url in web.resolve(examples) if url is not None]
 
