@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import Strategy
 
 
-_REFERRER = URL.get_field_index("referrer")
+#: columns of a URL that never change
+_FIXED = ["id", "url", "depth", "referrer", "found"]
+_REFERRER = _FIXED.index("referrer")
 #: rows as they are held: many have one referrer, whose text is read once
 _HELD = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(), pa.string())))
 
@@ -51,12 +53,13 @@ class BucketUrls:
         names = tables.of_bucket("urls", bucket, until)
         parts = [tables.read(name, dictionaries=["referrer"]) for name in names]
         # rows stay as they were read, old ones of a URL, too: to move texts takes long
-        self._rows = pa.concat_tables([_HELD.empty_table(), *parts])
-        self.ids, self._row = last_rows(self._rows["id"].to_numpy())
-        self.score: Floats = self._rows["score"].to_numpy()[self._row]
-        self.state: Ints = self._rows["state"].to_numpy()[self._row]
-        self.found: Ints = self._rows["found"].to_numpy()[self._row]
-        self.relevance: Floats = self._rows["relevance"].to_numpy()[self._row]
+        rows = pa.concat_tables([_HELD.empty_table(), *parts])
+        self.ids, self._row = last_rows(rows["id"].to_numpy())
+        self.score: Floats = rows["score"].to_numpy()[self._row]
+        self.state: Ints = rows["state"].to_numpy()[self._row]
+        self.found: Ints = rows["found"].to_numpy()[self._row]
+        self.relevance: Floats = rows["relevance"].to_numpy()[self._row]
+        self._rows = rows.select(_FIXED)
         self._changed: Bools = np.zeros(len(self.ids), bool)
 
     def __len__(self) -> int:
@@ -83,7 +86,7 @@ class BucketUrls:
             ("state", pa.array(self.state[places])),
             ("relevance", pa.array(self.relevance[places], from_pandas=True)),
         ):
-            rows = rows.set_column(rows.column_names.index(name), name, values)
+            rows = rows.append_column(name, values)
         return rows.cast(URL)
 
     def urls(self, places: Ints) -> list[str]:
@@ -97,38 +100,30 @@ class BucketUrls:
         """Take in URLs that pages link to; those that come first wait from now on."""
         names = names.sort_by("found")
         ids, first_row = np.unique(names["id"].to_numpy(), return_index=True)
-        new = ~self.known(ids)
-        rows = names.take(pa.array(first_row[new])).drop_columns(["first"])
+        rows = names.take(pa.array(first_row[~self.known(ids)])).select(_FIXED)
         n = len(rows)
-        for name, values in (
-            ("score", pa.array(np.full(n, np.nan))),
-            ("state", pa.array(np.full(n, UNFOLLOWED, np.int8))),
-            ("relevance", pa.nulls(n, pa.float64())),
-        ):
-            rows = rows.append_column(name, values)
-        self._extend(rows.select(URL.names).cast(URL))
+        grown = {
+            "ids": rows["id"].to_numpy(),
+            "_row": len(self._rows) + np.arange(n),
+            "score": np.full(n, np.nan),
+            "state": np.full(n, UNFOLLOWED, np.int8),
+            "found": rows["found"].to_numpy(),
+            "relevance": np.full(n, np.nan),
+            "_changed": np.ones(n, bool),
+        }
+        order = np.argsort(np.concatenate([self.ids, grown["ids"]]), kind="stable")
+        for name, values in grown.items():
+            setattr(self, name, np.concatenate([getattr(self, name), values])[order])
+        referrers = rows["referrer"].dictionary_encode()
+        rows = rows.set_column(_REFERRER, "referrer", referrers)
+        self._rows = pa.concat_tables([self._rows, rows])
         first = np.unique(names["id"].to_numpy()[names["first"].to_numpy(zero_copy_only=False)])
         at = self.places(first)
         at = at[np.isin(self.state[at], (UNFOLLOWED, QUEUED))]
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
-    def _extend(self, rows: pa.Table) -> None:
-        ids = np.concatenate([self.ids, rows["id"].to_numpy()])
-        order = np.argsort(ids, kind="stable")
-        row = np.concatenate([self._row, len(self._rows) + np.arange(len(rows))])
-        referrers = rows["referrer"].dictionary_encode()
-        self._rows, self._row, self.ids = (
-            pa.concat_tables([self._rows, rows.set_column(_REFERRER, "referrer", referrers)]),
-            row[order],
-            ids[order],
-        )
-        for name in ("score", "state", "found", "relevance"):
-            grown = np.concatenate([getattr(self, name), rows[name].to_numpy()])
-            setattr(self, name, grown[order])
-        self._changed = np.concatenate([self._changed, np.ones(len(rows), bool)])[order]
-
     def take_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
-        """Take in what was fetched, what may not be, and other names of what was."""
+        """Take in what was fetched, what may not be, and other names of what was fetched."""
         at = self.places(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
