@@ -42,6 +42,9 @@ buckets = 2
 """
 
 
+_LEARNING = plan("apprentice", 36, 6, 2, options={"memory": 12})
+
+
 @pytest.mark.parametrize(("strategy", "buckets"), [("best-first", 1), *long(("breadth-first", 3))])
 def test_rounds_of_one_fetch_are_the_crawl_of_one_process(
     strategy: str, buckets: int, tmp_path: Path
@@ -55,9 +58,21 @@ def test_rounds_of_one_fetch_are_the_crawl_of_one_process(
     assert fetches(tmp_path / "rounds", tmp_path / "folder") == expected
 
 
-def test_two_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
-    given, root = plan("best-first", 20, 10, 2), tmp_path / "rounds"
-    crawl(given, root)
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of a crawl of twenty fetches."""
+    root = tmp_path_factory.mktemp("crawled")
+    crawl(plan("best-first", 20, 10, 2), root)
+    return root
+
+
+@pytest.fixture
+def root(crawled: Path, tmp_path: Path) -> Path:
+    """A copy of them."""
+    return shutil.copytree(crawled, tmp_path / "rounds")
+
+
+def test_two_at_once_do_not_share_a_folder(root: Path) -> None:
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     busy = pytest.raises(UserError, match="being crawled by another process")
     with Tables(str(root)).claimed(), busy:
@@ -66,11 +81,9 @@ def test_two_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
     assert crawl(plan("best-first", 30, 10, 2), root)["fetched"] == 30
 
 
-def test_a_plan_that_another_process_changed_meanwhile_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_that_another_process_changed_meanwhile_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = tmp_path / "rounds"
-    crawl(plan("best-first", 20, 10, 2), root)
     path = root / "plan.json"
     changed = path.read_text(encoding="utf-8").replace('"fetches": 10', '"fetches": 5')
 
@@ -84,16 +97,6 @@ def test_a_plan_that_another_process_changed_meanwhile_is_told(
     assert path.read_text(encoding="utf-8") == changed
 
 
-def test_a_round_says_what_its_time_went_to(tmp_path: Path) -> None:
-    last = crawl(plan("apprentice", 20, 10, 2), tmp_path)
-    seconds, laps = last["seconds"], last["laps"]
-    assert [*seconds] == ["choose", "fetch", "learn", "take in", "commit"]
-    fetched, taken_in = ("open", "crawl"), ("read", "join", "score", "rank", "write")
-    assert {*laps} == {*fetched, *taken_in}
-    for stage, whole in ((fetched, "fetch"), (taken_in, "take in")):
-        assert 0.0 < sum(laps[lap] for lap in stage) <= seconds[whole]
-
-
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables of a crawl whose apprentice has learned."""
@@ -102,7 +105,15 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-_LEARNING = plan("apprentice", 36, 6, 2, options={"memory": 12})
+def test_a_round_records_what_its_time_went_to(learned: Path) -> None:
+    last = Tables(str(learned)).read_json("rounds/last.json")
+    assert last is not None
+    seconds, laps = last["seconds"], last["laps"]
+    assert [*seconds] == ["choose", "fetch", "learn", "take in", "commit"]
+    fetched, taken_in = ("open", "crawl"), ("read", "join", "score", "rank", "write")
+    assert {*laps} == {*fetched, *taken_in}
+    for stage, whole in ((fetched, "fetch"), (taken_in, "take in")):
+        assert 0.0 < sum(laps[lap] for lap in stage) <= seconds[whole]
 
 
 def test_what_no_round_will_read_is_removed(learned: Path) -> None:
@@ -244,25 +255,23 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
         open_crawl(again)
 
 
-def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
-    root = tmp_path / "tables"
-    crawl(plan("best-first", 5, 5, 2), root)
+def test_what_does_not_go_together_is_refused(root: Path, tmp_path: Path) -> None:
     for given, message in (
-        (plan("breadth-first", 5, 5, 2), "another crawl: its strategy is best-first"),
-        (plan("best-first", 5, 5, 3), "another crawl: its buckets is 2, not 3"),
+        (plan("breadth-first", 20, 10, 2), "another crawl: its strategy is best-first"),
+        (plan("best-first", 20, 10, 3), "another crawl: its buckets is 2, not 3"),
     ):
         with pytest.raises(UserError, match=message):
             crawl(given, root)
     with pytest.raises(UserError, match="a round sees it bucket by bucket"):
         crawl(plan("pagerank", 5, 5, 2), tmp_path / "other")
     assert not (tmp_path / "other").exists()
-    page = next(root.glob("urls/*/00001*"))
-    page.write_bytes(b"PAR1 no more")
-    with pytest.raises(UserError, match=r"00001-00000.parquet cannot be read"):
-        crawl(plan("best-first", 9, 5, 2), root)
+    for table in root.glob("urls/*/*"):
+        table.write_bytes(b"PAR1 no more")
+    with pytest.raises(UserError, match=r"urls/00\d/.*parquet cannot be read"):
+        crawl(plan("best-first", 30, 10, 2), root)
     (root / "plan.json").write_text('{"format": 9}', encoding="utf-8")
     with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 3"):
-        crawl(plan("best-first", 9, 5, 2), root)
+        crawl(plan("best-first", 30, 10, 2), root)
 
 
 @pytest.mark.parametrize(
