@@ -6,7 +6,7 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from focuscrawl.rounds.taking_in import learn
 from focuscrawl.rounds.tasks import Task, do, unless_refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from focuscrawl.rounds.tasks import Master
@@ -190,101 +190,90 @@ def crawl_in_rounds(
     UserError
         Anything the user has to put right.
     """
-    tables = Tables(root)
-    with ExitStack() as held:
-        last = _open(plan, tables, folder, held)
-        return _crawl(plan, tables, last, master=master, tell=tell, watch=watch)
-
-
-def _crawl(
-    plan: RoundsPlan,
-    tables: Tables,
-    last: dict[str, Any] | None,
-    *,
-    master: Master,
-    tell: Callable[[Mapping[str, Any]], None],
-    watch: Watch,
-) -> dict[str, Any]:
-    """Crawl round after round from the last one, or round 0, until the crawl is over."""
-    root, every = tables.root, range(plan.buckets)
+    tables, every = Tables(root), range(plan.buckets)
 
     def do_all(stage: str, number: int, buckets: Iterable[int]) -> list[dict[str, Any]]:
         tasks = [Task(stage, root, bucket, number) for bucket in buckets]
         with watch(f"round {number}: {stage}", len(tasks)) as advance:
             return master.do_all(tasks, advance)
 
-    if last is None:
-        do_all("take in", 0, every)
-        last = {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
-        _commit(tables, last, plan.buckets, 0)
-    stop = "budget"
-    while last["fetched"] < plan.crawl.budget:
-        number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
-        laps = Laps()
-        context = context_of(root)
-        if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
-            done = unless_refused([do(Task("take over", root, 0, number))])
-        else:
-            buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
-            laps.end("choose")
-            if not buckets:
-                stop = "frontier_empty"
+    with _opened(plan, tables, folder) as before:
+        last = before or {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
+        if before is None:
+            do_all("take in", 0, every)
+            _commit(tables, last, plan.buckets, 0)
+        stop = "budget"
+        while last["fetched"] < plan.crawl.budget:
+            number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
+            laps = Laps()
+            context = context_of(root)
+            if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
+                done = unless_refused([do(Task("take over", root, 0, number))])
+            else:
+                buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
+                laps.end("choose")
+                if not buckets:
+                    stop = "frontier_empty"
+                    break
+                done = do_all("fetch", number, buckets)
+            of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
+            tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
+            laps.end("fetch")
+            model = learn(context, number)
+            laps.end("learn")
+            taken_in = do_all("take in", number, every)
+            of_tasks: Counter[str] = Counter()
+            for each in [*done, *taken_in]:
+                of_tasks.update(each.get("laps", {}))
+            last = {
+                "round": number,
+                "fetched": last["fetched"] + sum(of_buckets.values()),
+                "relevance": last["relevance"] + sum(each["relevance"] for each in done),
+                "model": model["version"],
+                "known": sum(each["known"] for each in taken_in),
+                "seconds": {
+                    "choose": laps.seconds.get("choose", 0.0),
+                    "fetch": sum(each["seconds"] for each in done),
+                    "learn": laps.seconds["learn"],
+                    "take in": sum(each["seconds"] for each in taken_in),
+                },
+                "laps": dict(of_tasks),
+                "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
+            }
+            laps.end("take in")
+            _commit(tables, last, plan.buckets, model.get("oldest", 0))
+            laps.end("commit")
+            last["seconds"]["commit"] = laps.seconds["commit"]
+            tell(last)
+            if not any(each["fetched"] or each["excluded"] for each in done):
+                stop = "hosts_unavailable"
                 break
-            done = do_all("fetch", number, buckets)
-        of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
-        tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
-        laps.end("fetch")
-        model = learn(context, number)
-        laps.end("learn")
-        taken_in = do_all("take in", number, every)
-        of_tasks: Counter[str] = Counter()
-        for each in [*done, *taken_in]:
-            of_tasks.update(each.get("laps", {}))
-        last = {
-            "round": number,
-            "fetched": last["fetched"] + sum(of_buckets.values()),
-            "relevance": last["relevance"] + sum(each["relevance"] for each in done),
-            "model": model["version"],
-            "known": sum(each["known"] for each in taken_in),
-            "seconds": {
-                "choose": laps.seconds.get("choose", 0.0),
-                "fetch": sum(each["seconds"] for each in done),
-                "learn": laps.seconds["learn"],
-                "take in": sum(each["seconds"] for each in taken_in),
-            },
-            "laps": dict(of_tasks),
-            "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
-        }
-        laps.end("take in")
-        _commit(tables, last, plan.buckets, model.get("oldest", 0))
-        laps.end("commit")
-        last["seconds"]["commit"] = laps.seconds["commit"]
-        tell(last)
-        if not any(each["fetched"] or each["excluded"] for each in done):
-            stop = "hosts_unavailable"
-            break
-    last = last | {"stop": stop}
-    tables.write_json("rounds/last.json", last)
-    return last
+        last = last | {"stop": stop}
+        tables.write_json("rounds/last.json", last)
+        return last
 
 
-def _open(
-    plan: RoundsPlan, tables: Tables, folder: Path | None, held: ExitStack
-) -> dict[str, Any] | None:
-    """Return the last round of a crawl; of a new one None, when all is there for round 0.
+@contextmanager
+def _opened(
+    plan: RoundsPlan, tables: Tables, folder: Path | None
+) -> Iterator[dict[str, Any] | None]:
+    """Give the last round of a crawl; of a new one None, when all is there for round 0.
 
-    Nothing is written before the plan has been checked; from then on until the end of `held` no
-    other process crawls there.
+    Nothing is written before the plan has been checked; within the ``with`` block no other process
+    crawls there.
     """
     root = tables.root
-    crawl = asdict(plan.crawl)
-    kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
-    kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
-    kept["seconds"] = plan.seconds
-    known = tables.read_json("plan.json")
-    kept["folder"] = None if folder is None else str(folder.resolve())
-    if folder is None and known is not None:
-        kept["folder"] = known.get("folder")  # it need not be named again
+    crawl, known = asdict(plan.crawl), tables.read_json("plan.json")
+    kept = {
+        "format": _FORMAT,
+        "crawl": {key: crawl[key] for key in _KEPT},
+        "buckets": plan.buckets,
+        "fetches": plan.fetches,
+        "settings": dict(plan.settings),
+        "seconds": plan.seconds,
+        # it need not be named again
+        "folder": (known or {}).get("folder") if folder is None else str(folder.resolve()),
+    }
     if known is not None:
         if known.get("format") != _FORMAT:
             raise UserError(
@@ -301,22 +290,27 @@ def _open(
     if known is None and folder is not None:
         with opened(checked, folder):
             pass  # it can be taken over
-    held.enter_context(tables.claimed())
-    if tables.read_json("plan.json") != known:
-        raise UserError(f"{root} was begun by another process meanwhile: give the command again")
-    if known != kept:  # settings and sizes of rounds may change
-        tables.write_json("plan.json", kept)
-    done = tables.read_json("rounds/last.json")
-    if done is not None:
-        return done
+    with tables.claimed():
+        if tables.read_json("plan.json") != known:
+            raise UserError(
+                f"{root} was begun by another process meanwhile: give the command again"
+            )
+        if known != kept:  # settings and sizes of rounds may change
+            tables.write_json("plan.json", kept)
+        done = tables.read_json("rounds/last.json")
+        if done is None:
+            _write_seeds(tables, checked.seeds, plan.buckets)
+        yield done
+
+
+def _write_seeds(tables: Tables, seeds: Iterable[str], buckets: int) -> None:
     names: dict[int, list[dict[str, Any]]] = {}
-    for at, url in enumerate(checked.seeds):
+    for at, url in enumerate(seeds):
         row = {"id": identity(url), "url": url, "depth": 0, "referrer": None}
-        of_bucket = names.setdefault(bucket_of(url, plan.buckets), [])
+        of_bucket = names.setdefault(bucket_of(url, buckets), [])
         of_bucket.append(row | {"found": at, "first": True})
     for to, rows in names.items():
         tables.write(f"names/00000/seeds-{to:03}", NAME, rows)
-    return None
 
 
 def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -> None:

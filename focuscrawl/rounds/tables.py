@@ -15,6 +15,7 @@
 ``candidates/B/R``      the best links after a round
 ``counts/B/R.json``     how many URLs are known by then
 ``chosen/R``            what a round fetches
+``fetched/R.json``      how many URLs each bucket has fetched
 ``judged/B/R``          what is learned from
 ``outcomes/B/R``        rates of the strategy
 ``models/R``            what was learned
