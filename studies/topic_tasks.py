@@ -82,7 +82,7 @@ def crawled(task: Task, folder: Path, **plan: Any) -> pd.DataFrame:
     ----------
     plan : of the crawl, in place of the task's topic, seeds, critic and budget
     """
-    whole = {
+    whole: dict[str, Any] = {
         "topic": task.topic,
         "seeds": ",".join(task.seeds),
         "critic": task.critic,

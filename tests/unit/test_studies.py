@@ -28,6 +28,7 @@ from studies.page_figures import agreement_table, draw_agreement
 from studies.page_studies import Instances, Tokens, accuracy_table, sample_instances
 from studies.takeover import take_over
 from studies.topic_tasks import Task
+from studies.whole_crawls import SoftCrawl
 
 from . import departments
 
@@ -199,7 +200,7 @@ def test_a_crawl_judged_anew_goes_where_the_wider_topic_leads() -> None:
     kinds = [0] * 120 + [1] * 200 + [2] * n
     links = [[i + 1, n + i] if i + 1 < n else [] for i in range(n)] + [[]] * n
     whole = web_of(np.eye(3)[kinds].tolist(), links, [on, sibling, "/Sport"])
-    crawl = feedback.SoftCrawl(whole, whole.relevance(on), [0])
+    crawl = SoftCrawl(whole, whole.relevance(on), [0])
     alarm = feedback.first_alarm(crawl, on)
     assert alarm is not None
     assert alarm.proposals[0].topic in (sibling, "/Money")
