@@ -24,7 +24,7 @@ from focuscrawl.paths.training_paths import Walk, read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.store.schema import FETCHED
-from focuscrawl.strategies.path_strategy import PathMemo, Paths
+from focuscrawl.strategies.path_strategy import Paths
 from focuscrawl.testing import check_critic, check_strategy
 from focuscrawl.webs import open_web
 
@@ -197,20 +197,6 @@ def test_the_strategy_needs_a_model_of_paths(
         with pytest.raises(UserError, match=message):
             forage(web, model, tmp_path / "c", web.doors[3], budget=1, **options)
     assert not (tmp_path / "c").exists()
-
-
-def test_memos_come_back() -> None:
-    labels = np.array([[0.25, 0.75]] * 3, np.float32)
-    directories = np.arange(6, dtype=np.uint32).reshape(3, 2)
-    memo = PathMemo(4, -1, "http://ä.example/", 0.5, 0.125, 0.25, labels, directories)
-    again = PathMemo.from_bytes(memo.to_bytes())
-    assert (again.referrer, again.parent, again.url) == (4, -1, "http://ä.example/")
-    assert (again.goal, again.fail, again.reward) == (0.5, 0.125, 0.25)
-    np.testing.assert_array_equal(again.labels, labels)
-    np.testing.assert_array_equal(again.directories, directories)
-    bare = PathMemo(0, 1, "", 0.0, 1.0, 0.0, labels[:0], directories[:0])
-    bare = PathMemo.from_bytes(bare.to_bytes())
-    assert bare.labels.shape == bare.directories.shape == (0, 2)
 
 
 @pytest.mark.parametrize(("evidence", "expected"), [("sum", 1.0), ("max", 0.8), ("mean", 0.5)])
