@@ -99,8 +99,6 @@ def sample_instances(
     seeds: Sequence[str],
     *,
     fetches: int = FETCHES,
-    most: int = MOST,
-    random_state: int = 0,
 ) -> Instances:
     """Crawl `whole` best-first from `seeds` and sample the links with both ends fetched.
 
@@ -108,7 +106,7 @@ def sample_instances(
     ----------
     web : has the pages that `whole` was made of
     topic : of the critic that `whole` was judged by
-    fetches, most : bounds of the crawl and of the sample
+    fetches : of the crawl
     """
     relevance = whole.relevance(topic)
     fetched = best_first(whole, relevance, whole.numbers(seeds), fetches)
@@ -132,7 +130,7 @@ def sample_instances(
             pages.append((page, view))
             left, right = view.links.left[kept], view.links.right[kept]
             links.append(_Link(target[kept], left.astype(np.int64), right.astype(np.int64)))
-    chosen = _choose(links, most, np.random.default_rng(random_state))
+    chosen = _choose(links, np.random.default_rng(0))
     return _gather(pages, links, chosen, order, outcome)
 
 
@@ -161,16 +159,16 @@ def around(
     return Tokens(near.words, near.offset.astype(np.int64), pointers(near.lengths))
 
 
-def _choose(links: list[_Link], most: int, rng: np.random.Generator) -> list[Ints]:
-    """Choose links evenly, a page's in document order, `MOST_INTO` a target at most."""
+def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
+    """Choose `MOST` links evenly, a page's in document order, `MOST_INTO` a target at most."""
     target = np.concatenate([np.zeros(0, np.int64), *(each.target for each in links)])
     shuffled = rng.permutation(len(target))
     by_target = shuffled[np.argsort(target[shuffled], kind="stable")]
     of = target[by_target]
     rank = np.arange(len(of)) - np.searchsorted(of, of)
     left = np.sort(by_target[rank < MOST_INTO])
-    if len(left) > most:
-        left = np.sort(rng.choice(left, most, replace=False))
+    if len(left) > MOST:
+        left = np.sort(rng.choice(left, MOST, replace=False))
     bounds = pointers(np.array([len(each.target) for each in links], np.int64))
     cuts = np.searchsorted(left, bounds)
     return [left[cuts[i] : cuts[i + 1]] - bounds[i] for i in range(len(links))]

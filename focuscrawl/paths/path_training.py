@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _KEPT = 3000  # pages in memory
 _REDIRECTS = 5  # followed from one link
+_SITES, _POSITIONS = 2, 3  # that a feature of the model is seen at, at least
 _PENALTY = 10.0  # inverse, of the calibration; keeps the slope finite where models know all goals
 
 
@@ -153,9 +154,9 @@ def rewarded(model: PathModel, corpus: Corpus, training: TrainingOptions) -> Pat
     observed, k = sequences(corpus, model.vocabulary), len(model.states)
     one_state = model.states.one_state
     if training.printed_rewards:
-        worth = printed_rewards(model.crf, observed, 0, gamma=training.gamma, pages_only=one_state)
+        worth = printed_rewards(model.crf, observed, gamma=training.gamma, pages_only=one_state)
     else:
-        worth = rewards(model.crf, observed, 0, gamma=training.gamma)
+        worth = rewards(model.crf, observed, gamma=training.gamma)
     return replace(model, rewards=worth[:k] if one_state else worth[k:])
 
 
@@ -251,12 +252,12 @@ def share_away(corpus: Corpus) -> float:
     return (away + 0.5) / (len(goals) + 1.0)
 
 
-def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> FeatureVocabulary:
-    """Return the features that were seen at so many positions, on so many sites.
+def choose_features(corpus: Corpus) -> FeatureVocabulary:
+    """Return the features that were seen at three positions, on two sites if there are two.
 
     What only one site has is its own words, of no use for others.
     """
-    sites = min(sites, len(set(corpus.sites.tolist())))
+    sites = min(_SITES, len(set(corpus.sites.tolist())))
     seen: Counter[int] = Counter()
     on: dict[int, set[int]] = {}
     distinct: dict[bytes, None] = {}
@@ -269,7 +270,7 @@ def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> Fe
             for key in keys.tolist():
                 seen[key] += 1
                 on.setdefault(key, set()).add(int(corpus.sites[path]))
-    chosen = [key for key, n in seen.items() if n >= positions and len(on[key]) >= sites]
+    chosen = [key for key, n in seen.items() if n >= _POSITIONS and len(on[key]) >= sites]
     names = sorted((corpus.names[key] for key in chosen), key=_by_kind)
     return FeatureVocabulary(names)
 

@@ -152,8 +152,8 @@ class PathStates:
         return known
 
 
-def rewards(crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float) -> Floats:
-    """Return the reward of each state, float64 (states,), in [0, 1].
+def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
+    """Return the reward of each state, float64 (states,), in [0, 1]; state 0 is the goal.
 
     The value of a state at a position of a path is the discounted probability that the path comes
     to a goal from there:
@@ -175,7 +175,6 @@ def rewards(crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float) -> 
     Parameters
     ----------
     sequences : the training paths
-    goal : the page state of the goal
     gamma : discount for each position, page or link, on the way to the goal, in (0, 1]
     """
     total, mass = np.zeros(crf.structure.states), np.zeros(crf.structure.states)
@@ -183,13 +182,13 @@ def rewards(crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float) -> 
         alpha, beta = chains.forward(nodes, crf.edge_), chains.backward(nodes, crf.edge_)
         occurs = chains.node_marginals(alpha, beta, chains.log_partition(alpha))
         value = np.zeros_like(occurs[:, 0])
-        value[:, goal] = 1.0
+        value[:, 0] = 1.0
         for i in range(nodes.shape[1] - 2, -1, -1):
             onward = (nodes[:, i + 1] + beta[:, i + 1])[:, None, :] + crf.edge_
             dead = beta[:, i] == -np.inf  # no way on from such a state
             step = np.exp(onward - np.where(dead, 0.0, beta[:, i])[:, :, None])
             value = gamma * np.einsum("nst,nt->ns", step, value)
-            value[:, goal] = 1.0
+            value[:, 0] = 1.0
             total += (occurs[:, i] * value).sum(axis=0)
             mass += occurs[:, i].sum(axis=0)
     mean: Floats = np.divide(total, mass, out=np.zeros_like(total), where=mass > 1e-9)
@@ -197,7 +196,7 @@ def rewards(crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float) -> 
 
 
 def printed_rewards(
-    crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float, pages_only: bool = False
+    crf: ChainCRF, sequences: Sequences, *, gamma: float, pages_only: bool = False
 ) -> Floats:
     """Return the reward of each state by equations 3 to 5 as the paper prints them.
 
@@ -207,7 +206,7 @@ def printed_rewards(
 
     Parameters
     ----------
-    sequences, goal, gamma : as for `rewards`
+    sequences, gamma : as for `rewards`
     pages_only : whether the positions of the paper's sequences are pages, with links as
         transitions; k is then counted in pages, and from 0: the goal is a state at n only, and
         would be worth nothing
@@ -220,7 +219,7 @@ def printed_rewards(
     for nodes, _, _ in crf.nodes(sequences):
         length = nodes.shape[1]
         ahead = np.zeros_like(nodes[:, 0])
-        ahead[:, goal] = 1.0
+        ahead[:, 0] = 1.0
         behind = np.arange(length)
         weights = gamma**behind
         weights[0] = 0.0

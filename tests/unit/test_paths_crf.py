@@ -204,7 +204,7 @@ def test_rewards_are_what_lies_ahead() -> None:
     crf = ChainCRF(structure)
     crf.set_weights(np.eye(3) * 40.0, np.zeros((3, 3)))
     paths = csr_array(np.eye(3)[[2, 2, 0, 2, 1]])
-    found = rewards(crf, Sequences(paths, np.array([0, 3, 5])), 0, gamma=0.5)
+    found = rewards(crf, Sequences(paths, np.array([0, 3, 5])), gamma=0.5)
     # on the way: 1/4 and 1/2 before the goal, 0 before the fail
     np.testing.assert_allclose(found[2], (0.25 + 0.5 + 0.0) / 3, atol=1e-6)
     assert found[1] == pytest.approx(0.0, abs=1e-6)
@@ -216,7 +216,7 @@ def test_printed_rewards_are_weights_of_all_ways_on_to_a_goal() -> None:
     crf.set_weights(rng.normal(size=(4, 3)), rng.normal(size=(3, 3)))
     seen = rng.random((7, 4))
     bounds = np.array([0, 4, 7])
-    found = printed_rewards(crf, Sequences(csr_array(seen), bounds), 0, gamma=0.5)
+    found = printed_rewards(crf, Sequences(csr_array(seen), bounds), gamma=0.5)
     expected = np.zeros(3)
     for start, end in pairwise(bounds.tolist()):
         nodes = seen[start:end] @ crf.state_
