@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -181,6 +182,17 @@ class Expanded(NamedTuple):
     scores: Floats
 
 
+@dataclass(slots=True)
+class _Site:
+    """A site that is foraged, by where it starts; with `prospect` it may be given up early."""
+
+    start: str
+    prospect: Prospect | None
+    fetches: int = 1
+    judged: int = 0
+    exhausted: bool = False
+
+
 class Forager:
     """Per-site beliefs about pages, and scores of the URLs that wait.
 
@@ -216,7 +228,6 @@ class Forager:
         self._printed = printed
         self._rates = SiteRates() if adapt else None
         self._factor = GrowingArray(np.float64, fill=1.0)
-        self._judged: list[int] = []
         self._paths: dict[int, list[Floats]] = {}
         self._evidence = evidence
         self._threshold = threshold
@@ -229,10 +240,7 @@ class Forager:
         self._label_sums = [GrowingArray(np.float64) for _ in model.states.labels]
         self._best = GrowingArray(np.float64, fill=-1.0)
         self._parent = GrowingArray(np.int64, fill=_NOBODY)
-        self._starts: list[str] = []
-        self._spent: list[int] = []
-        self._prospects: list[Prospect] = []
-        self._exhausted: list[bool] = []
+        self._sites: list[_Site] = []
 
     def arrive(self, url: int, referrer: int, address: str) -> None:
         """Take note that a page is here; must come before all else that is asked about it.
@@ -246,7 +254,7 @@ class Forager:
         if self._rates is not None:
             self._rates.note(np.array([url]), directories_of([address]))
         site = int(self._site.data[url])
-        if site != _NOBODY and (referrer >= 0 or self._starts[site] == address):
+        if site != _NOBODY and (referrer >= 0 or self._sites[site].start == address):
             return
         if referrer >= 0 and self._site.data[referrer] != _NOBODY:
             # a redirect led here: what is known of the one URL holds for the other
@@ -256,20 +264,16 @@ class Forager:
                 self._paths[url] = [*self._paths.get(referrer, ())]
             return
         # whatever other sites have of it, this one starts here
-        self._site.data[url], self._links.data[url] = len(self._starts), 0
+        self._site.data[url], self._links.data[url] = len(self._sites), 0
         self._parent.data[url] = _NOBODY
         self._paths.pop(url, None)
-        self._starts.append(address)
-        self._spent.append(1)
-        self._judged.append(0)
-        self._exhausted.append(False)
-        if self._stop:
-            assert self._model.calibration is not None
-            self._prospects.append(Prospect(self._model.calibration, self._stop))
+        known = self._model.calibration
+        prospect = Prospect(known, self._stop) if known is not None and self._stop else None
+        self._sites.append(_Site(address, prospect))
 
     def start_of(self, url: int) -> str:
         """Return where the site of a page begins."""
-        return self._starts[int(self._site.data[url])]
+        return self._sites[int(self._site.data[url])].start
 
     def parent(self, url: int) -> int:
         """Return the page with the best link to a URL so far; -1: none."""
@@ -279,11 +283,12 @@ class Forager:
         """Take note of a fetch, whatever it brought."""
         self._make_room(url)
         self._fetched.data[url] = True
-        site = int(self._site.data[url])
-        if site != _NOBODY:
-            self._spent[site] += 1
-            if self._stop:
-                self._prospects[site].fetched(url)
+        number = int(self._site.data[url])
+        if number != _NOBODY:
+            site = self._sites[number]
+            site.fetches += 1
+            if site.prospect is not None:
+                site.prospect.fetched(url)
 
     def judged(self, url: int, goal: float, reward: float) -> None:
         """Take note of a page that is here, before its links are taken in.
@@ -292,14 +297,14 @@ class Forager:
         ----------
         goal, reward : Pr(goal), and the mean reward over its labels
         """
-        site = int(self._site.data[url])
-        if self._stop:
-            self._prospects[site].judged(url, goal)
+        site = self._sites[int(self._site.data[url])]
+        if site.prospect is not None:
+            site.prospect.judged(url, goal)
         if self._rates is not None and self._links.data[url]:
             sums = np.array([each.data[url] for each in self._label_sums])
             promised = float(sums @ self._model.rewards / self._links.data[url])
             self._rates.observe(url, promised, reward)
-            self._judged[site] += 1
+            site.judged += 1
 
     def belief(self, url: int, page: Floats) -> Floats:
         """Return Pr(label) of a page by the paths to it and its features, float64 (paths, K).
@@ -366,7 +371,7 @@ class Forager:
         if self._rates is not None:
             assert directories is not None
             self._rates.note(urls, directories[first])
-            if self._judged[site] % _RESCORED == 0:
+            if self._sites[site].judged % _RESCORED == 0:
                 urls = self._waiting(site)
             self._factor.data[urls] = self._rates.factors(urls)
         return Expanded(link_scores, *self._worth(site, urls))
@@ -393,17 +398,18 @@ class Forager:
         scores = self._score.data[urls] * self._factor.data[urls]
         return urls, np.where(scores >= self._threshold, scores, -np.inf)
 
-    def _over(self, site: int) -> bool:
+    def _over(self, number: int) -> bool:
         """Tell whether a site is given up."""
-        if self._per_site and self._spent[site] >= self._per_site:
+        site = self._sites[number]
+        if self._per_site and site.fetches >= self._per_site:
             return True
-        if self._stop and not self._exhausted[site] and self._prospects[site].due:
-            waiting = self._waiting(site)
+        if site.prospect is not None and not site.exhausted and site.prospect.due:
+            waiting = self._waiting(number)
             scores = self._score.data[waiting] * self._factor.data[waiting]
             best = waiting[np.argsort(-scores, kind="stable")[:SPAN]]
             goals = self._label_sums[0].data[best] / self._links.data[best]
-            self._exhausted[site] = self._prospects[site].exhausted(goals)
-        return self._exhausted[site]
+            site.exhausted = site.prospect.exhausted(goals)
+        return site.exhausted
 
     def _waiting(self, site: int) -> Ints:
         return np.flatnonzero((self._site.data == site) & ~self._fetched.data)
