@@ -147,7 +147,7 @@ class RoundsContext:
 
     def take_model(self, strategy: Strategy, round_: int) -> Lesson | None:
         """Let a strategy score by what was learned by a round; None: nothing yet."""
-        committed = self.tables.read_json(f"models/{round_:05}.json")
+        committed = self.tables.read_json(f"models/{round_:05}.json", "version", "learned_in")
         if committed is None or not committed["version"]:
             return None
         name = f"models/{int(committed['learned_in']):05}.npz"
@@ -162,7 +162,8 @@ class RoundsContext:
         names = self.tables.of_bucket("quotas", bucket, until)
         if not names:
             return Quotas()
-        ended = self.tables.read_json(f"{names[-1].replace('quotas/', 'ended/', 1)}.json")
+        name = names[-1].replace("quotas/", "ended/", 1)
+        ended = self.tables.read_json(f"{name}.json", "generosity")
         assert ended is not None
         return Quotas.of(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
 

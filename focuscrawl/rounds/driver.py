@@ -297,7 +297,7 @@ def _opened(
             )
         if known != kept:  # settings and sizes of rounds may change
             tables.write_json("plan.json", kept)
-        done = tables.read_json("rounds/last.json")
+        done = tables.read_json("rounds/last.json", "round", "fetched", "relevance", "model")
         if done is None:
             _write_seeds(tables, checked.seeds, plan.buckets)
         yield done

@@ -264,7 +264,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
                 replay(crawl)
             laps.end("crawl")
     pages = tables.read(name, ["relevance"])["relevance"].to_numpy()
-    ended = tables.read_json(f"ended/{bucket:03}/{round_:05}.json")
+    ended = tables.read_json(f"ended/{bucket:03}/{round_:05}.json", "excluded")
     assert ended is not None
     done = {"bucket": bucket, "fetched": len(pages), "relevance": float(pages.sum())}
     return done | {"excluded": len(ended["excluded"]), "laps": laps.seconds}

@@ -183,16 +183,17 @@ class Tables:
         """Write a file of JSON."""
         self.write_bytes(name, json.dumps(dict(content), indent=1).encode())
 
-    def read_json(self, name: str) -> dict[str, Any] | None:
-        """Read a file of JSON; None if there is none."""
+    def read_json(self, name: str, *keys: str) -> dict[str, Any] | None:
+        """Read a file of JSON that has some keys; None if there is none."""
         if not self.exists(name):
             return None
         try:
             content = json.loads(self.read_bytes(name))
         except ValueError:
             raise UserError(f"{self._base}/{name} is damaged: it is no JSON") from None
-        if not isinstance(content, dict):
-            raise UserError(f"{self._base}/{name} is damaged: it holds no names")
+        if not isinstance(content, dict) or not content.keys() >= {*keys}:
+            expected = f"no {' and '.join(keys)}" if keys else "no names"
+            raise UserError(f"{self._base}/{name} is damaged: it holds {expected}")
         return content
 
     def write_copy(self, name: str, path: Path, first: int = 0) -> int:

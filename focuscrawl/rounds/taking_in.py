@@ -40,7 +40,7 @@ def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     tables, name, laps = context.tables, f"{bucket:03}/{round_:05}", Laps()
     if not tables.has(f"candidates/{name}"):
         _take_in(context, bucket, round_, laps)
-    counts = tables.read_json(f"counts/{name}.json")
+    counts = tables.read_json(f"counts/{name}.json", "known")
     assert counts is not None
     return {"bucket": bucket, "laps": laps.seconds, **counts}
 
@@ -105,7 +105,7 @@ def _take_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUr
     """Take in what the bucket fetched, and digests of what all buckets did."""
     tables, name = context.tables, f"{bucket:03}/{round_:05}"
     if tables.has(f"pages/{name}"):
-        ended = tables.read_json(f"ended/{name}.json")
+        ended = tables.read_json(f"ended/{name}.json", "excluded")
         assert ended is not None
         pages = tables.read(f"pages/{name}")
         urls.take_fetched(pages, ended["excluded"])
@@ -177,8 +177,8 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     done = tables.read_json(f"models/{round_:05}.json")
     if done is not None:
         return done
-    last = tables.read_json(f"models/{round_ - 1:05}.json") or {"version": 0, "learned_in": 0}
-    model = last | {"oldest": round_}
+    before = tables.read_json(f"models/{round_ - 1:05}.json", "version", "learned_in")
+    model = (before or {"version": 0, "learned_in": 0}) | {"oldest": round_}
     strategy = context.strategy()
     if strategy.learns:
         context.take_model(strategy, round_ - 1)
@@ -204,8 +204,8 @@ def _latest(context: RoundsContext, round_: int, memory: int) -> list[str]:
     names: list[str] = []
     fetched = 0
     for each in range(round_, 0, -1):
-        committed = context.tables.read_json(f"fetched/{each:05}.json") or {"buckets": {}}
-        for bucket, n in sorted(committed["buckets"].items(), reverse=True):
+        committed = context.tables.read_json(f"fetched/{each:05}.json", "buckets")
+        for bucket, n in sorted((committed or {"buckets": {}})["buckets"].items(), reverse=True):
             names.insert(0, f"judged/{int(bucket):03}/{each:05}")
             fetched += n
         if fetched >= memory:

@@ -125,22 +125,24 @@ def test_what_no_round_will_read_is_removed(learned: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "stray", "message"),
+    ("name", "content", "message"),
     [
-        ("models/*.npz", None, r"models/\d+.npz is damaged \(.*\): crawl again"),
-        ("outcomes/000/*", None, r"outcomes/000/\d+ is damaged"),
-        ("judged/00?/*", None, r"judged/00\d/\d+ is damaged"),
-        ("ended/000/*.json", None, r"ended/000/\d+.json is damaged: it is no JSON"),
-        ("urls/000", "notes.txt", "urls/000/notes.txt is no table of a round: move it elsewhere"),
-        ("judged/000", "old", "judged/000/old is no table of a round"),
+        ("models/*.npz", "", r"models/\d+.npz is damaged \(.*\): crawl again"),
+        ("models/*.json", "{}", r"models/\d+.json is damaged: it holds no version and learned_in"),
+        ("outcomes/000/*", "x", r"outcomes/000/\d+ is damaged"),
+        ("judged/00?/*", "x", r"judged/00\d/\d+ is damaged"),
+        ("ended/000/*", "x", r"ended/000/\d+.json is damaged: it is no JSON"),
+        ("ended/00?/*", "{}", r"ended/00\d/\d+.json is damaged: it holds no"),
+        ("urls/000/notes.txt", "x", "notes.txt is no table of a round: move it elsewhere"),
+        ("judged/000/old", "x", "judged/000/old is no table of a round"),
     ],
 )
 def test_a_file_that_is_not_what_it_should_be_is_one_line(
-    pattern: str, stray: str | None, message: str, learned: Path, tmp_path: Path
+    name: str, content: str, message: str, learned: Path, tmp_path: Path
 ) -> None:
     root = shutil.copytree(learned, tmp_path / "tables")
-    for path in root.glob(pattern):
-        (path if stray is None else path / stray).write_bytes(b"no table")
+    for path in [*root.glob(name)] or [root / name]:
+        path.write_text(content)
     more = replace(_LEARNING, crawl=replace(_LEARNING.crawl, budget=42))
     with pytest.raises(UserError, match=message) as refused:
         crawl(more, root)
