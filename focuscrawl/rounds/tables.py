@@ -189,7 +189,7 @@ class Tables:
             return None
         try:
             content = json.loads(self.read_bytes(name))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UserError(f"{self._base}/{name} is damaged: it is no JSON") from None
         if not isinstance(content, dict) or not content.keys() >= {*keys}:
             expected = f"no {' and '.join(keys)}" if keys else "no names"

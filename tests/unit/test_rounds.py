@@ -132,6 +132,7 @@ def test_what_no_round_will_read_is_removed(learned: Path) -> None:
         ("outcomes/000/*", "x", r"outcomes/000/\d+ is damaged"),
         ("judged/00?/*", "x", r"judged/00\d/\d+ is damaged"),
         ("ended/000/*", "x", r"ended/000/\d+.json is damaged: it is no JSON"),
+        ("plan.json", "[" * 100_000, "plan.json is damaged: it is no JSON"),
         ("ended/00?/*", "{}", r"ended/00\d/\d+.json is damaged: it holds no"),
         ("urls/000/notes.txt", "x", "notes.txt is no table of a round: move it elsewhere"),
         ("judged/000/old", "x", "judged/000/old is no table of a round"),
