@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from focuscrawl.critic import load_critic
 from focuscrawl.distiller import Distiller, best
-from focuscrawl.lab.whole_web import whole_web
-from focuscrawl.webs import open_web
-from studies.page_studies import best_first, hosts_of, link_graph
+from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.lab.whole_web import WholeWeb
     from studies.topic_tasks import Task
 
@@ -50,9 +46,7 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
     that its ten best hubs cite and it has not fetched, how many (``cited``) and which share is
     relevant (``relevant``), beside the share of all that ``waits``, ``waiting`` URLs
     """
-    web = open_web(task.recording)
-    critic = load_critic(task.critic, task.topic)
-    whole = whole_web(web, critic)
+    _, critic, whole = opened(task)
     relevance = whole.relevance(task.topic)
     examples = whole.numbers(critic.examples)
     hosts = hosts_of(whole)
@@ -95,8 +89,8 @@ def _sizes(fetches: int) -> list[int]:
 
 
 def in_common(
-    relevance: NDArray[np.float64],
-    hosts: NDArray[np.int64],
+    relevance: Floats,
+    hosts: Ints,
     one: Sequence[int],
     other: Sequence[int],
 ) -> dict[str, float]:
@@ -113,8 +107,8 @@ def in_common(
 
 def unvisited(
     whole: WholeWeb,
-    relevance: NDArray[np.float64],
-    hosts: NDArray[np.int64],
+    relevance: Floats,
+    hosts: Ints,
     fetched: Sequence[int],
 ) -> dict[str, float]:
     """Return how good the unvisited citations of the top hubs are; see `study_agreement`."""
@@ -135,22 +129,22 @@ def unvisited(
     }
 
 
-def _share(relevance: NDArray[np.float64]) -> float:
+def _share(relevance: Floats) -> float:
     return float((relevance > _RELEVANT).mean()) if len(relevance) else float("nan")
 
 
 def authorities(
     whole: WholeWeb,
-    relevance: NDArray[np.float64],
-    hosts: NDArray[np.int64],
+    relevance: Floats,
+    hosts: Ints,
     fetched: Sequence[int],
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return the best authorities of a crawl that fetched these pages, the best first."""
     found = Distiller(link_graph(whole, relevance, hosts, fetched)).distill().authorities
     return whole.content[best(found, TOP)]
 
 
-def overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> pd.DataFrame:
+def overlap(first: Ints, second: Ints) -> pd.DataFrame:
     """Return what the n best of two lists have in common, for n from 1 to `TOP`.
 
     Returns
@@ -164,7 +158,7 @@ def overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> pd.DataFrame
 
 def _by_chance(
     whole: WholeWeb,
-    relevance: NDArray[np.float64],
+    relevance: Floats,
     one: Sequence[int],
     other: Sequence[int],
 ) -> float:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from focuscrawl.crawl import CrawlConfig, open_crawl
-from focuscrawl.crawl.loop import replay
 from focuscrawl.critic.calibration import reliability_of_relevance
 from focuscrawl.critic.classifiers import LogisticModel, as_matrix
 from focuscrawl.critic.corpus import read_bags, resolve
@@ -24,9 +22,9 @@ from focuscrawl.critic.training import learn_critic, train_from_little
 from focuscrawl.errors import UserError
 from focuscrawl.lab.planning import critic_of_labels, sample
 from focuscrawl.lab.study_tables import Grid
-from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import OTHER, lies_under, read_labels
 from focuscrawl.webs import open_web
+from studies.topic_tasks import crawled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -363,17 +361,8 @@ def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
                     if guide is not None:
                         critic, topic = str(Path(folder, "critic")), ON_TOPIC
                         save_critic(guide, Path(critic))
-                    plan = CrawlConfig(
-                        topic=topic,
-                        seeds=",".join(seeds),
-                        critic=critic,
-                        strategy=strategy,
-                        budget=task.budget,
-                        web=task.recording,
-                        crawl_dir=str(Path(folder, "crawl")),
-                    )
-                    replay(open_crawl(plan))
-                    pages = load_pages(Path(folder, "crawl"))
+                    plan = {"topic": topic, "critic": critic, "seeds": ",".join(seeds)}
+                    pages = crawled(task, Path(folder, "crawl"), strategy=strategy, **plan)
                 found = {"draw": draw, "strategy": strategy, "critic": name, "fetches": len(pages)}
                 rows.append({**found, **_judged(task, web, of_labels, pages)})
     return {"harvest": pd.DataFrame(rows)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import shutil
 import tempfile
 from contextlib import closing
@@ -12,8 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from focuscrawl.crawl import CrawlConfig, open_crawl
-from focuscrawl.crawl.loop import replay
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.critic_files import save_critic
@@ -23,23 +20,20 @@ from focuscrawl.critic.training import train_from_little
 from focuscrawl.diagnosis import ALARM, HarvestWatch
 from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.planning import critic_of_labels, sample
-from focuscrawl.lab.whole_web import whole_web
-from focuscrawl.report.measures import load_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.topics import TopicDefinition, pages_learned_from
 from focuscrawl.webs import open_web
 from studies.critics import phrase_of
+from studies.topic_tasks import crawled
+from studies.whole_crawls import SoftCrawl, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.foundation.arrays import Bools
-    from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
 
@@ -135,21 +129,12 @@ def _read(task: Task) -> _Setting:
 
 
 def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]:
-    task, n = setting.task, setting.task.budget
+    task = setting.task
     poor = str(scratch / "poor")
     first, second = scratch / strategy, scratch / f"{strategy}-after"
-    plan = CrawlConfig(
-        topic=ON_TOPIC,
-        seeds=",".join(task.seeds),
-        critic=poor,
-        strategy=strategy,
-        budget=n,
-        web=task.recording,
-        crawl_dir=str(first),
-    )
-    replay(open_crawl(plan))
+    plan = {"topic": ON_TOPIC, "critic": poor, "strategy": strategy}
+    fetched = set(crawled(task, first, **plan)["url"])
     shutil.copytree(first, second)
-    fetched = set(load_pages(first)["url"])
     definition = TopicDefinition(critic=poor, topics=(ON_TOPIC,))
     known = pages_learned_from(definition)
     with closing(open_store(second)) as store:
@@ -160,8 +145,8 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
         [url for url, yes in zip(pages, verdicts, strict=True) if not yes],
     )
     applied = apply_definition(judged, second)
-    before, without = _go_on(setting, plan, first, n)
-    _, after = _go_on(setting, plan, second, n)
+    before, without = _go_on(setting, first, **plan)
+    _, after = _go_on(setting, second, **plan)
     found: dict[str, object] = {
         "strategy": strategy,
         "judged": len(pages),
@@ -189,10 +174,10 @@ def without_copies(tests: Mapping[str, Bag], judged: Sequence[Bag]) -> list[str]
     return [url for url, bag in tests.items() if frozenset(bag.items()) not in told]
 
 
-def _go_on(setting: _Setting, plan: CrawlConfig, folder: Path, n: int) -> tuple[float, float]:
+def _go_on(setting: _Setting, folder: Path, **plan: str) -> tuple[float, float]:
     """Crawl as much again; return the true harvest of either half."""
-    replay(open_crawl(plan.changed(crawl_dir=str(folder), budget=2 * n)))
-    pages = load_pages(folder)
+    n = setting.task.budget
+    pages = crawled(setting.task, folder, budget=2 * n, **plan)
     first = pages["duplicate_of"].isna().to_numpy()
     true = setting.truth(pages["url"].tolist()) & first
     return float(true[:n].sum() / n), float(true[n:].sum() / n)
@@ -216,9 +201,7 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
     fall and ``at`` it; of the next `NEXT` fetches ``unmarked`` (the topic as it was), ``wider``
     (marked, by the wider topic), and ``of_topic`` (marked, what of it is the topic as it was)
     """
-    web = open_web(task.recording)
-    critic = load_critic(task.critic, task.topic)
-    whole = whole_web(web, critic)
+    whole = opened(task).whole
     own = whole.relevance(task.topic)
     crawl = SoftCrawl(whole, own, whole.numbers(task.seeds))
     alarm = first_alarm(crawl, task.topic)
@@ -241,71 +224,6 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
         "of_topic": float(own[marked].sum()) / NEXT,
     }
     return {"restored": pd.DataFrame([row])}
-
-
-class Fetched(NamedTuple):
-    """A page, and the one that it was first found on; None for a seed."""
-
-    page: int
-    referrer: int | None
-
-
-class SoftCrawl:
-    """A best-first crawl of a whole web that can be judged anew: the maximum over paths [F99].
-
-    A page whose content was fetched already is a fetch of relevance 0, and its links are not
-    followed.
-
-    Parameters
-    ----------
-    whole, seeds : see `WholeWeb`
-    relevance : R of every page
-    """
-
-    def __init__(self, whole: WholeWeb, relevance: NDArray[np.float64], seeds: list[int]) -> None:
-        self.whole = whole
-        self.relevance = relevance
-        self._seeds = seeds
-        self.fetched: dict[int, bool] = {}  # whether its content was new
-        self._contents: set[int] = set()
-        self._found_on: dict[int, int | None] = dict.fromkeys(seeds)
-        self._best = dict.fromkeys(seeds, 1.0)
-        self._heap = [(-1.0, n, page) for n, page in enumerate(seeds)]
-        self._count = len(self._heap)
-
-    def go_on(self, fetches: int) -> list[Fetched]:
-        """Fetch so many pages, or what there is."""
-        found: list[Fetched] = []
-        while self._heap and len(found) < fetches:
-            _, _, page = heapq.heappop(self._heap)
-            if page in self.fetched:
-                continue
-            content = int(self.whole.content[page])
-            self.fetched[page] = content not in self._contents
-            found.append(Fetched(page, self._found_on[page]))
-            if self.fetched[page]:
-                self._contents.add(content)
-                self._expand(page)
-        return found
-
-    def again(self, relevance: NDArray[np.float64]) -> SoftCrawl:
-        """Return the same crawl as it waits when its pages are judged otherwise."""
-        other = SoftCrawl(self.whole, relevance, self._seeds)
-        for page, new in self.fetched.items():
-            other.fetched[page] = new
-            if new:
-                other._contents.add(int(self.whole.content[page]))
-                other._expand(page)
-        return other
-
-    def _expand(self, page: int) -> None:
-        score = float(self.relevance[page])
-        for target in self.whole.links(page):
-            self._found_on.setdefault(target, page)
-            if target not in self.fetched and score > self._best.get(target, -1.0):
-                self._best[target] = score
-                self._count += 1
-                heapq.heappush(self._heap, (-score, self._count, target))
 
 
 def first_alarm(crawl: SoftCrawl, topic: str) -> Diagnosis | None:

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from focuscrawl.lab.results import Results
 
 
-# What figures are made of: fetches of a study, and the tables of what was done beside it.
-#
-# Figures ask for strategies by these labels; a study that lacks one lacks the figures of it.
-
+# figures ask for strategies by these labels; a study that lacks one lacks the figures of it
 SOFT = "best-first"  # the baseline of [A02], soft focus in [F99]
 HARD = "hard-focus"
 UNFOCUSED = "breadth-first"

@@ -17,20 +17,18 @@ from focuscrawl.paths.states import PathStates
 from focuscrawl.report.figures import Line, axes, legend, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.paths.path_training import Corpus, TrainingOptions
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from numpy.typing import NDArray
-
     Links = Callable[[str], list[str]]
+
+ORACLE = "oracle"
+_GAMMA = 0.5  # a click, as Rennie and McCallum have it
+_NEVER = -50.0  # log-potential
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Forage:
     own: int
     fetches: int
     on_the_way: int
-    found: NDArray[np.int64]
+    found: Ints
 
     def until(self, recall: float) -> int | None:
         """Return the fetches it took to this recall, None if it was not reached."""
@@ -146,18 +144,14 @@ def clicks(starts: Iterable[str], links: Links) -> dict[str, str | None]:
     return before
 
 
-# What a forage could be: by an oracle that knows all goals, and the ways to them.
-#
-# The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find.
-# The oracle is greedy: of all pages that list goals it goes to the one that brings most for the
-# fetches it takes, those of the goals included, and on from there. So this can be reached; more
-# than one goal a fetch, not counting the shortest way to the nearest goal, cannot.
-
-ORACLE = "oracle"
-
-
 def best_forage(ground: Ground, links: Links, recall: float) -> Forage:
-    """Forage a site by the ways to its goals until this share of them is found."""
+    """Forage a site by the ways to its goals until this share of them is found.
+
+    The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find.
+    This oracle is greedy: of all pages that list goals it goes to the one that brings most for the
+    fetches it takes, those of the goals included, and on from there. So this can be reached; more
+    than one goal a fetch, not counting the shortest way to the nearest goal, cannot.
+    """
     lists = {page: found for page in ground.pages if (found := ground.goals & set(links(page)))}
     fetched: dict[str, str | None] = {ground.site: None}
     wanted = goals_for(recall, len(ground.goals)) if ground.goals else 0
@@ -190,15 +184,6 @@ def _new(page: str, before: Mapping[str, str | None]) -> list[str]:
         way.append(at)
         at = before[at]
     return way[::-1]
-
-
-# Rivals that learn from the same paths: Q-values, and context graphs [C 1.1].
-#
-# Both judge a page or a link by naive Bayes on its own features; the forager and the factor for
-# the domain are those of the model they are compared with. Labels are distances to the next goal.
-
-_GAMMA = 0.5  # a click, as Rennie and McCallum have it
-_NEVER = -50.0  # log-potential
 
 
 def q_values(corpus: Corpus, training: TrainingOptions) -> PathModel:
@@ -234,6 +219,7 @@ def context_graphs(corpus: Corpus, training: TrainingOptions) -> PathModel:
 
 
 def _untrained(corpus: Corpus, training: TrainingOptions) -> PathModel:
+    """Return a model without weights, whose labels are distances to the next goal [C 1.1]."""
     vocabulary = choose_features(corpus)
     states = PathStates.supervised([str(i) for i in range(1, training.farthest + 1)])
     crf = ChainCRF(states.structure)
@@ -242,9 +228,7 @@ def _untrained(corpus: Corpus, training: TrainingOptions) -> PathModel:
     return PathModel(states, vocabulary, crf, rewards, share_away(corpus), training.reading)
 
 
-def _naive_bayes(
-    corpus: Corpus, model: PathModel, *, links: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _naive_bayes(corpus: Corpus, model: PathModel, *, links: bool) -> tuple[Floats, Floats]:
     """Return log Pr(feature | label), float64 (features, K), and log Pr(label), float64 (K,).
 
     Learned from the pages or the links whose distance is known.
@@ -263,10 +247,10 @@ def _naive_bayes(
     return words, prior
 
 
-def recall_curve(forage: Forage, fetches: int) -> NDArray[np.float64]:
+def recall_curve(forage: Forage, fetches: int) -> Floats:
     """Return the share of the reachable goals found after 0, 1, ... `fetches` fetches."""
     brought = np.bincount(forage.found, minlength=fetches + 1)[: fetches + 1]
-    curve: NDArray[np.float64] = np.cumsum(brought) / max(forage.reachable, 1)
+    curve: Floats = np.cumsum(brought) / max(forage.reachable, 1)
     return curve
 
 

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from focuscrawl.critic import load_critic
 from focuscrawl.distiller import Distiller
 from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, learn
 from focuscrawl.lab.planning import sample
-from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
-from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import HtmlAnswer
-from studies.page_studies import hosts_of, link_graph
+from studies.whole_crawls import hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,9 +85,8 @@ def study_bases(task: Task) -> dict[str, pd.DataFrame]:
     ``bases``: one row a contender: ``label``, ``fetches``; ``harvest``, mean R; ``new``, the share
     of fetches that are relevant and that the first crawl has not made (NaN of first crawls)
     """
-    web = open_web(task.recording)
-    critic = load_critic(task.critic, task.topic)
-    walker = _Walker(web, whole_web(web, critic), task.topic)
+    web, critic, whole = opened(task)
+    walker = _Walker(web, whole, task.topic)
     seeds = walker.whole.numbers(task.seeds)
     examples = [n for n in walker.whole.numbers(critic.examples) if n not in set(seeds)]
     others = sample(examples, len(seeds), (0, 1))

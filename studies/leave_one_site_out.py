@@ -1,4 +1,8 @@
-"""Learn the paths of all sites but one, then forage it [C 4, methods 9]; labels of paths."""
+"""Learn the paths of all sites but one, then forage it [C 4, methods 9]; labels of paths.
+
+The site left out is used for measuring only. Crawls go without limits against traps, as in all
+studies: what strategies choose themselves is compared.
+"""
 
 from __future__ import annotations
 
@@ -57,9 +61,9 @@ from studies.forages import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.paths.path_model import PathModel
     from focuscrawl.paths.path_training import Corpus
     from studies.forages import Forage
@@ -104,7 +108,7 @@ def score_labels(
     weight = page_weights(learned)[y >= 0]
     x, y, x_held = x[y >= 0], y[y >= 0], x_held[seen]
     there, there_held = x.sign(), x_held.sign()
-    told: dict[str, NDArray[np.int64]] = {}
+    told: dict[str, Ints] = {}
     for name, chain in chains.items():
         told[f"{name}, best sequence"] = _best_sequence(chain, held)[seen]
         told[f"{name}, best label"] = _marginals(chain, held)[seen].argmax(axis=1)
@@ -136,13 +140,11 @@ def score_labels(
     ]
 
 
-def _entropy(
-    model: PathModel, x: csr_array, y: NDArray[np.int64], weight: NDArray[np.float64] | None
-) -> LogisticRegression:
+def _entropy(model: PathModel, x: csr_array, y: Ints, weight: Floats | None) -> LogisticRegression:
     return LogisticRegression(C=0.5 / model.crf.l2, max_iter=500).fit(x, y, weight)
 
 
-def _probabilities(entropy: LogisticRegression, x: csr_array, labels: int) -> NDArray[np.float64]:
+def _probabilities(entropy: LogisticRegression, x: csr_array, labels: int) -> Floats:
     """Return Pr(label) of each row, float64 (n, labels); 0 for labels that were not learned."""
     said = np.zeros((x.shape[0], labels))
     said[:, entropy.classes_] = entropy.predict_proba(x)
@@ -154,7 +156,7 @@ def _bars(learned: Corpus, training: TrainingOptions) -> tuple[float, float] | N
 
     Those of the best F1 on sites learned from, each left out in turn; None, if there are too few.
     """
-    said: list[NDArray[np.float64]] = []
+    said: list[Floats] = []
     for rest, held in left_out(learned):
         model = train(rest, training)
         x, y = _pages(model, rest)
@@ -170,23 +172,23 @@ def _bars(learned: Corpus, training: TrainingOptions) -> tuple[float, float] | N
     return _best_bar(chain, true), _best_bar(alone, true)
 
 
-def _best_bar(said: NDArray[np.float64], true: NDArray[np.float64]) -> float:
+def _best_bar(said: Floats, true: Floats) -> float:
     precision, recall, bars = precision_recall_curve(true, said)
     f1 = 2 * precision * recall / np.maximum(precision + recall, _NONE)
     return float(bars[f1[:-1].argmax()])
 
 
-def _above(said: NDArray[np.float64], bar: float) -> NDArray[np.int64]:
+def _above(said: Floats, bar: float) -> Ints:
     """Return labels: goal where it has the probability `bar`, elsewhere the best other one."""
     return np.where(said[:, 0] >= bar, 0, 1 + said[:, 1:].argmax(axis=1))
 
 
-def _f1(true: NDArray[np.int64], predicted: NDArray[np.int64], labels: list[int]) -> float:
+def _f1(true: Ints, predicted: Ints, labels: list[int]) -> float:
     found: Any = f1_score(true, predicted, labels=labels, average="macro", zero_division=0.0)
     return float(found)
 
 
-def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, NDArray[np.int64]]:
+def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, Ints]:
     """Return the features of each page and the link to it, and its label; -1: not known."""
     observed = sequences(corpus, model.vocabulary).observed
     pages = _places(corpus)
@@ -197,34 +199,29 @@ def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, NDArray[np.int6
     return (observed[pages] + links).tocsr(), labels
 
 
-def page_weights(corpus: Corpus) -> NDArray[np.float64]:
+def page_weights(corpus: Corpus) -> Floats:
     """Return what each page counts: 1 / m on one of m paths that leave the same pages."""
     siblings = Counter(path.pages[:-1] for path in corpus.paths)
     shares = [1.0 / siblings[path.pages[:-1]] for path in corpus.paths]
     return np.repeat(shares, [len(path.pages) for path in corpus.paths])
 
 
-def _best_sequence(model: PathModel, corpus: Corpus) -> NDArray[np.int64]:
+def _best_sequence(model: PathModel, corpus: Corpus) -> Ints:
     """Return the labels of pages by the most probable sequence."""
     return model.crf.predict(sequences(corpus, model.vocabulary))[_places(corpus)]
 
 
-def _marginals(model: PathModel, corpus: Corpus) -> NDArray[np.float64]:
+def _marginals(model: PathModel, corpus: Corpus) -> Floats:
     """Return Pr(label) of pages by all sequences, float64 (pages, K)."""
     said = model.crf.marginals(sequences(corpus, model.vocabulary))
     return said[_places(corpus), : len(model.states)]
 
 
-def _places(corpus: Corpus) -> NDArray[np.int64]:
+def _places(corpus: Corpus) -> Ints:
     """Return the places of pages: every other one of each path."""
     spans = zip(corpus.bounds[:-1].tolist(), corpus.bounds[1:].tolist(), strict=True)
     return np.concatenate([np.arange(start, end, 2) for start, end in spans])
 
-
-# Leave one site out: learn the paths of the others, then forage it [C 4, methods 9].
-#
-# Everything about the site left out is used for nothing but measuring. Crawls go without limits
-# against traps, as in all studies: what strategies choose themselves is compared.
 
 PATHS = "paths"
 #: strategies that `paths` is compared with; they have a naive Bayes critic of the same labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,20 +13,18 @@ from focuscrawl.apprentice.hashing import SparseRows, pointers
 from focuscrawl.apprentice.learners import Instances as Learned
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import window
-from focuscrawl.critic import load_critic
-from focuscrawl.distiller import Distiller, LinkGraph, Sites, best
-from focuscrawl.foundation.urls import host
-from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.distiller import Distiller, best
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.walk import outline, parse_tree
-from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
+from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Web
@@ -52,8 +49,8 @@ class Tokens(NamedTuple):
     """
 
     words: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    indptr: NDArray[np.int64]
+    offsets: Ints
+    indptr: Ints
 
 
 @dataclass(frozen=True)
@@ -70,19 +67,19 @@ class Instances:
         other link (u,w) within `D_MAX` leaves whose w was fetched before v [A02 section 3.8]
     """
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    relevance: NDArray[np.float64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    source: Ints
+    target: Ints
+    relevance: Floats
+    left: Ints
+    right: Ints
     tokens: Tokens
-    cocited: NDArray[np.int64]
+    cocited: Ints
 
     def __len__(self) -> int:
         return len(self.source)
 
     @property
-    def high(self) -> NDArray[np.bool_]:
+    def high(self) -> Bools:
         """Which lead to a relevant page: the upper of the two buckets [A02 section 2.3]."""
         return self.relevance > 0.5
 
@@ -90,38 +87,9 @@ class Instances:
 class _Link(NamedTuple):
     """Columns of the links of one page whose targets were fetched."""
 
-    target: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-
-
-def best_first(
-    whole: WholeWeb, relevance: NDArray[np.float64], seeds: Sequence[int], fetches: int
-) -> list[int]:
-    """Return the pages that the baseline [A02 section 2.1] fetches of `whole`, in their order.
-
-    A page whose content was fetched already is a fetch, but its links are not followed.
-    """
-    heap = [(-1.0, n, page) for n, page in enumerate(seeds)]
-    best = dict.fromkeys(seeds, 1.0)
-    fetched: dict[int, None] = {}
-    contents: set[int] = set()
-    count = len(heap)
-    while heap and len(fetched) < fetches:
-        _, _, page = heapq.heappop(heap)
-        if page in fetched:
-            continue
-        fetched[page] = None
-        if int(whole.content[page]) in contents:
-            continue
-        contents.add(int(whole.content[page]))
-        score = float(relevance[page])
-        for target in whole.links(page):
-            if target not in fetched and score > best.get(target, -1.0):
-                best[target] = score
-                count += 1
-                heapq.heappush(heap, (-score, count, target))
-    return list(fetched)
+    target: Ints
+    left: Ints
+    right: Ints
 
 
 def sample_instances(
@@ -131,8 +99,6 @@ def sample_instances(
     seeds: Sequence[str],
     *,
     fetches: int = FETCHES,
-    most: int = MOST,
-    random_state: int = 0,
 ) -> Instances:
     """Crawl `whole` best-first from `seeds` and sample the links with both ends fetched.
 
@@ -140,7 +106,7 @@ def sample_instances(
     ----------
     web : has the pages that `whole` was made of
     topic : of the critic that `whole` was judged by
-    fetches, most : bounds of the crawl and of the sample
+    fetches : of the crawl
     """
     relevance = whole.relevance(topic)
     fetched = best_first(whole, relevance, whole.numbers(seeds), fetches)
@@ -164,15 +130,15 @@ def sample_instances(
             pages.append((page, view))
             left, right = view.links.left[kept], view.links.right[kept]
             links.append(_Link(target[kept], left.astype(np.int64), right.astype(np.int64)))
-    chosen = _choose(links, most, np.random.default_rng(random_state))
+    chosen = _choose(links, np.random.default_rng(0))
     return _gather(pages, links, chosen, order, outcome)
 
 
 def around(
     words: NDArray[np.uint64],
     token_leaf: NDArray[np.int32],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
+    left: Ints,
+    right: Ints,
 ) -> Tokens:
     """Return the words within `D_MAX` leaves of n links of a page [A02 section 2.2.1].
 
@@ -193,16 +159,16 @@ def around(
     return Tokens(near.words, near.offset.astype(np.int64), pointers(near.lengths))
 
 
-def _choose(links: list[_Link], most: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Choose links evenly, a page's in document order, `MOST_INTO` a target at most."""
+def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
+    """Choose `MOST` links evenly, a page's in document order, `MOST_INTO` a target at most."""
     target = np.concatenate([np.zeros(0, np.int64), *(each.target for each in links)])
     shuffled = rng.permutation(len(target))
     by_target = shuffled[np.argsort(target[shuffled], kind="stable")]
     of = target[by_target]
     rank = np.arange(len(of)) - np.searchsorted(of, of)
     left = np.sort(by_target[rank < MOST_INTO])
-    if len(left) > most:
-        left = np.sort(rng.choice(left, most, replace=False))
+    if len(left) > MOST:
+        left = np.sort(rng.choice(left, MOST, replace=False))
     bounds = pointers(np.array([len(each.target) for each in links], np.int64))
     cuts = np.searchsorted(left, bounds)
     return [left[cuts[i] : cuts[i + 1]] - bounds[i] for i in range(len(links))]
@@ -211,9 +177,9 @@ def _choose(links: list[_Link], most: int, rng: np.random.Generator) -> list[NDA
 def _gather(
     pages: list[tuple[int, PageView]],
     links: list[_Link],
-    chosen: list[NDArray[np.int64]],
-    order: NDArray[np.int64],
-    outcome: NDArray[np.float64],
+    chosen: list[Ints],
+    order: Ints,
+    outcome: Floats,
 ) -> Instances:
     none = np.zeros(0, np.int64)
     parts = [(none, none, none, none, none.view(np.uint64), none, none)]
@@ -241,9 +207,7 @@ def _gather(
     )
 
 
-def _cocited(
-    link: _Link, at: NDArray[np.int64], order: NDArray[np.int64], outcome: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _cocited(link: _Link, at: Ints, order: Ints, outcome: Floats) -> Ints:
     """Return (row of `at`, offset, high) of the links near each whose targets came before."""
     after = link.left[None, :] - link.right[at][:, None]
     before = link.right[None, :] - link.left[at][:, None]
@@ -259,7 +223,7 @@ _PAGE = frozenset({"body", "head", "html", "noframes"})
 _AS_IT_IS = _PAGE | {"base", "link", "meta", "script", "style", "template", "title"}
 
 
-def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
     """Return the name of the element each leaf is, or is a text of, and whether it is a text.
 
     Leaves are those of `focuscrawl.page.parse_page`, in their order [A02 section 2.2.1].
@@ -317,7 +281,7 @@ def accuracy_table(instances: Instances, whole: WholeWeb) -> pd.DataFrame:
     )
 
 
-def _table(instances: Instances, whole: WholeWeb, fold: NDArray[np.int64]) -> pd.DataFrame:
+def _table(instances: Instances, whole: WholeWeb, fold: Ints) -> pd.DataFrame:
     offsets, words = instances.tokens.offsets, instances.tokens.words
     owner = np.repeat(np.arange(len(instances)), np.diff(instances.tokens.indptr))
     pairs = (words << np.uint64(8)) | (offsets + D_MAX).astype(np.uint64)
@@ -338,9 +302,7 @@ def _table(instances: Instances, whole: WholeWeb, fold: NDArray[np.int64]) -> pd
     return pd.DataFrame(rows).assign(instances=len(instances), high=int(instances.high.sum()))
 
 
-def _others(
-    instances: Instances, whole: WholeWeb
-) -> list[tuple[str, NDArray[np.uint64], NDArray[np.int64]]]:
+def _others(instances: Instances, whole: WholeWeb) -> list[tuple[str, NDArray[np.uint64], Ints]]:
     """Return the other kinds of features: name, keys, and the instance each is of."""
     probabilities = whole.probabilities[instances.source]
     top = np.argsort(-probabilities, axis=1, kind="stable")[:, :_TOP]
@@ -360,7 +322,7 @@ def _others(
     ]
 
 
-def _prefixes(classes: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _prefixes(classes: list[str]) -> tuple[Ints, Ints]:
     """Give numbers to the prefixes of class names, ``/`` and the whole name among them."""
     numbers: dict[str, int] = {}
     found, lengths = [], []
@@ -372,17 +334,17 @@ def _prefixes(classes: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return np.array(found, np.int64), pointers(np.array(lengths, np.int64))
 
 
-def _folds(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _folds(group: Ints, rng: np.random.Generator) -> Ints:
     groups, place = np.unique(group, return_inverse=True)
-    folds: NDArray[np.int64] = rng.permutation(len(groups))[place] % _FOLDS
+    folds: Ints = rng.permutation(len(groups))[place] % _FOLDS
     return folds
 
 
 def _told(
-    feature: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    high: NDArray[np.bool_],
-    fold: NDArray[np.int64],
+    feature: Ints,
+    owner: Ints,
+    high: Bools,
+    fold: Ints,
 ) -> dict[str, float]:
     """Cross-validate naive Bayes on (feature, owner) pairs; a repeated feature counts again."""
     order = np.argsort(owner, kind="stable")
@@ -402,7 +364,7 @@ def _told(
     }
 
 
-def _of(rows: SparseRows, chosen: NDArray[np.bool_]) -> Learned:
+def _of(rows: SparseRows, chosen: Bools) -> Learned:
     taken = rows.take(np.flatnonzero(chosen))
     return Learned(taken, np.ones(len(taken.indices)), np.zeros((len(taken), 0)))
 
@@ -449,7 +411,7 @@ def gain_table(instances: Instances) -> pd.DataFrame:
 
 def mutual_information(
     present: NDArray[np.integer], in_high: NDArray[np.number], n: int, n_high: int
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the information, in bits, that each word's presence has of the bucket.
 
     Parameters
@@ -559,43 +521,9 @@ def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.Dat
     )
 
 
-def hosts_of(whole: WholeWeb) -> NDArray[np.int64]:
-    """Return a number for the host of each page, int64 (n,)."""
-    return pd.factorize(np.array([host(url) for url in whole.urls], object))[0]
-
-
-def link_graph(
-    whole: WholeWeb,
-    relevance: NDArray[np.float64],
-    hosts: NDArray[np.int64],
-    fetched: Sequence[int],
-) -> LinkGraph:
-    """Return the links of the pages that were fetched first of all with their content.
-
-    A copy is linked to under another URL: the first page with the content stands for all.
-
-    Parameters
-    ----------
-    relevance, hosts : of all pages, see `hosts_of`
-    fetched : pages, in their order
-    """
-    content, pages = whole.content, np.array(fetched, np.int64)
-    pages = pages[np.sort(np.unique(content[pages], return_index=True)[1])]
-    first = np.full(len(content), -1)
-    first[content[pages]] = pages
-    links = [np.array(whole.links(page), np.int64) for page in pages.tolist()]
-    source = np.repeat(pages, [len(each) for each in links])
-    target = np.concatenate([*links, np.zeros(0, np.int64)])
-    target = np.where(first[content[target]] >= 0, first[content[target]], target)
-    known = np.full(len(content), np.nan)
-    known[pages] = relevance[pages]
-    return LinkGraph(source, target, Sites.fitting(source, target, hosts).of_pages, known)
-
-
 def study_pages(task: Task) -> dict[str, pd.DataFrame]:
     """Return the tables of a topic by name: [A02] figures 6 to 9 and section 3.8, and [F99]."""
-    web = open_web(task.recording)
-    whole = whole_web(web, load_critic(task.critic, task.topic))
+    web, _, whole = opened(task)
     instances = sample_instances(web, whole, task.topic, task.seeds)
     return {
         "accuracy": accuracy_table(instances, whole),

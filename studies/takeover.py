@@ -23,8 +23,7 @@ from focuscrawl.webs import open_web
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.strategies import JudgedPage, Lesson
     from studies.topic_tasks import Task
 
@@ -129,8 +128,8 @@ class TakeoverStrategy(ApprenticeStrategy):
         self._seen = 0
         self._baseline = Maximum()
         self._scores: dict[int, float] = {}
-        self.before: NDArray[np.float64] | None = None
-        self.after: NDArray[np.float64] | None = None
+        self.before: Floats | None = None
+        self.after: Floats | None = None
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Count the fetches, and have the apprentice look on."""

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from focuscrawl import __version__
+from focuscrawl.crawl import CrawlConfig, open_crawl
+from focuscrawl.crawl.loop import replay
 from focuscrawl.critic import load_critic
 from focuscrawl.foundation.processes import process_pool
 from focuscrawl.lab.planning import Reach, check_strategies, critic_of_labels, draw_seeds, slug
-from focuscrawl.lab.results import damage_is_told
+from focuscrawl.lab.results import damage_reported
 from focuscrawl.lab.study import read_record
 from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -70,6 +73,25 @@ class Task:
     def done(self) -> bool:
         """True if an earlier call finished it, under the same terms."""
         return read_record(Path(self.folder, _TERMS)) == self.terms
+
+
+def crawled(task: Task, folder: Path, **plan: Any) -> pd.DataFrame:
+    """Crawl the web of a task into a folder, or go on there; return its fetches.
+
+    Parameters
+    ----------
+    plan : of the crawl, in place of the task's topic, seeds, critic and budget
+    """
+    whole: dict[str, Any] = {
+        "topic": task.topic,
+        "seeds": ",".join(task.seeds),
+        "critic": task.critic,
+        "budget": task.budget,
+        "web": task.recording,
+        "crawl_dir": str(folder),
+    }
+    replay(open_crawl(CrawlConfig(**whole | plan)))
+    return load_pages(folder)
 
 
 def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
@@ -137,7 +159,7 @@ def read_tables(folder: Path, name: str) -> pd.DataFrame | None:
     for path in found:
         if (path.parent / _TERMS).exists():
             again = f"remove {path.parent} and give the command that made it once more"
-            with damage_is_told(path, again):
+            with damage_reported(path, again):
                 table = pd.read_parquet(path)
                 tables.append(table.astype({"web": object, "topic": object}))
     return pd.concat(tables, ignore_index=True) if tables else None

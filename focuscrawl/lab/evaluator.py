@@ -1,31 +1,28 @@
 """A second opinion: whether pages are on a topic, by labels and by a judge that guides no crawl.
 
-A crawl that looks for what its critic calls relevant finds the critic's mistakes, too. So results
-are measured once more by what has no part in it: the labels of rows that no critic learned from
-(``test``), and a classifier of another family than the critic's, trained on these rows alone.
+A crawl also finds the mistakes of its critic. So results are measured once more by the labels of
+rows that no critic learned from (``test``), and by a classifier of another family than the
+critic's, trained on these rows alone.
 """
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl import __version__
 from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.critic_files import read_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import cache_dir
-from focuscrawl.lab.planning import keep_critic
+from focuscrawl.lab.planning import critic_folder, keep_critic
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from focuscrawl.critic.focused_critic import TopicModel
     from focuscrawl.foundation.arrays import Floats
@@ -37,7 +34,7 @@ _MOST = 400  # examples of a class that the judge learns from
 
 
 class Opinion(NamedTuple):
-    """What an evaluator says of n pages.
+    """The relevance of n pages by an evaluator.
 
     Attributes
     ----------
@@ -74,7 +71,7 @@ class Evaluator:
 
         Parameters
         ----------
-        urls : as the web has them; each is read and judged once, whoever asks
+        urls : as the web has them; each is read and judged once, for all runs
         """
         self._read(urls)
         marked = [lies_under(path, [topic]) for path in self._judge.classes]
@@ -129,26 +126,21 @@ def make_evaluator(web: Web, labels: str, *, critic: str, judge: str | None) -> 
     """
     rows = read_labels(labels)
     if judge is None:
-        folder = _trained(web, labels, rows, _other_family(critic))
+        try:
+            of_critic = read_critic(critic)[0].model.kind
+        except UserError:  # a program
+            of_critic = LogisticModel.kind
+        other = NaiveBayes.kind if of_critic == LogisticModel.kind else LogisticModel.kind
+        folder = _trained(web, labels, rows, other)
         if folder is None:
             return None
         judge = str(folder)
     return Evaluator(web, rows, read_critic(judge)[0].model)
 
 
-def _other_family(critic: str) -> str:
-    try:
-        kind = read_critic(critic)[0].model.kind
-    except UserError:  # a program
-        return NaiveBayes.kind
-    return NaiveBayes.kind if kind == LogisticModel.kind else LogisticModel.kind
-
-
 def _trained(web: Web, labels: str, rows: Sequence[Label], kind: str) -> Path | None:
     """Return the judge of a web's test rows, trained when it is not in the cache yet."""
-    digest = hashlib.sha256(Path(labels).read_bytes()).hexdigest()
-    name = f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}-{kind}-of-test"
-    folder = cache_dir() / "critics" / name
+    folder = critic_folder(labels, web, f"-{kind}-of-test")
     if not folder.exists():
         tested = _sampled([row for row in rows if row.split == "test"])
         try:

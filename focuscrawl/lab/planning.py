@@ -21,16 +21,15 @@ from focuscrawl.foundation.files import cache_dir
 from focuscrawl.lab.study import Run
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import StrategyContext, find_strategy, make_strategy
-from focuscrawl.taxonomy import read_labels
+from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.lab.study import Contender, Study, StudyWeb
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.webs.web_protocol import Web
@@ -147,7 +146,7 @@ def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
     examples = [
         label.url
         for label in read_labels(Path(study_web.labels))
-        if label.split != "test" and f"{label.topic}/".startswith(f"{topic}/")
+        if label.split != "test" and lies_under(label.topic, [topic])
     ]
     return [url for url in web.resolve(examples) if url is not None]
 
@@ -166,13 +165,11 @@ class Reach:
 
     Parameters
     ----------
-    whole, relevance : the web as a whole, and R of its pages; None where nothing is known of them
+    whole, relevance : the web as a whole, and R of its pages; None for a critic without classes
     seeds : start URLs
     """
 
-    def __init__(
-        self, whole: WholeWeb | None, relevance: NDArray[np.float64] | None, seeds: list[str]
-    ) -> None:
+    def __init__(self, whole: WholeWeb | None, relevance: Floats | None, seeds: list[str]) -> None:
         self._whole = whole
         self._relevance = relevance
         self._seeds = [] if whole is None else whole.numbers(seeds)
@@ -191,7 +188,7 @@ class Reach:
         return max(1, min(most, round(wanted * relevant)))
 
     def oracle_loss(self, budget: int) -> float:
-        """Return the loss of the greedy oracle; NaN where nothing is known of the pages."""
+        """Return the loss of the greedy oracle; NaN for a critic without classes."""
         if self._whole is None or self._relevance is None:
             return math.nan
         return self._whole.oracle_loss(self._seeds, self._relevance, budget)
@@ -200,7 +197,13 @@ class Reach:
 def check_strategies(study: Study) -> None:
     """Refuse a strategy or an option that there is not, before anything is run."""
     for contender in study.contenders:
-        _check(contender)
+        known = [*inspect.signature(find_strategy(contender.strategy)).parameters][1:]
+        for option in contender.options:
+            if option not in known:
+                raise UserError(
+                    f"{contender.label}: strategy {contender.strategy} has no option {option!r}: "
+                    + (f"there are {', '.join(known)}" if known else "it has none")
+                )
 
 
 def check_values(contenders: Sequence[Contender], critic: Critic, web: Web, topic: str) -> None:
@@ -214,18 +217,7 @@ def check_values(contenders: Sequence[Contender], critic: Critic, web: Web, topi
                 raise UserError(f"{each.label}: {error}") from None
 
 
-def _check(contender: Contender) -> None:
-    known = [*inspect.signature(find_strategy(contender.strategy)).parameters][1:]
-    for option in contender.options:
-        if option not in known:
-            raise UserError(
-                f"{contender.label}: strategy {contender.strategy} has no option {option!r}: "
-                + (f"there are {', '.join(known)}" if known else "it has none")
-            )
-
-
 def _in_order(contenders: Sequence[Contender]) -> list[Contender]:
-    """Return `contenders` with each one behind those it comes after."""
     by_label = {contender.label: contender for contender in contenders}
     order: dict[str, Contender] = {}
 
@@ -259,24 +251,29 @@ def critic_of_labels(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path
     Parameters
     ----------
     labels : CSV file
-    kind : of critic; naive Bayes, as the papers have it, unless said otherwise
+    kind : of critic; naive Bayes, as the papers have it, by default
 
     Raises
     ------
     UserError
         There is no such file.
     """
+    folder = critic_folder(labels, web, "" if kind == NaiveBayes.kind else f"-{kind}")
+    if not folder.exists():
+        keep_critic(train_critic(read_labels(labels), web, kind=kind), folder)
+    return folder
+
+
+def critic_folder(labels: str, web: Web, ending: str) -> Path:
+    """Return where in the cache a critic is that learned from a web's labels."""
     try:
         digest = hashlib.sha256(Path(labels).read_bytes()).hexdigest()
     except OSError as error:
         raise UserError(
             f"labels {labels} cannot be read ({error.strerror}): name a CSV of url,topic,split"
         ) from None
-    name = f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}"
-    folder = cache_dir() / "critics" / (name if kind == NaiveBayes.kind else f"{name}-{kind}")
-    if not folder.exists():
-        keep_critic(train_critic(read_labels(labels), web, kind=kind), folder)
-    return folder
+    name = f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}{ending}"
+    return cache_dir() / "critics" / name
 
 
 def keep_critic(trained: TrainedCritic, folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""What a study leaves behind: tables of fetches and of runs, which may be damaged."""
+"""The results of a study: one table of all fetches, one of all runs, which may be damaged.
+
+Both are the same whenever the same study is run, but for the cost of the runs: `COST`.
+"""
 
 from __future__ import annotations
 
@@ -16,50 +19,16 @@ from pandas.api.types import is_numeric_dtype
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import check_plain
+from focuscrawl.foundation.model_folder import UNSOUND
 from focuscrawl.lab.evaluator import Opinion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from focuscrawl.lab.evaluator import Evaluator
     from focuscrawl.lab.study import Run, Study
 
-
-#: of JSON, pandas and PyArrow, whose own errors are of these kinds, too
-_DAMAGE = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    NotImplementedError,
-    RecursionError,
-)
-
-
-@contextmanager
-def damage_is_told(path: Path, way_out: str) -> Iterator[None]:
-    """Raise `UserError` for what goes wrong while a file of a study is read.
-
-    Parameters
-    ----------
-    way_out : what makes the file anew
-    """
-    try:
-        yield
-    except FileNotFoundError:
-        raise UserError(f"{path} is not there: {way_out}") from None
-    except PermissionError:
-        raise UserError(f"{path} may not be read: {way_out}") from None
-    except (OSError, *_DAMAGE):  # PyArrow has the first for damage, too
-        raise UserError(f"{path} is damaged: {way_out}") from None
-
-
-# What a study leaves behind: one table of all fetches, one of all runs.
-#
-# Both are the same whenever the same study is run, but for what the runs have cost: `COST` of the
-# second.
 
 FETCHES = "fetches.parquet"
 RUNS = "runs.parquet"
@@ -98,6 +67,27 @@ _TEXTS = ("web", "topic", "strategy")  # of a run, as its numbers
 _NUMBERS = ("draw", "budget", "fetches", "loss", "harvest", "oracle", *COST)
 
 
+@contextmanager
+def damage_reported(path: Path, way_out: str = "") -> Iterator[None]:
+    """Raise `UserError` for what goes wrong while a file of a study is read.
+
+    Parameters
+    ----------
+    way_out : what writes the file again; by default ``lab run``
+    """
+    again = way_out or (
+        f"focuscrawl lab run STUDY.toml --out {path.parent} writes it anew, from its crawls"
+    )
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"{path} is not there: {again}") from None
+    except PermissionError:
+        raise UserError(f"{path} may not be read: {again}") from None
+    except (OSError, *UNSOUND):  # PyArrow has the first for damage, too
+        raise UserError(f"{path} is damaged: {again}") from None
+
+
 @dataclass(frozen=True)
 class Results:
     """The results of a study.
@@ -111,15 +101,15 @@ class Results:
     failed : runs that failed, and why
     beside : labels of those that are not in the race: oracles, and what is confined to the URLs
         of another
-    knows : label of the contender whose knowledge each one began with, of those that had any
+    knows : label of the contender whose knowledge each one started with, of those that had any
     alone : of these, label of the contender that is the same but knows nothing, if there is one
     runs : one row a run that is done: ``web``, ``topic``, ``draw``, ``strategy`` (its label),
         ``budget`` (fetches at which the study compares), ``fetches`` (made), ``loss`` after
         ``budget`` fetches, those it did not make counted as lost: a strategy that runs out of
-        links must not look better than one that goes on; ``judged_loss``, the same by the
+        links must not look better than one that does not; ``judged_loss``, the same by the
         evaluator's judge, ``judged_off_topic``, the share of them with R <= 1/2 there, and
         ``labelled_loss``, the share of fetched pages with a ``test`` label that are off the
-        topic, all without start pages, NaN where there is nothing to tell by; ``harvest`` (rate,
+        topic, all without start pages, NaN where nothing was judged; ``harvest`` (rate,
         of the fetches made), ``oracle`` (loss of the greedy oracle), ``folder``, and `COST`: time
         on the clock and on the processor, and the largest resident memory, of its own process
     """
@@ -150,9 +140,9 @@ class Results:
             )
         for name in (ABOUT, RUNS, FETCHES):
             check_plain(folder / name)
-        with _damage_is_told(folder / ABOUT):
+        with damage_reported(folder / ABOUT):
             about = _checked(json.loads((folder / ABOUT).read_text(encoding="utf-8")))
-        with _damage_is_told(folder / RUNS):
+        with damage_reported(folder / RUNS):
             runs = pd.read_parquet(folder / RUNS)
             numbers = all(is_numeric_dtype(runs[name]) for name in _NUMBERS)
             texts = all(isinstance(text, str) for name in _TEXTS for text in runs[name])
@@ -160,7 +150,7 @@ class Results:
                 raise ValueError
             if not set(_OPINIONS) <= set(runs.columns):
                 raise ValueError
-        with _damage_is_told(folder / FETCHES), pq.ParquetFile(folder / FETCHES) as file:
+        with damage_reported(folder / FETCHES), pq.ParquetFile(folder / FETCHES) as file:
             columns = [file.schema_arrow.field(each.name) for each in (*_RUN, *_PAGE)]
             if columns != [*_RUN, *_PAGE] or file.num_row_groups != len(runs):
                 raise ValueError
@@ -182,12 +172,12 @@ class Results:
         filters = [(name, "==", value) for name, value in where.items()]
         path = self.folder / FETCHES
         wanted = None if columns is None else list(columns)
-        with _damage_is_told(path):
+        with damage_reported(path):
             known = pq.read_schema(path).names
         for name in (*(wanted or ()), *where):
             if name not in known:
                 raise KeyError(name)
-        with _damage_is_told(path):
+        with damage_reported(path):
             return pd.read_parquet(path, columns=wanted, filters=filters or None)
 
     def each_run(self, columns: Sequence[str], web: str) -> Iterator[tuple[Any, pd.DataFrame]]:
@@ -195,18 +185,13 @@ class Results:
         with pq.ParquetFile(self.folder / FETCHES) as file:
             for i, run in enumerate(self.runs.itertuples(index=False)):
                 if run.web == web:
-                    with _damage_is_told(self.folder / FETCHES):
+                    with damage_reported(self.folder / FETCHES):
                         fetches = file.read_row_group(i, columns=list(columns)).to_pandas()
                     yield run, fetches
 
 
-def _damage_is_told(path: Path) -> AbstractContextManager[None]:
-    again = f"focuscrawl lab run STUDY.toml --out {path.parent} writes it anew, from its crawls"
-    return damage_is_told(path, again)
-
-
 def _checked(about: dict[str, Any]) -> dict[str, Any]:
-    """Return what a study says of itself; ValueError, TypeError if it is not as we write it."""
+    """Return the facts of a study; ValueError, TypeError if they are not as we write them."""
     tables = [about["strategies"], about["failed"]]
     tables += [about[name] for name in ("alone", "knows") if name in about]
     texts = [about["title"], about["baseline"], *about["beside"]]
@@ -300,7 +285,7 @@ def collect(
 
 
 def _opinion(run: Run, fetches: pa.Table, evaluator: Evaluator | None) -> Opinion:
-    """Return what an evaluator says of fetches; a page fetched before is no page once more."""
+    """Return an evaluator's opinion of fetches; a duplicate does not count as a page."""
     if evaluator is None:
         nothing = np.full(len(fetches), np.nan)
         return Opinion(nothing, nothing)
@@ -315,8 +300,8 @@ def _losses(run: Run, fetches: pa.Table, opinion: Opinion) -> dict[str, float]:
     labelled = opinion.labelled[: run.compared][found]
     labelled = labelled[~np.isnan(labelled)]
     judged = opinion.judged[: run.compared][found]
-    nobody = np.isnan(opinion.judged).all()
-    wanted = 0 if nobody else run.compared - int((~found).sum())
+    unjudged = np.isnan(opinion.judged).all()
+    wanted = 0 if unjudged else run.compared - int((~found).sum())
     sure = np.where(np.isnan(judged), np.nan, judged > RELEVANT)
     return {
         "judged_loss": 1.0 - float(judged.sum()) / wanted if wanted else np.nan,

@@ -1,4 +1,9 @@
-"""The runs of a study crawl, each in a process of its own, several at a time."""
+"""The runs of a study, each in a process of its own, several at a time.
+
+Processes are forked from one that has everything imported: a crawl of a few hundred pages would
+otherwise spend a third of its time on imports. Each of them ends with its run, so that runs share
+nothing and give back their memory.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +33,6 @@ if TYPE_CHECKING:
     from focuscrawl.lab.study import Run
 
 
-# The process of a run: crawl, keep its fetches, train what others begin with.
-#
-# Processes are forked from one that has everything imported: a crawl of a few hundred pages would
-# otherwise spend a third of its time on imports. Each of them ends with its run, so that runs
-# share nothing and give back their memory.
-
 #: imported once, by name: the lab knows Scrapy as a command only
 _PRELOADED = [
     "focuscrawl.lab.run_process",
@@ -53,98 +52,6 @@ _PRELOADED = [
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def prepare() -> None:
-    """Start the process that the others are forked from."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
-    with _single_threaded(), safe_starts():
-        forkserver.ensure_running()
-
-
-def begin(run: Run) -> ForkServerProcess:
-    """Begin a run in a process of its own; it is done if the exit code is 0."""
-    context = multiprocessing.get_context("forkserver")
-    process = context.Process(target=work, args=(run,), name=run.name, daemon=True)
-    process.start()
-    return process
-
-
-def work(run: Run) -> None:
-    """Crawl, keep one row a fetch and what it cost, and train the apprentices that are needed.
-
-    Everything said goes to the run's log. Ends the process with another exit code than 0 if a
-    command does, or if the crawl was over before its time.
-    """
-    began = time.monotonic()
-    end_with_parent()
-    shutil.rmtree(run.folder, ignore_errors=True)
-    run.folder.mkdir(parents=True)
-    (run.folder / "seeds.txt").write_text("\n".join(run.seeds), encoding="utf-8")
-    with run.log.open("wb") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-    os.environ["SCRAPY_SETTINGS_MODULE"] = "focuscrawl.settings"
-    _call(run.crawl_command())
-    with closing(open_store(run.crawl_dir)) as store:
-        reason = stop_reason(store)
-        pages = load_pages(store)
-    if reason not in ("budget", "frontier_empty"):
-        sys.exit(f"the crawl ended early: {reason}")
-    keep_fetches(pages, run.fetches)
-    run.finish(_cost(began))
-    if run.remembers:
-        if run.knows is not None:  # what it knew is learned on
-            shutil.copyfile(run.knows.knowledge, run.knowledge)
-        _call(run.learn_command())
-        run.finish(_cost(began))
-    for options in run.teaches:
-        _call(run.train_command(options))
-        run.finish(_cost(began))
-
-
-def last_words(run: Run, exit_code: int | None) -> str:
-    """Return the last that the process of a failed run said."""
-    try:
-        lines = run.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        lines = []
-    if exit_code is not None and exit_code < 0:
-        return f"its process was killed (signal {-exit_code})"
-    errors = [line for line in lines if " ERROR " in line]
-    return (errors or lines or [f"exit code {exit_code}"])[-1]
-
-
-def _cost(began: float) -> dict[str, float]:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return {
-        "seconds": time.monotonic() - began,
-        "cpu_seconds": used.ru_utime + used.ru_stime,
-        "megabytes": used.ru_maxrss / 1024,
-    }
-
-
-def _call(command: list[str]) -> None:
-    """Run a console command in this process, as if it had been typed."""
-    (script,) = entry_points(group="console_scripts", name=command[0])
-    sys.argv = command
-    try:
-        script.load()()
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Have processes started here compute in one thread, unless the user says otherwise."""
-    new = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(new, "1"))
-    try:
-        yield
-    finally:
-        for name in new:
-            del os.environ[name]
-
-
 def crawl_all(
     runs: Sequence[Run], processes: int, *, keep: bool = False
 ) -> Iterator[tuple[Run, str | None]]:
@@ -162,14 +69,17 @@ def crawl_all(
     later, todo = _needed_by(runs), unfinished(runs, keep=keep)
     needs = TopologicalSorter({run: [each for each in run.after if each in todo] for run in todo})
     needs.prepare()
-    # they begin in the order of the study: so a crawl is soon followed by those that need it, and
+    # they start in the order of the study: so a crawl is soon followed by those that need it, and
     # is not kept for longer than it must be
     places = {run: i for i, run in enumerate(runs)}
     ready: list[int] = []
     under_way: dict[object, tuple[Run, ForkServerProcess]] = {}
     failed: dict[Run, Run] = {}  # what went wrong, and with what
+    context = multiprocessing.get_context("forkserver")
     if todo:
-        prepare()
+        context.set_forkserver_preload(_PRELOADED)
+        with _single_threaded(), safe_starts():
+            forkserver.ensure_running()
     try:
         while needs.is_active():
             ready = sorted([*ready, *(places[run] for run in needs.get_ready())])
@@ -181,14 +91,15 @@ def crawl_all(
                     needs.done(run)
                     yield run, f"the crawl it needs failed: {lost[0].contender.label}"
                 else:
-                    process = begin(run)
+                    process = context.Process(target=work, args=(run,), name=run.name, daemon=True)
+                    process.start()
                     under_way[process.sentinel] = run, process
                 continue
             for sentinel in wait([process.sentinel for _, process in under_way.values()]):
                 run, process = under_way.pop(sentinel)
                 process.join()
                 needs.done(run)
-                error = last_words(run, process.exitcode) if process.exitcode else None
+                error = _last_words(run, process.exitcode) if process.exitcode else None
                 if error is not None:
                     failed[run] = run
                 elif not keep:
@@ -229,3 +140,80 @@ def _tidy(runs: Iterable[Run], later: dict[Run, list[Run]]) -> None:
             for options in run.teaches:
                 shutil.rmtree(run.apprentice(options), ignore_errors=True)
             run.knowledge.unlink(missing_ok=True)
+
+
+def work(run: Run) -> None:
+    """Crawl, keep one row a fetch and the cost, and train the apprentices that are needed.
+
+    All output goes to the run's log. The process ends with another exit code than 0 if a command
+    does, or if the crawl was over before its time.
+    """
+    start = time.monotonic()
+    end_with_parent()
+    shutil.rmtree(run.folder, ignore_errors=True)
+    run.folder.mkdir(parents=True)
+    (run.folder / "seeds.txt").write_text("\n".join(run.seeds), encoding="utf-8")
+    with run.log.open("wb") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    os.environ["SCRAPY_SETTINGS_MODULE"] = "focuscrawl.settings"
+    _call(run.crawl_command())
+    with closing(open_store(run.crawl_dir)) as store:
+        reason = stop_reason(store)
+        pages = load_pages(store)
+    if reason not in ("budget", "frontier_empty"):
+        sys.exit(f"the crawl ended early: {reason}")
+    keep_fetches(pages, run.fetches)
+    run.finish(_cost(start))
+    if run.remembers:
+        if run.knows is not None:  # what it knew is learned on
+            shutil.copyfile(run.knows.knowledge, run.knowledge)
+        _call(run.learn_command())
+        run.finish(_cost(start))
+    for options in run.teaches:
+        _call(run.train_command(options))
+        run.finish(_cost(start))
+
+
+def _last_words(run: Run, exit_code: int | None) -> str:
+    """Return the last line that the process of a failed run logged."""
+    try:
+        lines = run.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    if exit_code is not None and exit_code < 0:
+        return f"its process was killed (signal {-exit_code})"
+    errors = [line for line in lines if " ERROR " in line]
+    return (errors or lines or [f"exit code {exit_code}"])[-1]
+
+
+def _cost(start: float) -> dict[str, float]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "seconds": time.monotonic() - start,
+        "cpu_seconds": used.ru_utime + used.ru_stime,
+        "megabytes": used.ru_maxrss / 1024,
+    }
+
+
+def _call(command: list[str]) -> None:
+    """Run a console command in this process, as if it had been typed."""
+    (script,) = entry_points(group="console_scripts", name=command[0])
+    sys.argv = command
+    try:
+        script.load()()
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Let processes started here compute in one thread, unless the user's environment differs."""
+    new = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(new, "1"))
+    try:
+        yield
+    finally:
+        for name in new:
+            del os.environ[name]

@@ -74,7 +74,7 @@ class StudyWeb:
     labels, seeds : CSV files, as `focuscrawl.taxonomy.read_labels` and
         `focuscrawl.crawl.scope.read_seeds` read them; `seeds` is None where `portal` is given
     critic : a trained critic; None: one is trained from `labels`, of `kind`
-    kind : of that critic; naive Bayes, as the papers have it, unless said otherwise
+    kind : of that critic; naive Bayes, as the papers have it, by default
     seeds_per_draw : seeds of the draws after the first, which takes those of `seeds`
     topics : what to crawl
     portal : file of start URLs that every topic and draw begins with, in place of examples;
@@ -138,7 +138,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study file says.
+    """The content of a study file.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ class Run:
         begin with it
     knows : the run of the contender whose knowledge it begins with
     remembers : its crawl is taken into knowledge, for all that begin with that
-    fingerprint : tells what recording and critic hold from what they held before
+    fingerprint : of what recording and critic hold now
     """
 
     web: str
@@ -239,12 +239,12 @@ class Run:
 
     @property
     def log(self) -> Path:
-        """Where everything goes that its process says."""
+        """Where the output of its process goes."""
         return self.folder / "crawl.log"
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What its result depends on; a result under other terms is none."""
+        """What its result depends on; a result under other terms does not count."""
         return {
             "recording": self.recording,
             "critic": self.critic,
@@ -338,7 +338,7 @@ class Run:
 
 
 def _is_whole(parquet: Path) -> bool:
-    """Tell whether a file begins and ends as Parquet does: one cut short has no end."""
+    """Tell whether a file starts and ends as Parquet does: one cut short has no end."""
     try:
         with parquet.open("rb") as file:
             begin = file.read(len(_MAGIC))

@@ -1,4 +1,7 @@
-"""The report of a study: its loss curves, its tables, one HTML page."""
+"""The report of a study: its loss curves, its tables, one HTML page.
+
+Figures are matplotlib's, made outside pyplot: save one, or show it in a notebook.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,19 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.lab.results import Results
 
 
-# Loss curves of a study: averaged over draws, one figure a topic; and one of a whole web.
-#
-# Every function gives a matplotlib figure that belongs to nobody: save it, or show it in a
-# notebook.
-
+PAGE = "report.html"
 _POINTS = 100  # of a curve
 _JUDGED = "judged"
+#: by which judge losses are drawn, in names of files: columns of fetches, and of runs
+_JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
 _MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
 
-Curves = dict[str, dict[str, "NDArray[np.float64]"]]
+Curves = dict[str, dict[str, "Floats"]]
 
 
 def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
@@ -39,7 +40,7 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
 
     Parameters
     ----------
-    by : column of the fetches; ``judged`` for the word of the evaluator's judge, without start
+    by : column of the fetches; ``judged`` for the evaluator's judge, without start
         pages, as in the tables
 
     Returns
@@ -47,7 +48,7 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
     By topic and strategy: float64 (100,), the mean loss rate after 1 %, 2 %, ... of the
     budget. Fetches that a crawl did not make count as lost, as in the tables.
     """
-    sums: dict[str, dict[str, list[NDArray[np.float64]]]] = {}
+    sums: dict[str, dict[str, list[Floats]]] = {}
     for run, fetches in results.each_run([by, "referrer"], web):
         found = fetches[: run.budget]
         starts = found["referrer"].isna() & (by == _JUDGED)
@@ -63,9 +64,7 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
     }
 
 
-def topic_figure(
-    curves: Mapping[str, NDArray[np.float64]], budget: float, strategies: list[str]
-) -> Figure:
+def topic_figure(curves: Mapping[str, Floats], budget: float, strategies: list[str]) -> Figure:
     """Draw the curves of one topic.
 
     Parameters
@@ -108,7 +107,7 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
     shown = {label: values for label, values in reductions.items() if len(values)}
     with axes(height=1.2 + 0.32 * max(len(shown), 2)) as (figure, plot):
         for place, values in enumerate(shown.values()):
-            # far below -100 % nothing can be read off any more: a mark at the edge says so
+            # far below -100 % the axis ends: such a value is a mark at its edge
             within = np.clip(values, -1, 1)
             plot.plot(within, np.full(len(within), place), "o", mfc="none", mec="0.35", ms=5)
             plot.plot(np.median(within), place, "|", color="black", ms=17, mew=2.5)
@@ -124,8 +123,8 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
 
 
 def _figure(
-    curves: Mapping[str, NDArray[np.float64]],
-    at: NDArray[np.float64],
+    curves: Mapping[str, Floats],
+    at: Floats,
     strategies: list[str],
     xlabel: str,
     ylabel: str,
@@ -141,12 +140,6 @@ def _figure(
         plot.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=(-0.01, 1.01))
         legend(figure, fontsize=8.5)
     return figure
-
-
-PAGE = "report.html"
-
-#: by whose word losses are drawn, as files are named: columns of fetches, and of runs
-_JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
 
 
 class Picture(NamedTuple):
@@ -182,49 +175,29 @@ def report_files(results: Results, *, csv: bool = False) -> dict[str, bytes]:
 
 def _web(results: Results, web: str) -> dict[str, Any]:
     """Draw and tabulate one web of a study, as the template names it."""
-    runs = results.runs[results.runs["web"] == web]
+    runs, strategies = results.runs[results.runs["web"] == web], list(results.strategies)
+    budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
     whole, of_topics = [], []
     for by, (column, loss) in _JUDGES.items():
-        if runs[loss].notna().any():
-            curves = mean_curves(results, web, column)
-            measured = runs.assign(loss=runs[loss])
-            whole += _of_all_topics(results, web, curves, measured, by)
-            of_topics += _of_topics(results, web, curves, measured, by)
+        if not runs[loss].notna().any():
+            continue
+        judge = f", by the {by.strip('-')}" if by else ""
+        curves = mean_curves(results, web, column)
+        caption = f"{web}: loss rate{judge}, median over topics"
+        whole.append(_picture(web, f"median{by}", caption, web_figure(curves, strategies)))
+        topics = by_topic(runs.assign(loss=runs[loss]), results.baseline)
+        if topics["reduction"].notna().any():
+            spread = reduction_figure(topics, strategies, results.baseline)
+            caption = f"{web}: reduction of loss{judge} on each topic"
+            whole.append(_picture(web, f"reductions{by}", caption, spread))
+        for topic, budget in budgets.items():
+            drawn = topic_figure(curves[str(topic)], float(budget), strategies)
+            of_topics.append(_picture(web, f"{topic}{by}", f"{web} {topic}{judge}", drawn))
     return {"name": web, "grids": grids(results, web), "whole": whole, "topics": of_topics}
 
 
-def _of_all_topics(
-    results: Results, web: str, curves: Curves, runs: pd.DataFrame, by: str
-) -> list[Picture]:
-    strategies, told = list(results.strategies), _told(by)
-    median = png(web_figure(curves, strategies))
-    pictures = [
-        Picture(_file(web, f"median{by}"), f"{web}: loss rate{told}, median over topics", median)
-    ]
-    topics = by_topic(runs, results.baseline)
-    if topics["reduction"].notna().any():
-        spread = png(reduction_figure(topics, strategies, results.baseline))
-        caption = f"{web}: reduction of loss{told} on each topic"
-        pictures.append(Picture(_file(web, f"reductions{by}"), caption, spread))
-    return pictures
-
-
-def _of_topics(
-    results: Results, web: str, curves: Curves, runs: pd.DataFrame, by: str
-) -> list[Picture]:
-    budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
-    return [
-        Picture(
-            _file(web, f"{topic}{by}"),
-            f"{web} {topic}{_told(by)}",
-            png(topic_figure(curves[str(topic)], float(budget), list(results.strategies))),
-        )
-        for topic, budget in budgets.items()
-    ]
-
-
-def _told(by: str) -> str:
-    return f", by the {by.strip('-')}" if by else ""
+def _picture(web: str, what: str, caption: str, figure: Figure) -> Picture:
+    return Picture(f"{_slug(web)}-{_slug(what)}.png", caption, png(figure))
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
@@ -243,10 +216,6 @@ def _facts(results: Results) -> list[tuple[str, str]]:
         ("time of the processes", cost),
         ("memory", f"{runs['megabytes'].max():,.0f} MB in the largest run"),
     ]
-
-
-def _file(web: str, what: str) -> str:
-    return f"{_slug(web)}-{_slug(what)}.png"
 
 
 def _slug(text: str) -> str:

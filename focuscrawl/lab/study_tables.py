@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 
 
 WORSE = 0.01  # more loss than the baseline's by this much counts as worse
+NOTE = (
+    "Area: share of the relevant pages that any crawl of the topic in this table has found, mean "
+    "over the fetches. Learning: by how much a crawl's area is above that of the crawl before, "
+    "whose knowledge it began with; alone: above that of a crawl from the same start URLs "
+    "without knowledge. Positive: on how many topics. New, new alone: share of the fetches, of "
+    "either, that are relevant pages which no crawl before in the chain has fetched: pages of a "
+    "recording do not change, and one fetched again is nothing gained. Mean over topics."
+)
+
+_WHOSE = ["web", "topic", "draw"]
+_TEXTS = ["web", "topic", "strategy"]
+_NONE = "-"
+_OVERALL = ("judges", "strategies", "learning")  # tables that are not by topic
 
 
 def losses(runs: pd.DataFrame) -> pd.DataFrame:
@@ -156,19 +169,6 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
     return (pairs[strategy] - pairs[baseline]).dropna()
 
 
-NOTE = (
-    "Area: share of the relevant pages that any crawl of the topic in this table has found, mean "
-    "over the fetches. Learning: by how much a crawl's area is above that of the crawl before, "
-    "whose knowledge it began with; alone: above that of a crawl from the same start URLs "
-    "without knowledge. Positive: on how many topics. New, new alone: share of the fetches, of "
-    "either, that are relevant pages which no crawl before in the chain has fetched: pages of a "
-    "recording do not change, and one fetched again is nothing gained. Mean over topics."
-)
-
-_WHOSE = ["web", "topic", "draw"]
-_TEXTS = ["web", "topic", "strategy"]
-
-
 def chains(results: Results) -> list[list[str]]:
     """Return the labels of crawls that know each other, each chain from its first crawl on.
 
@@ -211,7 +211,7 @@ def learning_table(results: Results) -> pd.DataFrame:
     -------
     ``web``, ``topic``, ``draw``, ``chain`` (label of its first crawl), ``crawl`` (from 1),
     ``strategy`` (label), ``area``; ``learning`` and ``alone``, the differences, and ``new`` and
-    ``new_alone``, the shares that `NOTE` says, NaN where there is nothing to compare with
+    ``new_alone``, the shares that `NOTE` explains, NaN where there is nothing to compare with
     """
     rows = []
     for chain in chains(results):
@@ -246,7 +246,7 @@ def learning_table(results: Results) -> pd.DataFrame:
 def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], float]:
     """Return the share of fetches that are relevant and new to a chain: web, topic, draw, label.
 
-    A crawl alone is held against what the chain knew when the crawl beside it began.
+    A crawl alone is compared with what the chain knew when the crawl beside it started.
     """
     shares: dict[tuple[str, str, int, str], float] = {}
     known: dict[tuple[str, str, int], set[str]] = {}
@@ -280,10 +280,6 @@ def summary_rows(table: pd.DataFrame) -> list[list[str]]:
             cells.append("-" if pd.isna(share) else f"{share:.3f}")
         rows.append(cells)
     return rows
-
-
-_NONE = "-"
-_OVERALL = ("judges", "strategies", "learning")  # tables that are not by topic
 
 
 @dataclass(frozen=True)
@@ -342,7 +338,7 @@ def grids(results: Results, web: str) -> list[Grid]:
 
 
 def _learning(web: str, results: Results) -> list[Grid]:
-    """Return the table of what consecutive crawls have learned, if there are any."""
+    """Return the table of consecutive crawls, if there are any."""
     table = learning_table(results)
     if table.empty or not (table["web"] == web).any():
         return []
@@ -412,12 +408,12 @@ def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> li
         "judge, yes or no": "judged_off_topic",
         "critic": "loss",
     }
-    told = {name: column for name, column in by.items() if runs[column].notna().any()}
-    if list(told) == ["critic"]:
+    known = {name: column for name, column in by.items() if runs[column].notna().any()}
+    if list(known) == ["critic"]:
         return []
     frames = {
         name: by_strategy(runs.assign(loss=runs[column]), baseline)
-        for name, column in told.items()
+        for name, column in known.items()
     }
     columns = {"loss": ".3f", "reduction": "+.0%", "worse": ".0f"}
     cells = {label: [label] for label in order}
@@ -445,24 +441,19 @@ def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> li
     )
     return [
         first,
-        *(_by_topic(web, runs, order, name, by[name]) for name in told if name != "critic"),
+        *(_by_topic(web, runs, order, name, by[name]) for name in known if name != "critic"),
     ]
 
 
 def _by_topic(web: str, runs: pd.DataFrame, order: list[str], name: str, column: str) -> Grid:
-    table = (
-        losses(runs.assign(loss=runs[column])).reindex(columns=order).reset_index("web", drop=True)
-    )
-    rows = [
-        [str(topic), *(_number(value, ".3f") for value in row)]
-        for topic, row in zip(table.index, table.to_numpy(), strict=True)
-    ]
+    mean = losses(runs.assign(loss=runs[column]))
+    table = mean.reindex(columns=order).reset_index("web", drop=True)
     return Grid(
         f"{web}-losses-by-{name.replace(', ', '-').replace(' ', '-')}",
         f"{web}: loss by topic, by {name}",
         "Mean over draws.",
         ["topic", *order],
-        rows,
+        _rows(table, ".3f"),
         table.reset_index(),
     )
 
@@ -488,7 +479,8 @@ def _losses(web: str, topics: pd.DataFrame, order: list[str], *, beside: bool) -
     for topic, found in topics.groupby("topic", sort=False, observed=True):
         cells = found.set_index("strategy").reindex(order)
         row = [str(topic), f"{found['budget'].mean():.0f}"]
-        row += [_spread(loss, std) for loss, std in zip(cells["loss"], cells["std"], strict=True)]
+        for mean, std in zip(cells["loss"], cells["std"], strict=True):
+            row.append(_number(mean, ".3f") + ("" if np.isnan(std) else f" ± {std:.3f}"))
         if beside:
             row.append(_number(found["oracle"].mean(), ".3f"))
         rows.append(row)
@@ -503,10 +495,7 @@ def _reductions(web: str, topics: pd.DataFrame, others: list[str], baseline: str
     table = topics.pivot_table(
         index="topic", columns="strategy", values="reduction", sort=False, observed=True
     ).reindex(columns=others)
-    rows = [
-        [str(topic), *(_number(value, "+.0%") for value in row)]
-        for topic, row in zip(table.index, table.to_numpy(), strict=True)
-    ]
+    rows = _rows(table, "+.0%")
     rows.append(["median", *(_number(value, "+.0%") for value in table.median())])
     return Grid(
         f"{web}-reductions",
@@ -518,12 +507,15 @@ def _reductions(web: str, topics: pd.DataFrame, others: list[str], baseline: str
     )
 
 
+def _rows(table: pd.DataFrame, form: str) -> list[list[str]]:
+    return [
+        [str(topic), *(_number(value, form) for value in row)]
+        for topic, row in zip(table.index, table.to_numpy(), strict=True)
+    ]
+
+
 def _number(value: float, form: str) -> str:
     return _NONE if np.isnan(value) else format(value, form)
-
-
-def _spread(mean: float, std: float) -> str:
-    return _number(mean, ".3f") if np.isnan(std) else f"{mean:.3f} ± {std:.3f}"
 
 
 def _p(value: float) -> str:

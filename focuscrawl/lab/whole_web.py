@@ -1,6 +1,6 @@
 """A recorded web as a whole: every page judged, every link; what a crawl could find at best.
 
-One pass over all pages, kept in the cache folder: a minute or two for fifty thousand pages.
+The pass over all pages is kept in the cache folder: a minute or two for fifty thousand pages.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tqdm import tqdm
 
+from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.scope import may_be_page
 from focuscrawl.critic.critic_files import pack_model
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.foundation.urls import host, resolve
+from focuscrawl.foundation.urls import resolve
+from focuscrawl.taxonomy import lies_under
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -27,12 +29,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.webs.web_protocol import Web
 
 
 @dataclass(frozen=True)
 class WholeWeb:
-    """What a critic says of every page of a recorded web, and where each links to.
+    """A critic's judgement of every page of a recorded web, and the links of each.
 
     Pages are numbered in the order recorded.
 
@@ -47,19 +50,19 @@ class WholeWeb:
     urls: list[str]
     classes: list[str]
     probabilities: NDArray[np.float32]
-    content: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    content: Ints
+    bounds: Ints
+    targets: Ints
 
     def links(self, page: int) -> list[int]:
         """Return the pages that `page` links to."""
         found: list[int] = self.targets[self.bounds[page] : self.bounds[page + 1]].tolist()
         return found
 
-    def relevance(self, topic: str) -> NDArray[np.float64]:
+    def relevance(self, topic: str) -> Floats:
         """R(u) of every page for `topic` and the topics below it."""
-        marked = [f"{path}/".startswith(f"{topic}/") for path in self.classes]
-        sums: NDArray[np.float64] = self.probabilities[:, marked].sum(axis=1, dtype=np.float64)
+        marked = [lies_under(path, [topic]) for path in self.classes]
+        sums: Floats = self.probabilities[:, marked].sum(axis=1, dtype=np.float64)
         return np.minimum(sums, 1.0)
 
     def reachable(self, seeds: list[int]) -> list[int]:
@@ -77,7 +80,7 @@ class WholeWeb:
             waiting += new
         return reached
 
-    def oracle_loss(self, seeds: list[int], relevance: NDArray[np.float64], budget: int) -> float:
+    def oracle_loss(self, seeds: list[int], relevance: Floats, budget: int) -> float:
         """Loss rate of greedy best-first on the true R of the targets (methods 1).
 
         What it does not fetch for want of links counts as lost.
@@ -151,9 +154,9 @@ def _read(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.gen
             assert judged is not None
             probabilities[i] = judged[0]
             found = [link for link in view.links.urls if may_be_page(link)]
-            names = [hashlib.blake2b(answer.body, digest_size=16).digest(), url]
-            if view.canonical is not None and host(view.canonical) == host(url):
-                names.append(web.resolve([view.canonical])[0] or view.canonical)
+            known_by = Duplicates.names(url, view.canonical)
+            resolved = zip(known_by, web.resolve(known_by), strict=True)
+            names = [Duplicates.digest(answer.body), *(to or name for name, to in resolved)]
         known = web.resolve([link for link in found if link is not None])
         # a synthetic web answers more URLs than it lists: its traps have no end
         targets += [numbers[link] for link in dict.fromkeys(known) if link in numbers]

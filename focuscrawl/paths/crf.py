@@ -1,4 +1,10 @@
-"""A linear-chain conditional random field with tied states and partly known labels."""
+"""A linear-chain conditional random field with tied states and partly known labels.
+
+Forward, backward and Viterbi recursions are over many chains at once, in log space. They take
+`nodes`, float64 (n, length, states): the log-potential of each state at each position of n chains
+of one length, ``-inf`` where a state is impossible, and `edges`, float64 (states, states): the
+log-potential of going from a state (row) to a state (column).
+"""
 
 from __future__ import annotations
 
@@ -11,21 +17,16 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
-# Forward, backward and Viterbi recursions over many chains at once, in log space.
-#
-# All functions take `nodes`, float64 (n, length, states): the log-potential of each state at each
-# position of n chains of one length, ``-inf`` where a state is impossible, and `edges`, float64
-# (states, states): the log-potential of going from a state (row) to a state (column).
 
 _LEAST = 1e-250  # smaller products have lost digits, or all
 _MOST = 600.0  # exp of more is near the end of float64
 
 
-def forward(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def forward(nodes: Floats, edges: Floats) -> Floats:
     """Return log alpha (n, length, states): all ways to a state at a position (eq. 6)."""
     alpha = nodes.copy()
     for i in range(1, nodes.shape[1]):
@@ -33,7 +34,7 @@ def forward(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[n
     return alpha
 
 
-def backward(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def backward(nodes: Floats, edges: Floats) -> Floats:
     """Return log beta (n, length, states): all ways on from a state, 0 at the last position."""
     beta = np.zeros_like(nodes)
     for i in range(nodes.shape[1] - 2, -1, -1):
@@ -41,28 +42,26 @@ def backward(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
     return beta
 
 
-def log_partition(alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_partition(alpha: Floats) -> Floats:
     """Return log Z (n,) of chains; -inf where no sequence of states is possible."""
     return _log_sum(alpha[:, -1])
 
 
-def node_marginals(
-    alpha: NDArray[np.float64], beta: NDArray[np.float64], log_z: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def node_marginals(alpha: Floats, beta: Floats, log_z: Floats) -> Floats:
     """Return Pr(y_i = y | x), (n, length, states)."""
-    marginals: NDArray[np.float64] = np.exp(alpha + beta - log_z[:, None, None])
+    marginals: Floats = np.exp(alpha + beta - log_z[:, None, None])
     return marginals
 
 
 def edge_marginals(
-    nodes: NDArray[np.float64],
-    edges: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    beta: NDArray[np.float64],
+    nodes: Floats,
+    edges: Floats,
+    alpha: Floats,
+    beta: Floats,
     *,
-    log_z: NDArray[np.float64],
-    weight: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    log_z: Floats,
+    weight: Floats,
+) -> Floats:
     """Return how often each edge is expected in chains of these weights (n,): (states, states)."""
     states = edges.shape[0]
     expected = np.zeros((states, states))
@@ -88,7 +87,7 @@ def edge_marginals(
     return expected
 
 
-def viterbi(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+def viterbi(nodes: Floats, edges: Floats) -> Ints:
     """Return the most probable states of each chain, int64 (n, length); first ones on a tie."""
     n, length, states = nodes.shape
     best = nodes[:, 0]
@@ -104,7 +103,7 @@ def viterbi(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[n
     return path
 
 
-def log_product(left: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_product(left: Floats, edges: Floats) -> Floats:
     """Return log(exp(left) @ exp(edges)), (n, states), without over- or underflow.
 
     A product of matrices where that is exact, and the sum of logarithms where it is not.
@@ -116,17 +115,17 @@ def log_product(left: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArra
     product = np.exp(left - top) @ np.exp(edges - edge_top)
     connected = ((left > -np.inf).astype(np.float64) @ (edges > -np.inf).astype(np.float64)) > 0.0
     with np.errstate(divide="ignore"):
-        logs: NDArray[np.float64] = np.log(product) + top + edge_top
+        logs: Floats = np.log(product) + top + edge_top
     lost = ((product < _LEAST) & connected).any(axis=1)
     if lost.any():
         logs[lost] = _log_sum(left[lost][:, :, None] + edges)
     return logs
 
 
-def _log_sum(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_sum(logs: Floats) -> Floats:
     from scipy.special import logsumexp  # noqa: PLC0415 - slow to import, few crawls need it
 
-    total: NDArray[np.float64] = logsumexp(logs, axis=1)
+    total: Floats = logsumexp(logs, axis=1)
     return total
 
 
@@ -140,7 +139,7 @@ class Sequences(NamedTuple):
     """
 
     observed: csr_array
-    bounds: NDArray[np.int64]
+    bounds: Ints
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -156,9 +155,9 @@ class Batch(NamedTuple):
     which : int64 (n,), numbers of the chains
     """
 
-    nodes: NDArray[np.float64]
-    at: NDArray[np.int64]
-    which: NDArray[np.int64]
+    nodes: Floats
+    at: Ints
+    which: Ints
 
 
 @dataclass(frozen=True)
@@ -168,15 +167,15 @@ class Structure:
     Attributes
     ----------
     edges : bool (states, states), whether the state of the column may follow that of the row
-    starts : bool (states,), whether a chain may begin in a state
+    starts : bool (states,), whether a chain may start in a state
     groups : bool (groups, states), which states share the features of each group. The identity:
         every state has features of its own only. With a binary hierarchy over the states the
         weight of a feature in a state is the sum over all groups the state is in [C 3.1.2]
     """
 
-    edges: NDArray[np.bool_]
-    starts: NDArray[np.bool_]
-    groups: NDArray[np.bool_]
+    edges: Bools
+    starts: Bools
+    groups: Bools
 
     @property
     def states(self) -> int:
@@ -219,8 +218,8 @@ class ChainCRF:
     def fit(
         self,
         sequences: Sequences,
-        known: NDArray[np.bool_],
-        weight: NDArray[np.float64] | None = None,
+        known: Bools,
+        weight: Floats | None = None,
         on_iteration: Callable[[], object] = lambda: None,
     ) -> ChainCRF:
         """Fit to sequences whose labels are `known`.
@@ -255,13 +254,13 @@ class ChainCRF:
         self.n_iter_ = int(found.nit)
         return self
 
-    def set_weights(self, shared: NDArray[np.float64], edge: NDArray[np.float64]) -> None:
+    def set_weights(self, shared: Floats, edge: Floats) -> None:
         """Take weights of features in groups, and of edges, as fitted before."""
         self.shared_ = shared
         self.state_ = shared @ self.structure.groups
         self.edge_ = np.where(self.structure.edges, edge, -np.inf)
 
-    def marginals(self, sequences: Sequences) -> NDArray[np.float64]:
+    def marginals(self, sequences: Sequences) -> Floats:
         """Return Pr(y_i = y | x) of every position, (positions, states)."""
         found = np.empty((sequences.observed.shape[0], self.structure.states))
         for nodes, at, _ in self.nodes(sequences):
@@ -269,7 +268,7 @@ class ChainCRF:
             found[at] = node_marginals(alpha, beta, log_partition(alpha))
         return found
 
-    def predict(self, sequences: Sequences) -> NDArray[np.int64]:
+    def predict(self, sequences: Sequences) -> Ints:
         """Return the most probable sequence of states of each chain, int64 (positions,)."""
         found = np.empty(sequences.observed.shape[0], np.int64)
         for nodes, at, _ in self.nodes(sequences):
@@ -294,8 +293,8 @@ class Objective:
         self,
         structure: Structure,
         sequences: Sequences,
-        known: NDArray[np.bool_],
-        weight: NDArray[np.float64] | None,
+        known: Bools,
+        weight: Floats | None,
         l2: float,
     ) -> None:
         self._structure = structure
@@ -310,16 +309,14 @@ class Objective:
         self.parameters = self._features * len(self._groups) + len(self._pairs)
         self._check()
 
-    def unpack(
-        self, weights: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def unpack(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the weights of features in groups, and those of edges."""
         cut = self._features * len(self._groups)
         edge = np.zeros(self._structure.edges.shape)
         edge.flat[self._pairs] = weights[cut:]
         return weights[:cut].reshape(self._features, -1), edge
 
-    def __call__(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Return the objective and its gradient, float64 (parameters,)."""
         structure = self._structure
         shared, edge = self.unpack(weights)
@@ -336,12 +333,8 @@ class Objective:
             value += float(share @ (free_z - z))
             of_nodes[at] = (free_nodes - known_nodes) * share[:, None, None]
             of_edges += free_edges - known_edges
-        gradient = np.concatenate(
-            [
-                ((self._transposed @ of_nodes) @ self._groups.T).ravel(),
-                of_edges.flat[self._pairs],
-            ]
-        )
+        of_shared = (self._transposed @ of_nodes) @ self._groups.T
+        gradient = np.concatenate([of_shared.ravel(), of_edges.flat[self._pairs]])
         gradient += 2.0 * self._l2 * weights
         return value + self._l2 * float(weights @ weights), gradient
 
@@ -353,27 +346,18 @@ class Objective:
             z = log_partition(forward(agreeing, edges))
             if not np.isfinite(z).all():
                 wrong = int(which[np.flatnonzero(~np.isfinite(z))[0]])
-                msg = f"chain {wrong} has labels that may not follow each other"
-                raise ValueError(msg)
+                raise ValueError(f"chain {wrong} has labels that may not follow each other")
 
 
-def _expected(
-    nodes: NDArray[np.float64], edges: NDArray[np.float64], weight: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _expected(nodes: Floats, edges: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
     """Return log Z, node marginals, and expected edges of weighted chains of one length."""
     alpha, beta = forward(nodes, edges), backward(nodes, edges)
     log_z = log_partition(alpha)
-    of_nodes = node_marginals(alpha, beta, log_z)
-    return (
-        log_z,
-        of_nodes,
-        edge_marginals(nodes, edges, alpha, beta, log_z=log_z, weight=weight),
-    )
+    of_edges = edge_marginals(nodes, edges, alpha, beta, log_z=log_z, weight=weight)
+    return log_z, node_marginals(alpha, beta, log_z), of_edges
 
 
-def _batches(
-    structure: Structure, sequences: Sequences, scores: NDArray[np.float64]
-) -> Iterator[Batch]:
+def _batches(structure: Structure, sequences: Sequences, scores: Floats) -> Iterator[Batch]:
     """Give chains of equal length together, by the scores (positions, states) of what is seen."""
     lengths = np.diff(sequences.bounds)
     order = np.argsort(lengths, kind="stable")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from focuscrawl.apprentice.evidence import RelevanceRates
 from focuscrawl.apprentice.link_features import PREFIXES, table_of_keys
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,19 +19,34 @@ if TYPE_CHECKING:
     from focuscrawl.paths.path_model import Calibration, PathModel
 
 
-# What the directories of a site brought, against what the links into them promised.
-#
-# The model knows other sites. On this one a directory of pictures may look like one of people, and
-# the other way round; after a few fetches there it can be told. The rewards of the pages that were
-# fetched, by their labels, and those that their links had promised are averaged along the same
-# chain of directories; their ratio is a factor on the scores of what waits there.
-
 #: fetches that what is known of the larger directory counts for
 _WEIGHT = 0.5
+#: fetches that are looked back at, and ahead
+SPAN = 50
+#: of the goals of the poorest site learned from, the share that is to be found before a site is
+#: given up
+FEWEST = 0.25
+#: looks in a row that are to say so: a list of goals may be behind a page that looks like nothing
+PATIENCE = 10
+_EVERY = 10  # fetches from one look to the next
+_STEPS = 20  # of expectation maximisation, at most
+_EXACT = 1e-4
+_NOBODY = -1
+_RESCORED = 10  # fetches of a site after which all that waits there is scored again
+_MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
+#: how the scores of several paths to one URL make one
+EVIDENCE = ("sum", "max", "mean")
 
 
 class SiteRates:
-    """Rewards brought and promised, by directory; URLs are dense numbers."""
+    """Rewards that the directories of a site brought, against what the links into them promised.
+
+    The model knows other sites. On this one a directory of pictures may look like one of people,
+    and the other way round; a few fetches there tell them apart. The rewards of the pages that
+    were fetched, by their labels, and those that their links had promised are averaged along the
+    same chain of directories; their ratio is a factor on the scores of what waits there. URLs are
+    dense numbers.
+    """
 
     def __init__(self) -> None:
         self._brought = RelevanceRates(_WEIGHT)
@@ -42,7 +58,7 @@ class SiteRates:
         for column in self._keys:
             column.grow(length)
 
-    def note(self, urls: NDArray[np.int64], directories: NDArray[np.uint32]) -> None:
+    def note(self, urls: Ints, directories: NDArray[np.uint32]) -> None:
         """Take note of where URLs are; `directories` as from `directories_of`."""
         for column, numbers in zip(self._keys, directories.T, strict=True):
             column.data[urls] = numbers
@@ -53,15 +69,15 @@ class SiteRates:
         self._promised.observe(keys, promised)
         self._brought.observe(keys, brought)
 
-    def factors(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def factors(self, urls: Ints) -> Floats:
         """Return how much more than promised the directory of each URL brings, float64 (n,)."""
         keys = self._of(urls)
         brought = self._brought.rates(keys)
         promised = self._promised.rates(keys)
-        factors: NDArray[np.float64] = np.round(brought / promised, 9)
+        factors: Floats = np.round(brought / promised, 9)
         return factors
 
-    def _of(self, urls: NDArray[np.int64]) -> NDArray[np.uint32]:
+    def _of(self, urls: Ints) -> NDArray[np.uint32]:
         return np.stack([column.data[urls] for column in self._keys], axis=1)
 
 
@@ -70,28 +86,14 @@ def directories_of(urls: Sequence[str]) -> NDArray[np.uint32]:
     return table_of_keys(urls)[:, :PREFIXES]
 
 
-# When a site has given what it has: goals to be expected of its next fetches [C 3.2].
-#
-# The paper stops when no link scores above a threshold. Scores are sums of rewards of a model
-# that knows other sites, so that no threshold means the same on two of them. Here what the model
-# says is first made evidence by its calibration, and how many goals there are is learned from the
-# site: the share of goals among the last fetches is the one under which their evidence is most
-# probable, and the prior of what waits.
-
-#: fetches that are looked back at, and ahead
-SPAN = 50
-#: of the goals of the poorest site learned from, the share that is to be found before a site is
-#: given up
-FEWEST = 0.25
-#: looks in a row that are to say so: a list of goals may be behind a page that looks like nothing
-PATIENCE = 10
-_EVERY = 10  # fetches from one look to the next
-_STEPS = 20  # of expectation maximisation, at most
-_EXACT = 1e-4
-
-
 class Prospect:
-    """What fetches of a site brought, and what its next ones will.
+    """What fetches of a site brought, and whether its next ones are worth it [C 3.2].
+
+    The paper stops when no link scores above a threshold. Scores are sums of rewards of a model
+    that knows other sites, so that no threshold means the same on two of them. Here the model's
+    probabilities are first made evidence by its calibration, and how many goals there are is
+    learned from the site: the share of goals among the last fetches is the one under which their
+    evidence is most probable, and the prior of what waits.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ class Prospect:
         """Whether there were enough fetches for another look."""
         return len(self._evidence) >= self._seen + _EVERY
 
-    def exhausted(self, goals: NDArray[np.float64]) -> bool:
+    def exhausted(self, goals: Floats) -> bool:
         """Tell whether to give the site up; to be asked when it is `due`.
 
         Parameters
@@ -144,7 +146,7 @@ class Prospect:
         self._poor = self._poor + 1 if enough and expected < self._least else 0
         return self._poor >= PATIENCE
 
-    def _share(self, evidence: NDArray[np.float64]) -> float:
+    def _share(self, evidence: Floats) -> float:
         """Return the share of goals by which the evidence is most probable.
 
         By expectation maximisation, with one goal added to those seen, as rare as in the paths
@@ -159,18 +161,11 @@ class Prospect:
         return share
 
 
-def _posterior(evidence: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+def _posterior(evidence: Floats, share: float) -> Floats:
     """Return Pr(goal) by Bayes' rule."""
     weighed = evidence * share
-    probabilities: NDArray[np.float64] = weighed / (weighed + 1.0 - share)
+    probabilities: Floats = weighed / (weighed + 1.0 - share)
     return probabilities
-
-
-_NOBODY = -1
-_RESCORED = 10  # fetches of a site after which all that waits there is scored anew
-_MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
-#: how the scores of several paths to one URL make one
-EVIDENCE = ("sum", "max", "mean")
 
 
 class Expanded(NamedTuple):
@@ -182,9 +177,20 @@ class Expanded(NamedTuple):
     urls, scores : int64 (m,), float64 (m,), URLs with new scores; -inf: not worth a fetch any more
     """
 
-    link_scores: NDArray[np.float64]
-    urls: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    link_scores: Floats
+    urls: Ints
+    scores: Floats
+
+
+@dataclass(slots=True)
+class _Site:
+    """A site that is foraged, by where it starts; with `prospect` it may be given up early."""
+
+    start: str
+    prospect: Prospect | None
+    fetches: int = 1
+    judged: int = 0
+    exhausted: bool = False
 
 
 class Forager:
@@ -197,7 +203,7 @@ class Forager:
     ----------
     model : what was learned
     evidence : ``sum`` adds the scores of all links into a URL [C 3.2]; ``max`` takes the best;
-        ``mean`` takes the mean of what the links say
+        ``mean`` takes the mean over the links
     threshold : URLs that score below it are not worth a fetch
     per_site : fetches after which a site is given up; 0: never
     stop : goals a fetch below which a site is given up; 0: never. The model must be calibrated
@@ -222,8 +228,7 @@ class Forager:
         self._printed = printed
         self._rates = SiteRates() if adapt else None
         self._factor = GrowingArray(np.float64, fill=1.0)
-        self._judged: list[int] = []
-        self._paths: dict[int, list[NDArray[np.float64]]] = {}
+        self._paths: dict[int, list[Floats]] = {}
         self._evidence = evidence
         self._threshold = threshold
         self._per_site = per_site
@@ -232,50 +237,43 @@ class Forager:
         self._score = GrowingArray(np.float64)
         self._links = GrowingArray(np.int64)
         self._fetched = GrowingArray(np.bool_, fill=False)
-        self._said = [GrowingArray(np.float64) for _ in model.states.labels]
+        self._label_sums = [GrowingArray(np.float64) for _ in model.states.labels]
         self._best = GrowingArray(np.float64, fill=-1.0)
         self._parent = GrowingArray(np.int64, fill=_NOBODY)
-        self._starts: list[str] = []
-        self._spent: list[int] = []
-        self._prospects: list[Prospect] = []
-        self._exhausted: list[bool] = []
+        self._sites: list[_Site] = []
 
     def arrive(self, url: int, referrer: int, address: str) -> None:
         """Take note that a page is here; must come before all else that is asked about it.
 
         Parameters
         ----------
-        referrer : where it was first found; -1: nowhere, it begins a site
+        referrer : where it was first found; -1: nowhere, it starts a site
         address : of the page
         """
         self._make_room(max(url, referrer))
         if self._rates is not None:
             self._rates.note(np.array([url]), directories_of([address]))
         site = int(self._site.data[url])
-        if site != _NOBODY and (referrer >= 0 or self._starts[site] == address):
+        if site != _NOBODY and (referrer >= 0 or self._sites[site].start == address):
             return
         if referrer >= 0 and self._site.data[referrer] != _NOBODY:
-            # a redirect led here: what was said of the one URL is said of the other
-            for column in (self._site, self._links, self._best, self._parent, *self._said):
+            # a redirect led here: what is known of the one URL holds for the other
+            for column in (self._site, self._links, self._best, self._parent, *self._label_sums):
                 column.data[url] = column.data[referrer]
             if self._printed:
                 self._paths[url] = [*self._paths.get(referrer, ())]
             return
-        # whatever other sites said of it, this one begins here
-        self._site.data[url], self._links.data[url] = len(self._starts), 0
+        # whatever other sites have of it, this one starts here
+        self._site.data[url], self._links.data[url] = len(self._sites), 0
         self._parent.data[url] = _NOBODY
         self._paths.pop(url, None)
-        self._starts.append(address)
-        self._spent.append(1)
-        self._judged.append(0)
-        self._exhausted.append(False)
-        if self._stop:
-            assert self._model.calibration is not None
-            self._prospects.append(Prospect(self._model.calibration, self._stop))
+        known = self._model.calibration
+        prospect = Prospect(known, self._stop) if known is not None and self._stop else None
+        self._sites.append(_Site(address, prospect))
 
     def start_of(self, url: int) -> str:
         """Return where the site of a page begins."""
-        return self._starts[int(self._site.data[url])]
+        return self._sites[int(self._site.data[url])].start
 
     def parent(self, url: int) -> int:
         """Return the page with the best link to a URL so far; -1: none."""
@@ -285,11 +283,12 @@ class Forager:
         """Take note of a fetch, whatever it brought."""
         self._make_room(url)
         self._fetched.data[url] = True
-        site = int(self._site.data[url])
-        if site != _NOBODY:
-            self._spent[site] += 1
-            if self._stop:
-                self._prospects[site].fetched(url)
+        number = int(self._site.data[url])
+        if number != _NOBODY:
+            site = self._sites[number]
+            site.fetches += 1
+            if site.prospect is not None:
+                site.prospect.fetched(url)
 
     def judged(self, url: int, goal: float, reward: float) -> None:
         """Take note of a page that is here, before its links are taken in.
@@ -298,16 +297,16 @@ class Forager:
         ----------
         goal, reward : Pr(goal), and the mean reward over its labels
         """
-        site = int(self._site.data[url])
-        if self._stop:
-            self._prospects[site].judged(url, goal)
+        site = self._sites[int(self._site.data[url])]
+        if site.prospect is not None:
+            site.prospect.judged(url, goal)
         if self._rates is not None and self._links.data[url]:
-            said = np.array([each.data[url] for each in self._said])
-            promised = float(said @ self._model.rewards / self._links.data[url])
+            sums = np.array([each.data[url] for each in self._label_sums])
+            promised = float(sums @ self._model.rewards / self._links.data[url])
             self._rates.observe(url, promised, reward)
-            self._judged[site] += 1
+            site.judged += 1
 
-    def belief(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def belief(self, url: int, page: Floats) -> Floats:
         """Return Pr(label) of a page by the paths to it and its features, float64 (paths, K).
 
         One row for all paths, or as printed one for each.
@@ -321,22 +320,22 @@ class Forager:
             return self._beliefs(url, page)
         if not links:
             return self._model.begun(page)[None, :]
-        said = np.array([each.data[url] for each in self._said]) / links
-        return self._model.arrived(said, page)[None, :]
+        of_links = np.array([each.data[url] for each in self._label_sums]) / links
+        return self._model.arrived(of_links, page)[None, :]
 
-    def _beliefs(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _beliefs(self, url: int, page: Floats) -> Floats:
         """Return Pr(label) of a page by each path to it, float64 (paths, K)."""
         if url not in self._paths:
             return self._model.begun_as_printed(page)[None, :]
-        said = np.concatenate(self._paths.pop(url))
-        best = np.argsort(-np.round(said @ self._model.rewards, 9), kind="stable")[:_MOST_PATHS]
-        return np.array([self._model.arrived(each, page) for each in said[best]])
+        paths = np.concatenate(self._paths.pop(url))
+        best = np.argsort(-np.round(paths @ self._model.rewards, 9), kind="stable")[:_MOST_PATHS]
+        return np.array([self._model.arrived(each, page) for each in paths[best]])
 
     def expand(
         self,
         url: int,
-        targets: NDArray[np.int64],
-        labels: NDArray[np.float64],
+        targets: Ints,
+        labels: Floats,
         directories: NDArray[np.uint32] | None = None,
     ) -> Expanded:
         """Take in the links of a page.
@@ -351,7 +350,7 @@ class Forager:
         self._make_room(int(targets.max(initial=0)))
         site = int(self._site.data[url])
         summed = labels.sum(axis=0)
-        link_scores: NDArray[np.float64] = np.round(summed @ self._model.rewards, 9)
+        link_scores: Floats = np.round(summed @ self._model.rewards, 9)
         # of several links from a page to another the best one is a path, not each
         order = np.lexsort((np.arange(len(targets)), -link_scores, targets))
         first = order[np.flatnonzero(np.diff(targets[order], prepend=-1))]
@@ -360,8 +359,8 @@ class Forager:
         first = first[self._site.data[targets[first]] == site]
         urls = targets[first]
         before = self._score.data[urls]
-        for said, column in zip(self._said, summed[first].T, strict=True):
-            said.data[urls] += column
+        for column, values in zip(self._label_sums, summed[first].T, strict=True):
+            column.data[urls] += values
         self._links.data[urls] += len(labels)
         if self._printed:
             self._remember(urls, labels[:, first])
@@ -372,30 +371,26 @@ class Forager:
         if self._rates is not None:
             assert directories is not None
             self._rates.note(urls, directories[first])
-            if self._judged[site] % _RESCORED == 0:
+            if self._sites[site].judged % _RESCORED == 0:
                 urls = self._waiting(site)
             self._factor.data[urls] = self._rates.factors(urls)
         return Expanded(link_scores, *self._worth(site, urls))
 
-    def _remember(self, urls: NDArray[np.int64], labels: NDArray[np.float64]) -> None:
-        """Keep what each path says of URLs that are yet to be fetched."""
+    def _remember(self, urls: Ints, labels: Floats) -> None:
+        """Keep Pr(label) by each path of URLs that are yet to be fetched."""
         for i in np.flatnonzero(~self._fetched.data[urls]).tolist():
             self._paths.setdefault(int(urls[i]), []).append(labels[:, i])
 
-    def _combined(
-        self, urls: NDArray[np.int64], before: NDArray[np.float64], new: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _combined(self, urls: Ints, before: Floats, new: Floats) -> Floats:
         if self._evidence == "sum":
             return before + new
         if self._evidence == "max":
             return np.maximum(before, new)
-        said = np.stack([each.data[urls] for each in self._said], axis=1)
-        mean: NDArray[np.float64] = said @ self._model.rewards / self._links.data[urls]
+        sums = np.stack([each.data[urls] for each in self._label_sums], axis=1)
+        mean: Floats = sums @ self._model.rewards / self._links.data[urls]
         return np.round(mean, 9)
 
-    def _worth(
-        self, site: int, urls: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _worth(self, site: int, urls: Ints) -> tuple[Ints, Floats]:
         if self._over(site):
             waiting = self._waiting(site)
             return waiting, np.full(len(waiting), -np.inf)
@@ -403,24 +398,25 @@ class Forager:
         scores = self._score.data[urls] * self._factor.data[urls]
         return urls, np.where(scores >= self._threshold, scores, -np.inf)
 
-    def _over(self, site: int) -> bool:
+    def _over(self, number: int) -> bool:
         """Tell whether a site is given up."""
-        if self._per_site and self._spent[site] >= self._per_site:
+        site = self._sites[number]
+        if self._per_site and site.fetches >= self._per_site:
             return True
-        if self._stop and not self._exhausted[site] and self._prospects[site].due:
-            waiting = self._waiting(site)
+        if site.prospect is not None and not site.exhausted and site.prospect.due:
+            waiting = self._waiting(number)
             scores = self._score.data[waiting] * self._factor.data[waiting]
             best = waiting[np.argsort(-scores, kind="stable")[:SPAN]]
-            goals = self._said[0].data[best] / self._links.data[best]
-            self._exhausted[site] = self._prospects[site].exhausted(goals)
-        return self._exhausted[site]
+            goals = self._label_sums[0].data[best] / self._links.data[best]
+            site.exhausted = site.prospect.exhausted(goals)
+        return site.exhausted
 
-    def _waiting(self, site: int) -> NDArray[np.int64]:
+    def _waiting(self, site: int) -> Ints:
         return np.flatnonzero((self._site.data == site) & ~self._fetched.data)
 
     def _make_room(self, url: int) -> None:
         if url >= len(self._site):
-            arrays = (self._site, self._score, self._links, self._fetched, *self._said)
+            arrays = (self._site, self._score, self._links, self._fetched, *self._label_sums)
             for array in (*arrays, self._best, self._parent, self._factor):
                 array.grow(url + url // 8 + 64)
             if self._rates is not None:

@@ -1,4 +1,8 @@
-"""Features of the pages and links of a path [C 3.1]."""
+"""Features of the pages and links of a path [C 3.1].
+
+A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
+Relations and shapes are words of the kinds ``page`` and ``link``.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView
 
 
+PAGE_KINDS = ("text", "title", "heading", "url", "page")
+LINK_KINDS = ("anchor", "near", "above", "target", "link")
+KINDS = (*PAGE_KINDS, *LINK_KINDS)
+_BITS = 8  # of a key that hold the kind
+_NO_KEYS = np.zeros(0, np.uint64)
 DIGITS = re.compile(r"\d+")
 _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
 _LONGEST_SHAPE = 5
@@ -39,7 +49,7 @@ class UrlParts(NamedTuple):
     subdomain : what of the host stands before it
     directory : of the path, up to the last slash
     rest : path and query
-    facts : what its form says, as features: depth, ending, a home directory, a query
+    facts : features of its form: depth, ending, a home directory, a query
     """
 
     host: str
@@ -87,7 +97,7 @@ def words_of(url: str) -> str:
 
 
 def relation(url: UrlParts, seen_from: UrlParts) -> str:
-    """Say where a URL is as seen from another: other domain, other host, below, beside, ..."""
+    """Return where a URL is as seen from another: other domain, other host, below, beside, ..."""
     if url.domain != seen_from.domain:
         return "away"
     if url.host != seen_from.host:
@@ -120,18 +130,6 @@ def word_shape(text: str) -> str:
     return "".join(shapes) + ("+" if len(pieces) > _LONGEST_SHAPE else "")
 
 
-# Features of the pages and links of a path [C 3.1].
-#
-# A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
-# Relations and shapes, which no word says, are words of the kinds ``page`` and ``link``.
-
-PAGE_KINDS = ("text", "title", "heading", "url", "page")
-LINK_KINDS = ("anchor", "near", "above", "target", "link")
-KINDS = (*PAGE_KINDS, *LINK_KINDS)
-_BITS = 8  # of a key that hold the kind
-_NO_KEYS = np.zeros(0, np.uint64)
-
-
 class Observed(NamedTuple):
     """Features of a page, or of n links, by their keys; one that repeats counts once.
 
@@ -143,7 +141,7 @@ class Observed(NamedTuple):
     """
 
     keys: NDArray[np.uint64]
-    owner: NDArray[np.int64]
+    owner: Ints
     n: int
 
 
@@ -186,7 +184,7 @@ class PathReader:
     def page(self, view: PageView, start: str | None) -> Observed:
         """Return the features of a page on the site that begins at `start`: one row.
 
-        Without a start nothing is said of where in a site it is.
+        Without a start its place in the site is no feature.
         """
         text = _first(view.tokens, self._reading.words)
         n = len(view.headings)
@@ -198,7 +196,7 @@ class PathReader:
         keys = _keyed(kinds, self._hashes([*text, *words, *facts]))
         return Observed(keys, np.zeros(len(keys), np.int64), 1)
 
-    def links(self, view: PageView, start: str, links: NDArray[np.int64]) -> Observed:
+    def links(self, view: PageView, start: str, links: Ints) -> Observed:
         """Return the features of some of a page's links, one row each.
 
         Parameters
@@ -243,17 +241,15 @@ class PathReader:
         return Observed(keys, np.concatenate(owner).astype(np.int64), n)
 
     def _words(self, view: PageView) -> NDArray[np.uint64]:
-        """Return the numbers of a page's words."""
+        """Return the numbers of a page's words; those of the last page are kept."""
         if self._read is None or self._read[0] is not view:
             self._read = view, self._hashes(view.tokens)
         return self._read[1]
 
-    def _above(
-        self, view: PageView, left: NDArray[np.int32]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    def _above(self, view: PageView, left: NDArray[np.int32]) -> tuple[NDArray[np.uint64], Ints]:
         """Return the words of the heading that each link stands under, and whose each is."""
         under = np.searchsorted(view.heading_leaf, left, side="right") - 1
-        there: NDArray[np.int64] = np.flatnonzero(under >= 0)
+        there: Ints = np.flatnonzero(under >= 0)
         if not len(there):
             return _NO_KEYS, there
         words, heading = tokenize(view.headings)
@@ -269,15 +265,15 @@ class PathReader:
         return [
             "any",
             *here,
-            f"links:{_size(len(view.links))}",
-            f"words:{_size(len(view.tokens))}",
+            f"links:{len(view.links).bit_length()}",
+            f"words:{len(view.tokens).bit_length()}",
             *url.facts,
         ]
 
     def _link_facts(
         self, view: PageView, start: str, to: list[str], anchors: list[str]
     ) -> list[list[str]]:
-        """Return what is said of links by where they lead, and by the shapes of their anchors."""
+        """Return features of links by where they lead and by the shapes of their anchors."""
         own, front = parts_of(view.url), parts_of(start)
         crowd = Counter(parts_of(url)[:4] for url in set(view.links.urls))
         facts = []
@@ -289,7 +285,7 @@ class PathReader:
                     f"shape:{word_shape(anchor)}",
                     f"start:{relation(parts, front)}",
                     f"page:{relation(parts, own)}",
-                    f"crowd:{_size(crowd[parts[:4]])}",
+                    f"crowd:{crowd[parts[:4]].bit_length()}",
                     *parts.facts,
                 ]
             )
@@ -329,7 +325,7 @@ class FeatureVocabulary:
             number.astype(np.int32), pointers(np.bincount(row, minlength=observed.n))
         )
 
-    def values(self, rows: SparseRows) -> NDArray[np.float64]:
+    def values(self, rows: SparseRows) -> Floats:
         """Return what each feature of rows counts, float64 (nnz,): n^-1/2 if n are of its kind.
 
         So each kind of a page or a link has a length of 1 whatever the number of its words. The
@@ -338,11 +334,11 @@ class FeatureVocabulary:
         """
         row = np.repeat(np.arange(len(rows)), rows.lengths)
         cell = row * len(KINDS) + self._kinds[rows.indices]
-        values: NDArray[np.float64] = np.bincount(cell)[cell] ** -0.5
+        values: Floats = np.bincount(cell)[cell] ** -0.5
         return values
 
 
-def _keyed(kinds: NDArray[np.int64], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _keyed(kinds: Ints, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the keys of words (n,), as `WordHashes` numbers them, in places of these `KINDS`."""
     keys: NDArray[np.uint64] = words << np.uint64(_BITS) | kinds.astype(np.uint64)
     return keys
@@ -354,8 +350,3 @@ def _first(words: list[str], n: int) -> list[str]:
     if len(found) < n:
         found = dict.fromkeys(words)
     return list(found)[:n]
-
-
-def _size(n: int) -> int:
-    """Return n on a scale of powers of two."""
-    return n.bit_length()

@@ -32,18 +32,14 @@ from focuscrawl.paths.states import PathStates
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView
     from focuscrawl.paths.path_features import Observed
 
 
-# What a model's probability of a goal is worth on a site that it did not learn from.
-#
-# The model is fitted to paths with a few fails for each goal, and shrunk by its penalty: it gives
-# a page of a new site that is nothing .1, and a goal .5, where a forage meets one goal in a
-# hundred pages. `focuscrawl.paths.path_training` fits what such a probability is worth.
-
+TOPIC = "/goal"
+_ARRAYS = "model.npz"
+FORMAT = ModelFormat("model of paths", ("paths",), 5, (_ARRAYS,), "focuscrawl paths train")
 _SURE = 1e-4  # nothing is surer, goal or not
 _MOST = 50.0  # evidence that a float can hold
 
@@ -58,20 +54,24 @@ class Evidence:
     slope: float
     offset: float
 
-    def __call__(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, probabilities: Floats) -> Floats:
         """Return Pr(p | goal) / Pr(p | no goal), float64, for each of `probabilities`."""
         evidence = self.slope * log_odds(probabilities) + self.offset
-        odds: NDArray[np.float64] = np.exp(np.minimum(evidence, _MOST))
+        odds: Floats = np.exp(np.minimum(evidence, _MOST))
         return odds
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What Pr(goal) is worth: of links whose page is not fetched, and of pages.
+    """What Pr(goal) is worth on a site that the model did not learn from.
+
+    The model is fitted to paths with a few fails for each goal, and shrunk by its penalty: it
+    gives a page of a new site that is nothing .1, and a goal .5, where a forage meets one goal in
+    a hundred pages. `focuscrawl.paths.path_training.calibrate` fits what that is worth.
 
     Attributes
     ----------
-    link, page : evidence by the model's Pr(goal)
+    link, page : evidence by the model's Pr(goal) of links whose page is not fetched, and of pages
     prior : share of goals among what it was fitted to
     goals : on paths of the site learned from that has the fewest
     """
@@ -82,10 +82,10 @@ class Calibration:
     goals: int
 
 
-def log_odds(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_odds(probabilities: Floats) -> Floats:
     """Return log p / (1 - p), float64, of probabilities; none is taken to be sure."""
     kept = np.clip(probabilities, _SURE, 1.0 - _SURE)
-    odds: NDArray[np.float64] = np.log(kept / (1.0 - kept))
+    odds: Floats = np.log(kept / (1.0 - kept))
     return odds
 
 
@@ -107,23 +107,27 @@ class PathModel:
     states: PathStates
     vocabulary: FeatureVocabulary
     crf: ChainCRF
-    rewards: NDArray[np.float64]
+    rewards: Floats
     away: float
     reading: ReadingLimits
     calibration: Calibration | None = None
 
-    def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
-        """Return what a page's features say for each label: log-potentials, float64 (K,)."""
-        return _first(self._scores(reader.page(view, start), slice(0, len(self.states))))
+    def page(self, reader: PathReader, view: PageView, start: str | None) -> Floats:
+        """Return the log-potential of each label by a page's features, float64 (K,).
 
-    def links(
-        self, reader: PathReader, view: PageView, start: str, links: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return what the features of links say for each link state: log-potentials, float64."""
+        Parameters
+        ----------
+        start : where the site begins; None: not known
+        """
+        (row,) = self._scores(reader.page(view, start), slice(0, len(self.states)))
+        return np.asarray(row)
+
+    def links(self, reader: PathReader, view: PageView, start: str, links: Ints) -> Floats:
+        """Return the log-potential of each link state by the features of links, float64."""
         seen = reader.links(view, start, links)
         return self._scores(seen, slice(len(self.states), self.crf.structure.states))
 
-    def stays(self, view: PageView, start: str, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def stays(self, view: PageView, start: str, links: Ints) -> Floats:
         """Return what each link keeps of its score for where it leads, float64 (n,).
 
         1 on the registered domain of the site's start, `away` elsewhere. Which domain a link
@@ -133,10 +137,10 @@ class PathModel:
         home = parts_of(start).domain
         urls = view.links.urls
         at_home = np.array([parts_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
-        kept: NDArray[np.float64] = np.where(at_home, 1.0, self.away)
+        kept: Floats = np.where(at_home, 1.0, self.away)
         return kept
 
-    def onward(self, page: NDArray[np.float64], links: NDArray[np.float64]) -> NDArray[np.float64]:
+    def onward(self, page: Floats, links: Floats) -> Floats:
         """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
 
         Parameters
@@ -153,10 +157,10 @@ class PathModel:
         top = logs.max(axis=1, keepdims=True, initial=-np.inf)
         k = len(self.states)
         ways = np.exp(logs - top).reshape(-1, k, k).sum(axis=1)
-        labels: NDArray[np.float64] = ways / ways.sum(axis=1, keepdims=True)
+        labels: Floats = ways / ways.sum(axis=1, keepdims=True)
         return labels
 
-    def arrived(self, link: NDArray[np.float64], page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def arrived(self, link: Floats, page: Floats) -> Floats:
         """Return Pr(label) of a page, float64 (K,).
 
         Parameters
@@ -168,19 +172,18 @@ class PathModel:
             before = np.log(link)
         if not self.states.one_state:
             before += self._arriving
-        return _first(_normalised((page + before)[None, :]))
+        return _normalised(page + before)
 
-    def alone(self, reader: PathReader, view: PageView) -> NDArray[np.float64]:
-        """Return Pr(label) of a page that nobody knows the site of, float64 (K,)."""
-        seen = self._scores(reader.page(view, None), slice(0, len(self.states)))
-        return _first(_normalised(seen))
+    def alone(self, reader: PathReader, view: PageView) -> Floats:
+        """Return Pr(label) of a page whose site is not known, float64 (K,)."""
+        return _normalised(self.page(reader, view, None))
 
-    def begun(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Pr(label) of a page that a site begins with, float64 (K,)."""
+    def begun(self, page: Floats) -> Floats:
+        """Return Pr(label) of the start page of a site, float64 (K,)."""
         starts = self.crf.structure.starts[: len(self.states)]
-        return _first(_normalised(np.where(starts, page, -np.inf)[None, :]))
+        return _normalised(np.where(starts, page, -np.inf))
 
-    def begun_as_printed(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
+    def begun_as_printed(self, page: Floats) -> Floats:
         """Return Pr(label) of such a page by eq. 6: each state weighs 1 at the place before."""
         k = len(self.states)
         ways = np.exp(self.crf.edge_[k:, :k])
@@ -188,58 +191,49 @@ class PathModel:
             ways = np.exp(self.crf.edge_[:k, k:]) @ ways
         with np.errstate(divide="ignore"):
             before = np.log(ways.sum(axis=0))
-        return _first(_normalised((page + before)[None, :]))
+        return _normalised(page + before)
 
     @cached_property
-    def _onward(self) -> NDArray[np.float64]:
+    def _onward(self) -> Floats:
         """Exponentials of the log-potentials from page states to link states."""
         k = len(self.states)
         edges = self.crf.edge_[:k, k:]
-        onward: NDArray[np.float64] = np.exp(edges - edges.max())
+        onward: Floats = np.exp(edges - edges.max())
         return onward
 
     @cached_property
-    def _arriving(self) -> NDArray[np.float64]:
+    def _arriving(self) -> Floats:
         """Log-potentials from each link state to the page state it leads to."""
         k = len(self.states)
-        arriving: NDArray[np.float64] = self.crf.edge_[k:, :k].max(axis=1)
+        arriving: Floats = self.crf.edge_[k:, :k].max(axis=1)
         return arriving
 
-    def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
+    def _scores(self, observed: Observed, states: slice) -> Floats:
         rows = self.vocabulary.rows(observed)
         # sums of rows by differences of running sums: a sparse product is slow to set up
         sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
         weights = self.crf.state_[rows.indices, states] * self.vocabulary.values(rows)[:, None]
         np.cumsum(weights, axis=0, out=sums[1:])
-        scores: NDArray[np.float64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        scores: Floats = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
         return scores
 
 
-def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    probabilities: NDArray[np.float64] = np.exp(
-        logs - logs.max(axis=1, keepdims=True, initial=-np.inf)
-    )
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
+def _normalised(logs: Floats) -> Floats:
+    """Return exp(logs) (..., K), scaled to the sum 1."""
+    probabilities: Floats = np.exp(logs - logs.max(axis=-1, keepdims=True, initial=-np.inf))
+    probabilities /= probabilities.sum(axis=-1, keepdims=True)
     return probabilities
-
-
-def _first(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    row: NDArray[np.float64] = rows[0]
-    return row
-
-
-TOPIC = "/goal"
 
 
 class PathCritic:
     """A `Critic`: R(u) = Pr(u is a goal | the page alone).
 
-    Whose page it is, the page does not say; the path does (`focuscrawl.strategies.path_strategy`).
+    The site of a page is known by its path only (`focuscrawl.strategies.path_strategy`).
 
     Parameters
     ----------
     model : what was learned
-    fingerprint : tells it from others
+    fingerprint : of the model
 
     Attributes
     ----------
@@ -263,10 +257,6 @@ class PathCritic:
             return Judgement(np.zeros(0), np.zeros((0, len(self.classes))))
         found = np.array([self.model.alone(self._reader, page) for page in pages])
         return Judgement(found[:, 0], found)
-
-
-_ARRAYS = "model.npz"
-FORMAT = ModelFormat("model of paths", ("paths",), 5, (_ARRAYS,), "focuscrawl paths train")
 
 
 def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
@@ -340,13 +330,11 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     else:
         states = PathStates.supervised(labels, one_state=one_state)
     if list(states.labels) != labels or not all(label.isprintable() for label in labels):
-        msg = "labels that no model has"
-        raise ValueError(msg)
+        raise ValueError("labels that no model has")
     arrays = unpack_arrays(files[_ARRAYS])
     names = lines_of(arrays, "names")
     if not {name.partition(" ")[0] for name in names} <= set(KINDS):
-        msg = "a feature of no kind"
-        raise ValueError(msg)
+        raise ValueError("a feature of no kind")
     structure = states.structure
     crf = ChainCRF(structure)
     crf.set_weights(
@@ -357,14 +345,12 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     reading = ReadingLimits(int(manifest["words"]), int(manifest["near"]))
     away = float(manifest["away"])
     if not 0.0 <= away <= 1.0:
-        msg = "a share that is none"
-        raise ValueError(msg)
+        raise ValueError("a share that is none")
     calibration = _calibration(manifest["calibration"])
     return PathModel(states, FeatureVocabulary(names), crf, rewards, away, reading, calibration)
 
 
 def _calibration(found: dict[str, Any] | None) -> Calibration | None:
-    """Return what `asdict` made a dictionary of; None where the model has none."""
     if found is None:
         return None
     link, page = (
@@ -374,6 +360,5 @@ def _calibration(found: dict[str, Any] | None) -> Calibration | None:
     numbers = [link.slope, link.offset, page.slope, page.offset]
     read = Calibration(link, page, float(found["prior"]), int(found["goals"]))
     if not (0.0 < read.prior < 1.0 and read.goals > 0 and np.isfinite(numbers).all()):
-        msg = "a calibration that is none"
-        raise ValueError(msg)
+        raise ValueError("a calibration that is none")
     return read

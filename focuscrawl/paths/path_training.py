@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.page import PageView
     from focuscrawl.paths.path_features import PathReader
     from focuscrawl.paths.training_paths import SitePath
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 _KEPT = 3000  # pages in memory
 _REDIRECTS = 5  # followed from one link
+_SITES, _POSITIONS = 2, 3  # that a feature of the model is seen at, at least
+_PENALTY = 10.0  # inverse, of the calibration; keeps the slope finite where models know all goals
 
 
 class WebPages:
@@ -151,9 +154,9 @@ def rewarded(model: PathModel, corpus: Corpus, training: TrainingOptions) -> Pat
     observed, k = sequences(corpus, model.vocabulary), len(model.states)
     one_state = model.states.one_state
     if training.printed_rewards:
-        worth = printed_rewards(model.crf, observed, 0, gamma=training.gamma, pages_only=one_state)
+        worth = printed_rewards(model.crf, observed, gamma=training.gamma, pages_only=one_state)
     else:
-        worth = rewards(model.crf, observed, 0, gamma=training.gamma)
+        worth = rewards(model.crf, observed, gamma=training.gamma)
     return replace(model, rewards=worth[:k] if one_state else worth[k:])
 
 
@@ -171,8 +174,8 @@ class Corpus(NamedTuple):
 
     paths: list[SitePath]
     observed: list[NDArray[np.uint64]]
-    bounds: NDArray[np.int64]
-    sites: NDArray[np.int64]
+    bounds: Ints
+    sites: Ints
     names: dict[int, str]
 
 
@@ -249,12 +252,12 @@ def share_away(corpus: Corpus) -> float:
     return (away + 0.5) / (len(goals) + 1.0)
 
 
-def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> FeatureVocabulary:
-    """Return the features that were seen at so many positions, on so many sites.
+def choose_features(corpus: Corpus) -> FeatureVocabulary:
+    """Return the features that were seen at three positions, on two sites if there are two.
 
-    What only one site has is its own words, and says nothing about others.
+    What only one site has is its own words, of no use for others.
     """
-    sites = min(sites, len(set(corpus.sites.tolist())))
+    sites = min(_SITES, len(set(corpus.sites.tolist())))
     seen: Counter[int] = Counter()
     on: dict[int, set[int]] = {}
     distinct: dict[bytes, None] = {}
@@ -262,12 +265,12 @@ def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> Fe
         for keys in corpus.observed[start:end]:
             at = bytes([corpus.sites[path]]) + keys.tobytes()
             if at in distinct:
-                continue  # the same page on several paths says it once
+                continue  # the same page on several paths counts once
             distinct[at] = None
             for key in keys.tolist():
                 seen[key] += 1
                 on.setdefault(key, set()).add(int(corpus.sites[path]))
-    chosen = [key for key, n in seen.items() if n >= positions and len(on[key]) >= sites]
+    chosen = [key for key, n in seen.items() if n >= _POSITIONS and len(on[key]) >= sites]
     names = sorted((corpus.names[key] for key in chosen), key=_by_kind)
     return FeatureVocabulary(names)
 
@@ -284,11 +287,11 @@ def sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequences:
 
 
 class Examples(NamedTuple):
-    """What a chain model is fitted to: `ChainCRF.fit` says what the fields are."""
+    """The arguments of `ChainCRF.fit`."""
 
     sequences: Sequences
-    known: NDArray[np.bool_]
-    weight: NDArray[np.float64]
+    known: Bools
+    weight: Floats
 
 
 def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) -> Examples:
@@ -296,7 +299,7 @@ def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) 
 
     A link is scored before its page is fetched. In whole paths the many words of pages explain
     the labels so well that the few of links learn little; in a beginning that ends with a link
-    they are all there is to tell the next page's label.
+    they are all there is to know the next page's label by.
 
     One of m that leave the same pages counts as 1 / m: a page which a hundred paths leave is
     still one page. Counted a hundred times, its words would be known by heart, and a list on
@@ -306,8 +309,8 @@ def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) 
     whole = sequences(corpus, vocabulary)
     labels_of = known_labels(corpus, states)
     unseen = whole.observed.shape[0]
-    rows: list[NDArray[np.int64]] = []
-    known: list[NDArray[np.bool_]] = []
+    rows: list[Ints] = []
+    known: list[Bools] = []
     begun: dict[tuple[str, ...], int] = {}
     left: list[tuple[bool, tuple[str, ...]]] = []  # whether a whole path; the pages it leaves
     onward: Counter[int] = Counter()
@@ -336,7 +339,7 @@ def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) 
     )
 
 
-def known_labels(corpus: Corpus, states: PathStates) -> list[NDArray[np.bool_]]:
+def known_labels(corpus: Corpus, states: PathStates) -> list[Bools]:
     """Return which states the positions of each path may be in; see `PathStates.known`."""
     ahead = _ahead(corpus)
     return [states.known(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
@@ -346,7 +349,7 @@ def _ahead(corpus: Corpus) -> list[list[int | None]]:
     """Return for each page of each path the clicks to the next goal.
 
     Where the path itself has no goal ahead, its last page that lies on a path of the same site
-    to a goal tells how far it and the pages before it were.
+    to a goal gives how far it and the pages before it were.
     """
     clicks: dict[tuple[str, str], int] = {}
     found: list[list[int | None]] = []
@@ -372,16 +375,11 @@ def _by_kind(name: str) -> tuple[int, str]:
     return KINDS.index(kind), word
 
 
-# Calibration of a model of paths on the sites that it was learned from, each left out in turn.
-#
-# Models are learned from the other sites, and what they say of the site left out is set against
-# what its pages are.
-
-_PENALTY = 10.0  # inverse; keeps the slope finite where models tell all goals
-
-
 def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
-    """Set what models say of sites left out against what their pages are.
+    """Fit what a model's Pr(goal) is worth, each site left out in turn.
+
+    Models are learned from the other sites; their probabilities of the site left out are set
+    against what its pages are.
 
     Parameters
     ----------
@@ -397,12 +395,12 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
         model = train(rest, training)
         k = len(model.states)
         found = examples(held, model.vocabulary, model.states)
-        said = model.crf.marginals(found.sequences)
+        marginals = model.crf.marginals(found.sequences)
         ends = found.sequences.bounds[1:] - 1
         ahead = np.diff(found.sequences.observed.indptr)[ends] == 0  # page not yet seen
         known = found.known[ends, :k]
         goal = known[:, 0] & (known.sum(axis=1) == 1)
-        pairs = np.stack([said[ends, 0], goal], axis=1)
+        pairs = np.stack([marginals[ends, 0], goal], axis=1)
         links.append(pairs[ahead])
         pages.append(pairs[~ahead])
         most.append(len({path.pages[-1] for path in held.paths if path.succeeds}))
@@ -419,18 +417,18 @@ def left_out(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
     """
     numbers = range(int(corpus.sites.max(initial=-1)) + 1)
     parts = {each: of_sites(corpus, [each]) for each in numbers}
-    told = [n for n in numbers if len({path.succeeds for path in parts[n].paths}) == 2]
-    if len(told) > 1:
-        for held in told:
-            yield of_sites(corpus, [n for n in told if n != held]), parts[held]
+    both = [n for n in numbers if len({path.succeeds for path in parts[n].paths}) == 2]
+    if len(both) > 1:
+        for held in both:
+            yield of_sites(corpus, [n for n in both if n != held]), parts[held]
 
 
-def _fit(pairs: NDArray[np.float64]) -> Evidence:
+def _fit(pairs: Floats) -> Evidence:
     """Fit to rows of Pr(goal) and whether it was one; both occur."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
 
-    said, goal = pairs.T
-    fitted = LogisticRegression(C=_PENALTY).fit(log_odds(said)[:, None], goal)
+    probabilities, goal = pairs.T
+    fitted = LogisticRegression(C=_PENALTY).fit(log_odds(probabilities)[:, None], goal)
     share = goal.mean()
     return Evidence(
         float(fitted.coef_[0, 0]), float(fitted.intercept_[0] - np.log(share / (1.0 - share)))

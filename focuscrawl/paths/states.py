@@ -13,25 +13,22 @@ from focuscrawl.paths.crf import Structure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.paths.crf import ChainCRF, Sequences
 
-
-# States of the chain model, of pages and of the links to them [C 3.1].
-#
-# State k of K labels is the page state of label k. With a state for each label and each link
-# (figure 1b) state K + k is its link state. With one state a label (figure 1a) links are
-# transitions: state K + K j + k is that of a link from a page of label j to one of label k. It is
-# entered from page state j only and left for page state k only, so that what is observed of a link
-# there is a feature of the transition from j to k.
 
 GOAL, FAIL = "goal", "fail"
 
 
 @dataclass(frozen=True)
 class PathStates:
-    """The labels of a path's pages, and the structure of the chain of pages and links.
+    """The labels of a path's pages, and the structure of the chain of pages and links [C 3.1].
+
+    State k of K labels is the page state of label k. With a state for each label and each link
+    (figure 1b) state K + k is its link state. With one state a label (figure 1a) links are
+    transitions: state K + K j + k is that of a link from a page of label j to one of label k. It
+    is entered from page state j only and left for page state k only, so that what is observed of
+    a link there is a feature of the transition from j to k.
 
     Attributes
     ----------
@@ -44,8 +41,8 @@ class PathStates:
     """
 
     labels: tuple[str, ...]
-    follows: NDArray[np.bool_]
-    groups: NDArray[np.bool_]
+    follows: Bools
+    groups: Bools
     distances: bool
     one_state: bool = False
 
@@ -105,8 +102,8 @@ class PathStates:
     def structure(self) -> Structure:
         """The chain: pages and links take turns.
 
-        It begins with a page that is neither a goal nor a fail: every site is worth a look.
-        A link state leads to the page state of its own label: that is what its label says.
+        It starts with a page that is neither a goal nor a fail: every site is worth a look.
+        A link state leads to the page state of its own label.
         """
         n, same = len(self.labels), np.eye(len(self.labels), dtype=np.bool_)
         onward = self.follows
@@ -121,14 +118,12 @@ class PathStates:
         starts[2:n] = True
         return Structure(edges, starts, groups)
 
-    def link_states(self, label: int) -> NDArray[np.int64]:
+    def link_states(self, label: int) -> Ints:
         """Return the states of links to pages of a label, by its number."""
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 
-    def known(
-        self, labels: Sequence[str | None], ahead: Sequence[int | None]
-    ) -> NDArray[np.bool_]:
+    def known(self, labels: Sequence[str | None], ahead: Sequence[int | None]) -> Bools:
         """Return which states the positions of a path may be in, bool (2 n - 1, states).
 
         Parameters
@@ -157,10 +152,8 @@ class PathStates:
         return known
 
 
-def rewards(
-    crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float
-) -> NDArray[np.float64]:
-    """Return the reward of each state, float64 (states,), in [0, 1].
+def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
+    """Return the reward of each state, float64 (states,), in [0, 1]; state 0 is the goal.
 
     The value of a state at a position of a path is the discounted probability that the path comes
     to a goal from there:
@@ -182,7 +175,6 @@ def rewards(
     Parameters
     ----------
     sequences : the training paths
-    goal : the page state of the goal
     gamma : discount for each position, page or link, on the way to the goal, in (0, 1]
     """
     total, mass = np.zeros(crf.structure.states), np.zeros(crf.structure.states)
@@ -190,22 +182,22 @@ def rewards(
         alpha, beta = chains.forward(nodes, crf.edge_), chains.backward(nodes, crf.edge_)
         occurs = chains.node_marginals(alpha, beta, chains.log_partition(alpha))
         value = np.zeros_like(occurs[:, 0])
-        value[:, goal] = 1.0
+        value[:, 0] = 1.0
         for i in range(nodes.shape[1] - 2, -1, -1):
             onward = (nodes[:, i + 1] + beta[:, i + 1])[:, None, :] + crf.edge_
             dead = beta[:, i] == -np.inf  # no way on from such a state
             step = np.exp(onward - np.where(dead, 0.0, beta[:, i])[:, :, None])
             value = gamma * np.einsum("nst,nt->ns", step, value)
-            value[:, goal] = 1.0
+            value[:, 0] = 1.0
             total += (occurs[:, i] * value).sum(axis=0)
             mass += occurs[:, i].sum(axis=0)
-    mean: NDArray[np.float64] = np.divide(total, mass, out=np.zeros_like(total), where=mass > 1e-9)
+    mean: Floats = np.divide(total, mass, out=np.zeros_like(total), where=mass > 1e-9)
     return mean
 
 
 def printed_rewards(
-    crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float, pages_only: bool = False
-) -> NDArray[np.float64]:
+    crf: ChainCRF, sequences: Sequences, *, gamma: float, pages_only: bool = False
+) -> Floats:
     """Return the reward of each state by equations 3 to 5 as the paper prints them.
 
     R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'), 1 for a goal at the end n of the path and
@@ -214,7 +206,7 @@ def printed_rewards(
 
     Parameters
     ----------
-    sequences, goal, gamma : as for `rewards`
+    sequences, gamma : as for `rewards`
     pages_only : whether the positions of the paper's sequences are pages, with links as
         transitions; k is then counted in pages, and from 0: the goal is a state at n only, and
         would be worth nothing
@@ -227,7 +219,7 @@ def printed_rewards(
     for nodes, _, _ in crf.nodes(sequences):
         length = nodes.shape[1]
         ahead = np.zeros_like(nodes[:, 0])
-        ahead[:, goal] = 1.0
+        ahead[:, 0] = 1.0
         behind = np.arange(length)
         weights = gamma**behind
         weights[0] = 0.0

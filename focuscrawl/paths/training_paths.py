@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import deque
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import write_whole
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import read_rows, read_text
 from focuscrawl.paths.states import FAIL, GOAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
     from focuscrawl.page import PageView
+
+    Links = Callable[[str], list[str]]
+
+_STRAY = 3  # most clicks a fail goes on after it left the way
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class SitePath:
     Attributes
     ----------
     pages : URLs, each linked to by the one before; the first is the start of the site
-    labels : one a page: a milestone, ``goal``, ``fail``, or None where nothing was said; the
+    labels : one a page: a milestone, ``goal``, ``fail``, or None where it is not known; the
         last is ``goal`` or ``fail``, the first is neither
     """
 
@@ -58,10 +63,7 @@ def write_paths(paths: Iterable[SitePath], out: Path) -> int:
     lines = [json.dumps({"pages": path.pages, "labels": path.labels}) + "\n" for path in paths]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
-            unfinished = Path(scratch, out.name)
-            unfinished.write_text("".join(lines), encoding="utf-8")
-            unfinished.replace(out)
+        write_whole(out, "".join(lines))
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
     return len(lines)
@@ -95,35 +97,23 @@ def read_paths(source: Path) -> list[SitePath]:
 
 def _path(found: object) -> SitePath:
     if not isinstance(found, dict):
-        msg = "not an object with pages and labels"
-        raise TypeError(msg)
+        raise TypeError("not an object with pages and labels")
     pages, labels = found["pages"], found["labels"]
     if not isinstance(pages, list) or not isinstance(labels, list) or len(pages) != len(labels):
-        msg = "pages and labels must be lists of one length"
-        raise ValueError(msg)
+        raise ValueError("pages and labels must be lists of one length")
     if not pages:
-        msg = "no page"
-        raise ValueError(msg)
+        raise ValueError("no page")
     urls = [normalize(url) if isinstance(url, str) else None for url in pages]
     if None in urls:
-        msg = f"{pages[urls.index(None)]!r} is no http(s) URL"
-        raise ValueError(msg)
+        raise ValueError(f"{pages[urls.index(None)]!r} is no http(s) URL")
     for label in labels:
         if label is not None and (not isinstance(label, str) or not label.isprintable()):
-            msg = f"{label!r} is no label"
-            raise ValueError(msg)
+            raise ValueError(f"{label!r} is no label")
     if labels[0] in {GOAL, FAIL}:
-        msg = f"its first page is where the site begins, neither {GOAL} nor {FAIL}"
-        raise ValueError(msg)
+        raise ValueError(f"its first page is where the site begins, neither {GOAL} nor {FAIL}")
     if labels[-1] not in {GOAL, FAIL}:
-        msg = f"the last label must be {GOAL} or {FAIL}"
-        raise ValueError(msg)
+        raise ValueError(f"the last label must be {GOAL} or {FAIL}")
     return SitePath(tuple(map(str, urls)), tuple(labels))
-
-
-# Recording training paths: a person walks a site and labels its pages.
-#
-# `Walk` is what was done so far; each step gives a new one, so that every step can be undone.
 
 
 class LinkChoice(NamedTuple):
@@ -137,9 +127,11 @@ class LinkChoice(NamedTuple):
 class Walk:
     """Where a person is on a site, and the paths saved on the way.
 
+    Each step gives a new one, so that every step can be undone.
+
     Attributes
     ----------
-    pages, labels : from the front door to here; labels are None where nothing was said
+    pages, labels : from the front door to here; labels are None where none was given
     saved : paths that have ended
     """
 
@@ -168,7 +160,7 @@ class Walk:
         return replace(self, pages=self.pages[:-1], labels=self.labels[:-1])
 
     def milestone(self, label: str) -> Walk:
-        """Say what this page is, on this walk and in all paths saved that go through it."""
+        """Label this page, on this walk and in all paths saved that go through it."""
         return replace(
             self,
             labels=(*self.labels[:-1], label),
@@ -206,22 +198,6 @@ def _labelled(path: SitePath, page: str, label: str) -> SitePath:
     return replace(path, labels=tuple(kept))
 
 
-# Training paths from a web whose pages are labelled: what a person would have clicked.
-#
-# A person who wants all goals looks for a list of them. So the goals are shared out among the
-# pages that link to them: first to the page that has the most for the clicks it takes to get
-# there, and so on with those that are left. Fails leave these ways for pages that link to no
-# goal, and some go on.
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from collections.abc import Set as AbstractSet
-
-    Links = Callable[[str], list[str]]
-
-_STRAY = 3  # most clicks a fail goes on behind where it left the way
-
-
 @dataclass(frozen=True)
 class PathSampling:
     """How many training paths are taken of a site.
@@ -245,7 +221,12 @@ def extract_paths(
     sampling: PathSampling,
     random_state: int,
 ) -> list[SitePath]:
-    """Return paths from `start` to goals, then to fails.
+    """Return paths from `start` to goals, then to fails: what a person would have clicked.
+
+    A person who wants all goals looks for a list of them. So goals are shared out among the pages
+    that link to them: first to the page that has the most for the clicks it takes to get there,
+    and so on with those that are left. Fails leave these ways for pages that link to no goal, and
+    some go on.
 
     Parameters
     ----------
@@ -299,7 +280,6 @@ class _Ways:
         self.leading = {page for goal in goals & self._depth.keys() for page in self.to(goal)}
 
     def _share_out(self, goals: AbstractSet[str]) -> None:
-        """Choose the page from which each goal is reached."""
         left = set(goals)
         lists = {page: set(found) for page, found in self.lists.items()}
         while left:
@@ -329,7 +309,7 @@ def _fails(
     count: int,
     rng: np.random.Generator,
 ) -> list[list[str]]:
-    """Return walks that leave the ways found, each by a link of its own as long as there are."""
+    """Return walks that leave the ways found, each by another link as long as there are."""
     prefixes: dict[str, list[str]] = {}
     for way in found:
         for i, page in enumerate(way):

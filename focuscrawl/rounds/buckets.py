@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.traps import Quotas
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
+    from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.rounds.tables import Tables
     from focuscrawl.strategies import Strategy
 
 
-_REFERRER = URL.get_field_index("referrer")
+#: columns of a URL that never change
+_FIXED = ["id", "url", "depth", "referrer", "found"]
+_REFERRER = _FIXED.index("referrer")
 #: rows as they are held: many have one referrer, whose text is read once
 _HELD = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(), pa.string())))
 
@@ -50,12 +53,13 @@ class BucketUrls:
         names = tables.of_bucket("urls", bucket, until)
         parts = [tables.read(name, dictionaries=["referrer"]) for name in names]
         # rows stay as they were read, old ones of a URL, too: to move texts takes long
-        self._rows = pa.concat_tables([_HELD.empty_table(), *parts])
-        self.ids, self._row = last_rows(self._rows["id"].to_numpy())
-        self.score: Floats = self._rows["score"].to_numpy()[self._row]
-        self.state: Ints = self._rows["state"].to_numpy()[self._row]
-        self.found: Ints = self._rows["found"].to_numpy()[self._row]
-        self.relevance: Floats = self._rows["relevance"].to_numpy()[self._row]
+        rows = pa.concat_tables([_HELD.empty_table(), *parts])
+        self.ids, self._row = last_rows(rows["id"].to_numpy())
+        self.score: Floats = rows["score"].to_numpy()[self._row]
+        self.state: Ints = rows["state"].to_numpy()[self._row]
+        self.found: Ints = rows["found"].to_numpy()[self._row]
+        self.relevance: Floats = rows["relevance"].to_numpy()[self._row]
+        self._rows = rows.select(_FIXED)
         self._changed: Bools = np.zeros(len(self.ids), bool)
 
     def __len__(self) -> int:
@@ -82,7 +86,7 @@ class BucketUrls:
             ("state", pa.array(self.state[places])),
             ("relevance", pa.array(self.relevance[places], from_pandas=True)),
         ):
-            rows = rows.set_column(rows.column_names.index(name), name, values)
+            rows = rows.append_column(name, values)
         return rows.cast(URL)
 
     def urls(self, places: Ints) -> list[str]:
@@ -96,38 +100,30 @@ class BucketUrls:
         """Take in URLs that pages link to; those that come first wait from now on."""
         names = names.sort_by("found")
         ids, first_row = np.unique(names["id"].to_numpy(), return_index=True)
-        new = ~self.known(ids)
-        rows = names.take(pa.array(first_row[new])).drop_columns(["first"])
+        rows = names.take(pa.array(first_row[~self.known(ids)])).select(_FIXED)
         n = len(rows)
-        for name, values in (
-            ("score", pa.array(np.full(n, np.nan))),
-            ("state", pa.array(np.full(n, UNFOLLOWED, np.int8))),
-            ("relevance", pa.nulls(n, pa.float64())),
-        ):
-            rows = rows.append_column(name, values)
-        self._extend(rows.select(URL.names).cast(URL))
+        grown = {
+            "ids": rows["id"].to_numpy(),
+            "_row": len(self._rows) + np.arange(n),
+            "score": np.full(n, np.nan),
+            "state": np.full(n, UNFOLLOWED, np.int8),
+            "found": rows["found"].to_numpy(),
+            "relevance": np.full(n, np.nan),
+            "_changed": np.ones(n, bool),
+        }
+        order = np.argsort(np.concatenate([self.ids, grown["ids"]]), kind="stable")
+        for name, values in grown.items():
+            setattr(self, name, np.concatenate([getattr(self, name), values])[order])
+        referrers = rows["referrer"].dictionary_encode()
+        rows = rows.set_column(_REFERRER, "referrer", referrers)
+        self._rows = pa.concat_tables([self._rows, rows])
         first = np.unique(names["id"].to_numpy()[names["first"].to_numpy(zero_copy_only=False)])
         at = self.places(first)
         at = at[np.isin(self.state[at], (UNFOLLOWED, QUEUED))]
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
-    def _extend(self, rows: pa.Table) -> None:
-        ids = np.concatenate([self.ids, rows["id"].to_numpy()])
-        order = np.argsort(ids, kind="stable")
-        row = np.concatenate([self._row, len(self._rows) + np.arange(len(rows))])
-        referrers = rows["referrer"].dictionary_encode()
-        self._rows, self._row, self.ids = (
-            pa.concat_tables([self._rows, rows.set_column(_REFERRER, "referrer", referrers)]),
-            row[order],
-            ids[order],
-        )
-        for name in ("score", "state", "found", "relevance"):
-            grown = np.concatenate([getattr(self, name), rows[name].to_numpy()])
-            setattr(self, name, grown[order])
-        self._changed = np.concatenate([self._changed, np.ones(len(rows), bool)])[order]
-
     def take_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
-        """Take in what was fetched, what may not be, and other names of what was."""
+        """Take in what was fetched, what may not be, and other names of what was fetched."""
         at = self.places(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
@@ -229,13 +225,6 @@ class RoundLimits(Traps):
         return True
 
 
-class Model(NamedTuple):
-    """What was learned, as `Strategy.train` returned it, and its version."""
-
-    version: int
-    state: bytes
-
-
 class LinksInto:
     """The links into the URLs of a bucket, by the pages that have them.
 
@@ -287,18 +276,20 @@ class LinksInto:
 
 
 def recall(
+    context: RoundsContext,
+    bucket: int,
+    until: int,
     strategy: Strategy,
+    *,
     rows: pa.Table,
     urls: BucketUrls,
     number: Callable[[str], int],
-    *,
-    outcomes: bytes | None,
-    model: Model | None,
 ) -> tuple[Ints, Floats]:
-    """Let a strategy made anew know links, what came of their targets, and what was learned.
+    """Let a new strategy know links, what came of their targets, and what was learned.
 
     Parameters
     ----------
+    until : the last round whose outcomes and model count
     rows : see `EVIDENCE`
     urls : of the bucket that the links lead into
     number : of a URL, for the strategy
@@ -308,16 +299,19 @@ def recall(
     The URLs (ids) that the links lead to, int64 (m,), and their scores; of some that were
     fetched, too
     """
-    if not len(rows):
-        if outcomes is not None:
-            strategy.take_outcomes(outcomes)
-        return np.zeros(0, np.int64), np.zeros(0)
-    lists = rows["targets"].to_pylist()
-    ids = np.unique(np.concatenate(lists).astype(np.int64))
+    ids = np.unique(rows["targets"].combine_chunks().flatten().to_numpy())
     names = urls.urls(urls.places(ids))
     numbers = np.array([number(name) for name in names], np.int64)
-    if outcomes is not None:
-        strategy.take_outcomes(outcomes)
+    outcomes = context.outcomes(bucket, until)
+
+    def take_outcomes() -> None:
+        if outcomes is not None:
+            with context.tables.unpacking(outcomes[0]):
+                strategy.take_outcomes(outcomes[1])
+
+    take_outcomes()
+    if not len(rows):
+        return ids, np.zeros(0)
     pages = [
         RecalledPage(
             url=number(row["source"]),
@@ -333,11 +327,9 @@ def recall(
     relevance = urls.relevance[urls.places(ids)]
     for known in np.flatnonzero(~np.isnan(relevance)).tolist():
         strategy.fetched_before(int(numbers[known]), float(relevance[known]))
-    if outcomes is not None:
-        strategy.take_outcomes(outcomes)  # these are in it
-    if model is not None:
-        lesson = strategy.take_up(model.version, model.state)
-        strategy.adopt(lesson)
+    take_outcomes()  # these are in it
+    lesson = context.take_model(strategy, until)
+    if lesson is not None:
         found, scores = lesson.urls, lesson.scores
     id_of = dict(zip(numbers.tolist(), ids.tolist(), strict=True))
     kept = [at for at, each in enumerate(found.tolist()) if each in id_of]

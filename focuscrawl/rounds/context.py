@@ -17,7 +17,6 @@ from focuscrawl.crawl.traps import NearDuplicates, Quotas
 from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.foundation.urls import identity
 from focuscrawl.foundation.user_input import number
-from focuscrawl.rounds.buckets import Model
 from focuscrawl.rounds.tables import KNOWN, Tables
 from focuscrawl.settings import DOWNLOAD_DELAY
 from focuscrawl.store.history import DIGEST
@@ -29,7 +28,13 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.foundation.arrays import Ints
-    from focuscrawl.strategies import Strategy
+    from focuscrawl.strategies import Lesson, Strategy
+
+
+_LEAST = 60.0  # seconds; in less, opening a bucket would take much of them
+_ALL = 1 << 62  # fetches of a host that need not wait
+_HELD = 64  # buckets whose contents a process holds
+_REMEMBERED = 2_000  # pages of a bucket whose sketches are compared
 
 
 class Laps:
@@ -45,14 +50,10 @@ class Laps:
         self._since = process_time()
 
     def end(self, what: str) -> None:
-        """Say what was done since the last time, or since the beginning."""
+        """Record what was done since the last call, or since the start."""
         now = process_time()
         self.seconds[what] = self.seconds.get(what, 0.0) + now - self._since
         self._since = now
-
-
-_LEAST = 60.0  # seconds; in less, what begins a bucket's fetches would be much of them
-_ALL = 1 << 62  # fetches of a host that need not wait
 
 
 class RoundTime(NamedTuple):
@@ -75,7 +76,7 @@ class RoundTime(NamedTuple):
         ----------
         settings : of the crawl
         share : fetches of a bucket, on average
-        seconds : as the plan says; None: as long as it takes to fetch `share` pages of one host,
+        seconds : of the plan; None: as long as it takes to fetch `share` pages of one host,
             or a minute
         """
         written = settings.get("DOWNLOAD_DELAY", DOWNLOAD_DELAY)
@@ -85,7 +86,7 @@ class RoundTime(NamedTuple):
 
 
 class RoundEnd(Part):
-    """Ends a bucket's fetches when the time of the round is over; what waits is left to others."""
+    """Ends a bucket's fetches when the time of the round is over; the rest is for later rounds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -110,7 +111,7 @@ class RoundsContext:
     ----------
     tables : its files
     buckets : how many there are
-    folder : of the crawl that it goes on from
+    folder : of the crawl that it takes over
     settings : Scrapy's and ours, for a crawl of the live Web
     checked : see `focuscrawl.crawl.assembly.check`
     time : of a round; None for a replay, which takes none
@@ -132,7 +133,7 @@ class RoundsContext:
             self.time = RoundTime.of(self.settings, share, kept.get("seconds"))
 
     def applied_to(self, plan: CrawlConfig) -> CrawlConfig:
-        """Return a plan that says how to fetch as one of this crawl."""
+        """Return a plan of how to fetch, for this crawl."""
         return plan.changed(**self._crawl)
 
     def strategy(self) -> Strategy:
@@ -143,40 +144,45 @@ class RoundsContext:
         strategy.self_contained = True
         return strategy
 
-    def model(self, round_: int) -> Model | None:
-        """Return what was learned after a round; None: nothing yet."""
-        committed = self.tables.read_json(f"models/{round_:05}.json")
+    def take_model(self, strategy: Strategy, round_: int) -> Lesson | None:
+        """Let a strategy score by what was learned by a round; None: nothing yet."""
+        committed = self.tables.read_json(f"models/{round_:05}.json", "version", "learned_in")
         if committed is None or not committed["version"]:
             return None
-        at = int(committed["learned_in"])
-        return Model(int(committed["version"]), self.tables.read_bytes(f"models/{at:05}.npz"))
+        name = f"models/{int(committed['learned_in']):05}.npz"
+        state = self.tables.read_bytes(name)
+        with self.tables.unpacking(name):
+            lesson = strategy.take_up(int(committed["version"]), state)
+        strategy.adopt(lesson)
+        return lesson
 
     def quotas(self, bucket: int, until: int) -> Quotas:
         """Return the limits on hosts and patterns of a bucket after a round."""
         names = self.tables.of_bucket("quotas", bucket, until)
         if not names:
             return Quotas()
-        ended = self.tables.read_json(f"{names[-1].replace('quotas/', 'ended/', 1)}.json")
+        name = names[-1].replace("quotas/", "ended/", 1)
+        ended = self.tables.read_json(f"{name}.json", "generosity")
         assert ended is not None
         return Quotas.of(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
 
-    def outcomes(self, bucket: int, until: int) -> bytes | None:
-        """Return the strategy's rates of a bucket after a round; None: nothing came of it yet."""
-        names = [*self.tables.of_bucket("pages", bucket, until)]
+    def outcomes(self, bucket: int, until: int) -> tuple[str, bytes] | None:
+        """Return the strategy's rates of a bucket after a round, with the name of their file.
+
+        None: nothing came of it yet.
+        """
+        names = self.tables.of_bucket("pages", bucket, until)
         if not names:
             return None
-        last = names[-1].replace("pages/", "outcomes/", 1)
-        content = self.tables.read_bytes(last)
-        return content or None
+        name = names[-1].replace("pages/", "outcomes/", 1)
+        content = self.tables.read_bytes(name)
+        return (name, content) if content else None
 
 
 @lru_cache(maxsize=1)
 def context_of(root: str) -> RoundsContext:
     """Return the context of the crawl whose tables are at `root`."""
     return RoundsContext(root)
-
-
-_HELD = 64  # buckets whose contents a process holds
 
 
 def content_id(digest: bytes) -> int:
@@ -192,12 +198,16 @@ def keeper_of(content: int, buckets: int) -> int:
 class KnownPages(Duplicates):
     """`Duplicates` that knows the pages of all earlier rounds by their content and their names.
 
-    Two pages of one round in different buckets do not know of each other: both count.
+    A page is known by URLs on its own host alone, so those of its bucket are enough. A content may
+    be of any bucket: it is kept by `keeper_of` it, and read when it is asked for. Two pages of one
+    round in different buckets do not know of each other: both count.
     """
 
-    def __init__(self, earlier: EarlierPages, urls: UrlTable) -> None:
+    def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:
         super().__init__()
-        self._earlier = earlier
+        self._context = context
+        self._until = until
+        self._names = _names(context.tables, bucket, until)
         self._urls = urls
 
     def find(self, digest: bytes, names: list[str]) -> int | None:
@@ -206,39 +216,19 @@ class KnownPages(Duplicates):
         if found is not None:
             return found
         known = [self.stands_for(name) for name in names]
-        same = self._number(self._earlier.with_content(digest))
+        content = content_id(digest)
+        keeper = keeper_of(content, self._context.buckets)
+        contents = _contents(self._context.tables.root, keeper, self._until)
+        same = self._number(contents.get(content))
         return next((each for each in [*known, same] if each is not None), None)
 
     def stands_for(self, name: str) -> int | None:
         """Return the number of the fetched page that stands for the URL `name`."""
         found = super().stands_for(name)
-        return self._number(self._earlier.named(name)) if found is None else found
+        return self._number(self._names.get(identity(name))) if found is None else found
 
     def _number(self, url: str | None) -> int | None:
         return None if url is None else self._urls.add(url, 0, None)
-
-
-class EarlierPages:
-    """What makes a page a duplicate of one of the rounds up to some.
-
-    URLs are those of a bucket, as a page is known by URLs on its own host alone. Contents may be
-    of any bucket: they are kept by `keeper_of` them, and read as far as somebody asks.
-    """
-
-    def __init__(self, context: RoundsContext, bucket: int, until: int) -> None:
-        self._context = context
-        self._until = until
-        self._names = _names(context.tables, bucket, until)
-
-    def with_content(self, digest: bytes) -> str | None:
-        """Return the URL of the first page with some content."""
-        content = content_id(digest)
-        keeper = keeper_of(content, self._context.buckets)
-        return _contents(self._context.tables.root, keeper, self._until).get(content)
-
-    def named(self, name: str) -> str | None:
-        """Return the URL of the first page that is known by the URL `name`."""
-        return self._names.get(identity(name))
 
 
 class _Index:
@@ -294,34 +284,26 @@ def _contents(root: str, bucket: int, until: int) -> _Index:
     return _Index(tables, names, [*map(len, parts)], ids, np.arange(len(ids)))
 
 
-_REMEMBERED = 2_000  # pages of a bucket
-
-
 class NearPages(NearDuplicates):
-    """`NearDuplicates` that begins with the last pages of a bucket."""
+    """`NearDuplicates` that starts with the last pages of a bucket."""
 
     def __init__(self, crawl: CrawlState, tables: Tables, bucket: int, until: int) -> None:
         super().__init__(crawl)
-        self._last = _last_sketches(tables, bucket, until)
+        found: list[tuple[str, bytes]] = []  # in the order fetched
+        for name in reversed(tables.of_bucket("pages", bucket, until)):
+            rows = tables.read(name, ["url", "digest", "duplicate_of"]).to_pylist()
+            sketches = [
+                (row["url"], row["digest"][DIGEST:])
+                for row in rows
+                if row["digest"] is not None and row["duplicate_of"] is None
+            ]
+            found = [each for each in sketches if each[1]] + found
+            if len(found) >= _REMEMBERED:
+                break
+        self._last = found[-_REMEMBERED:]
 
     def reset(self) -> None:
         """Forget the pages of this round."""
         super().reset()
         for url, minhash in self._last:
             self.remember(self._crawl.urls.add(url, 0, None), minhash)
-
-
-def _last_sketches(tables: Tables, bucket: int, until: int) -> list[tuple[str, bytes]]:
-    """Return URL and MinHash of the last pages of a bucket, in the order fetched."""
-    found: list[tuple[str, bytes]] = []
-    for name in reversed(tables.of_bucket("pages", bucket, until)):
-        rows = tables.read(name, ["url", "digest", "duplicate_of"]).to_pylist()
-        sketches = [
-            (row["url"], row["digest"][DIGEST:])
-            for row in rows
-            if row["digest"] is not None and row["duplicate_of"] is None
-        ]
-        found = [each for each in sketches if each[1]] + found
-        if len(found) >= _REMEMBERED:
-            break
-    return found[-_REMEMBERED:]

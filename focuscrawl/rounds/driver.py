@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -31,9 +32,10 @@ from focuscrawl.rounds.context import Laps, context_of
 from focuscrawl.rounds.fetching import TAKEN_OVER, opened
 from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
 from focuscrawl.rounds.taking_in import learn
-from focuscrawl.rounds.tasks import Task, came_of, do
+from focuscrawl.rounds.tasks import Task, do, unless_refused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from focuscrawl.rounds.tasks import Master
@@ -55,9 +57,10 @@ def size_of_round(written: object) -> float:
     return share
 
 
-#: what a plan may say of a crawl: fields of `CrawlConfig`; but for the budget, they make a crawl
-#: this crawl
+#: fields of `CrawlConfig` that a plan may have
 _OF_CRAWL = ("topic", "critic", "strategy", "options", "seeds", "web", "budget", "random_state")
+#: those that make a crawl this crawl
+_KEPT = (*(name for name in _OF_CRAWL if name != "budget"), "own_names")
 #: settings with which names may be looked up elsewhere than on the Internet
 _OWN_NAMES = frozenset({"FOCUSCRAWL_PRIVATE_ADDRESSES", "TWISTED_DNS_RESOLVER"})
 
@@ -132,7 +135,7 @@ _FORMAT = 3  # of the tables
 
 
 def unwatched(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:
-    """Tell nobody."""
+    """Show no progress."""
     return nullcontext(lambda done: done)
 
 
@@ -145,119 +148,110 @@ def crawl_in_rounds(
     watch: Watch = unwatched,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Begin a crawl, or go on with the one whose tables are at `root`, until it is over.
+    """Start a crawl, or resume the one whose tables are at `root`, until it is over.
 
     Parameters
     ----------
     tell : called with every round that was committed
-    watch : gives, for what is about to be done in so many tasks, whom to tell of those done
-    folder : of a crawl that a new one goes on from, see `take_over`
+    watch : gives, for a stage of so many tasks, what is called with the number of those done
+    folder : of a crawl that a new one takes over, see `take_over`
 
     Returns
     -------
     The last round, and ``stop``: why there is no other. Of a round: ``round`` (its number),
     ``fetched`` and ``relevance`` (of all rounds so far), ``model`` (its version), ``known`` URLs,
-    ``seconds`` of processor by stage and ``laps``, what those of the tasks went to (see `fetch`
-    and `take_in`), ``megabytes`` of the largest process so far
+    ``seconds`` of processor by stage and ``laps``, those of the tasks by what they did (see
+    `fetch` and `take_in`), ``megabytes`` of the largest process so far
 
     Raises
     ------
     UserError
         Anything the user has to put right.
     """
-    tables = Tables(root)
-    with ExitStack() as held:
-        last = _begin(plan, tables, folder, held)
-        return _go_on(plan, tables, last, master=master, tell=tell, watch=watch)
-
-
-def _go_on(
-    plan: RoundsPlan,
-    tables: Tables,
-    last: dict[str, Any] | None,
-    *,
-    master: Master,
-    tell: Callable[[Mapping[str, Any]], None],
-    watch: Watch,
-) -> dict[str, Any]:
-    """Crawl round after round from the last one, or round 0, until the crawl is over."""
-    root, every = tables.root, range(plan.buckets)
+    tables, every = Tables(root), range(plan.buckets)
 
     def do_all(stage: str, number: int, buckets: Iterable[int]) -> list[dict[str, Any]]:
         tasks = [Task(stage, root, bucket, number) for bucket in buckets]
         with watch(f"round {number}: {stage}", len(tasks)) as advance:
             return master.do_all(tasks, advance)
 
-    if last is None:
-        do_all("take in", 0, every)
-        last = {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
-        _commit(tables, last, plan.buckets, 0)
-    stop = "budget"
-    while last["fetched"] < plan.crawl.budget:
-        number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
-        laps = Laps()
-        context = context_of(root)
-        if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
-            done = came_of([do(Task("take over", root, 0, number))])
-        else:
-            buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
-            laps.end("choose")
-            if not buckets:
-                stop = "frontier_empty"
+    with _opened(plan, tables, folder) as before:
+        last = before or {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
+        if before is None:
+            do_all("take in", 0, every)
+            _commit(tables, last, plan.buckets, 0)
+        stop = "budget"
+        while last["fetched"] < plan.crawl.budget:
+            number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
+            laps = Laps()
+            context = context_of(root)
+            if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
+                done = unless_refused([do(Task("take over", root, 0, number))])
+            else:
+                buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
+                laps.end("choose")
+                if not buckets:
+                    stop = "frontier_empty"
+                    break
+                done = do_all("fetch", number, buckets)
+            of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
+            tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
+            laps.end("fetch")
+            model = learn(context, number)
+            laps.end("learn")
+            taken_in = do_all("take in", number, every)
+            of_tasks: Counter[str] = Counter()
+            for each in [*done, *taken_in]:
+                of_tasks.update(each.get("laps", {}))
+            last = {
+                "round": number,
+                "fetched": last["fetched"] + sum(of_buckets.values()),
+                "relevance": last["relevance"] + sum(each["relevance"] for each in done),
+                "model": model["version"],
+                "known": sum(each["known"] for each in taken_in),
+                "seconds": {
+                    "choose": laps.seconds.get("choose", 0.0),
+                    "fetch": sum(each["seconds"] for each in done),
+                    "learn": laps.seconds["learn"],
+                    "take in": sum(each["seconds"] for each in taken_in),
+                },
+                "laps": dict(of_tasks),
+                "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
+            }
+            laps.end("take in")
+            _commit(tables, last, plan.buckets, model.get("oldest", 0))
+            laps.end("commit")
+            last["seconds"]["commit"] = laps.seconds["commit"]
+            tell(last)
+            if not any(each["fetched"] or each["excluded"] for each in done):
+                stop = "hosts_unavailable"
                 break
-            done = do_all("fetch", number, buckets)
-        of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
-        tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
-        laps.end("fetch")
-        model = learn(context, number)
-        laps.end("learn")
-        taken_in = do_all("take in", number, every)
-        last = {
-            "round": number,
-            "fetched": last["fetched"] + sum(of_buckets.values()),
-            "relevance": last["relevance"] + sum(each["relevance"] for each in done),
-            "model": model["version"],
-            "known": sum(each["known"] for each in taken_in),
-            "seconds": {
-                "choose": laps.seconds.get("choose", 0.0),
-                "fetch": sum(each["seconds"] for each in done),
-                "learn": laps.seconds["learn"],
-                "take in": sum(each["seconds"] for each in taken_in),
-            },
-            "laps": _laps_of([*done, *taken_in]),
-            "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
-        }
-        laps.end("take in")
-        _commit(tables, last, plan.buckets, model.get("oldest", 0))
-        laps.end("commit")
-        last["seconds"]["commit"] = laps.seconds["commit"]
-        tell(last)
-        if not any(each["fetched"] or each["excluded"] for each in done):
-            stop = "hosts_unavailable"
-            break
-    last = last | {"stop": stop}
-    tables.write_json("rounds/last.json", last)
-    return last
+        last = last | {"stop": stop}
+        tables.write_json("rounds/last.json", last)
+        return last
 
 
-def _begin(
-    plan: RoundsPlan, tables: Tables, folder: Path | None, held: ExitStack
-) -> dict[str, Any] | None:
-    """Return the last round of a crawl; of a new one None, when all is there for round 0.
+@contextmanager
+def _opened(
+    plan: RoundsPlan, tables: Tables, folder: Path | None
+) -> Iterator[dict[str, Any] | None]:
+    """Give the last round of a crawl; of a new one None, when all is there for round 0.
 
-    Nothing is written before the plan has been checked; from then on until the end of `held`
-    nobody else crawls there.
+    Nothing is written before the plan has been checked; within the ``with`` block no other process
+    crawls there.
     """
     root = tables.root
-    crawl = {key: getattr(plan.crawl, key) for key in (*_OF_CRAWL, "own_names")}
-    del crawl["budget"]
-    kept: dict[str, Any] = {"crawl": crawl, "buckets": plan.buckets}
-    kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
-    kept["seconds"] = plan.seconds
     known = tables.read_json("plan.json")
-    kept["folder"] = None if folder is None else str(folder.resolve())
-    if folder is None and known is not None:
-        kept["folder"] = known.get("folder")  # it need not be said again
+    kept = {
+        "format": _FORMAT,
+        "crawl": {key: getattr(plan.crawl, key) for key in _KEPT},
+        "buckets": plan.buckets,
+        "fetches": plan.fetches,
+        "settings": dict(plan.settings),
+        "seconds": plan.seconds,
+        # it need not be named again
+        "folder": (known or {}).get("folder") if folder is None else str(folder.resolve()),
+    }
     if known is not None:
         if known.get("format") != _FORMAT:
             raise UserError(
@@ -273,31 +267,36 @@ def _begin(
         )
     if known is None and folder is not None:
         with opened(checked, folder):
-            pass  # it can be gone on from
-    held.enter_context(tables.claimed())
-    if tables.read_json("plan.json") != known:
-        raise UserError(f"{root} was begun by another process meanwhile: give the command again")
-    if known != kept:  # settings and sizes of rounds may change
-        tables.write_json("plan.json", kept)
-    done = tables.read_json("rounds/last.json")
-    if done is not None:
-        return done
+            pass  # it can be taken over
+    with tables.claimed():
+        if tables.read_json("plan.json") != known:
+            raise UserError(
+                f"{root} was begun by another process meanwhile: give the command again"
+            )
+        if known != kept:  # settings and sizes of rounds may change
+            tables.write_json("plan.json", kept)
+        done = tables.read_json("rounds/last.json", "round", "fetched", "relevance", "model")
+        if done is None:
+            _write_seeds(tables, checked.seeds, plan.buckets)
+        yield done
+
+
+def _write_seeds(tables: Tables, seeds: Iterable[str], buckets: int) -> None:
     names: dict[int, list[dict[str, Any]]] = {}
-    for at, url in enumerate(checked.seeds):
+    for at, url in enumerate(seeds):
         row = {"id": identity(url), "url": url, "depth": 0, "referrer": None}
-        of_bucket = names.setdefault(bucket_of(url, plan.buckets), [])
+        of_bucket = names.setdefault(bucket_of(url, buckets), [])
         of_bucket.append(row | {"found": at, "first": True})
     for to, rows in names.items():
         tables.write(f"names/00000/seeds-{to:03}", NAME, rows)
-    return None
 
 
 def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -> None:
     folders = known.get("folder"), given["folder"]
-    begun, now = (f"--from {each}" if each else "its seeds" for each in folders)
-    if begun != now:
+    first, now = (f"--from {each}" if each else "its seeds" for each in folders)
+    if first != now:
         raise UserError(
-            f"{root} holds a crawl that began with {begun}, not {now}; name another folder"
+            f"{root} holds a crawl that began with {first}, not {now}; name another folder"
         )
     for key, value in (given["crawl"] | {"buckets": given["buckets"]}).items():
         before = known["crawl"].get(key) if key in known["crawl"] else known.get(key)
@@ -311,44 +310,22 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
 def choose(tables: Tables, of_buckets: int, number: int, most: int) -> list[int]:
     """Choose the best candidates for a round, at most so many; return the buckets they are of.
 
-    Candidates come in groups, best first: a bucket's next group is read only if all of the ones
-    before are among the best. So about as many are read as are chosen, however many buckets.
+    Best first; a candidate that limits bar is chosen only if all are barred.
     """
     name = f"chosen/{number:05}"
     if not tables.has(name):
         buckets = [f"candidates/{bucket:03}/{number - 1:05}" for bucket in range(of_buckets)]
-        best, group = CHOSEN.empty_table(), 0
-        while buckets:
-            found = [tables.read_group(bucket, group) for bucket in buckets]
-            best = _best(pa.concat_tables([best, *found]), most)
-            kept = set(best["found"].to_pylist())
-            buckets = [
-                bucket
-                for bucket, rows in zip(buckets, found, strict=True)
-                if len(rows) and rows["found"][-1].as_py() in kept
-            ]
-            group += 1
-        free = best.filter(pc.invert(best["barred"]))
-        tables.write_table(name, free if len(free) else best)
+        found = pa.concat_tables([CHOSEN.empty_table(), *map(tables.read, buckets)])
+        free = found.filter(pc.invert(found["barred"]))
+        found = free if len(free) else found
+        columns = (found["found"], pc.negate(found["score"]))
+        best = np.lexsort([each.to_numpy() for each in columns])[:most]
+        tables.write_table(name, found.take(pa.array(best)))
     return sorted(set(tables.read(name, ["bucket"])["bucket"].to_pylist()))
 
 
-def _best(table: pa.Table, most: int) -> pa.Table:
-    """Return the best rows, best first; what is barred comes last."""
-    columns = (table["found"], pc.negate(table["score"]), table["barred"].cast("int8"))
-    return table.take(pa.array(np.lexsort([each.to_numpy() for each in columns])[:most]))
-
-
-def _laps_of(done: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the seconds of tasks by what they went to."""
-    sums: dict[str, float] = {}
-    for what, seconds in (lap for each in done for lap in each.get("laps", {}).items()):
-        sums[what] = sums.get(what, 0.0) + seconds
-    return sums
-
-
 def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from: int) -> None:
-    """Have a round be over; what its buckets had for each other is needed no more."""
+    """Record that a round is over, and remove what its buckets had for each other."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
     for kind in ("names", "links", "digests"):

@@ -30,7 +30,6 @@ from focuscrawl.rounds.buckets import (
     recall,
 )
 from focuscrawl.rounds.context import (
-    EarlierPages,
     KnownPages,
     Laps,
     NearPages,
@@ -56,15 +55,16 @@ if TYPE_CHECKING:
     from focuscrawl.store.history import StoredFetch
 
 
+TAKEN_OVER = 1  #: the round that `take_over` writes
 _FOUND = 40  # bits: URLs found in a round are numbered from its number times two to this on
 _BY = 28  # and those of a bucket from its number times two to this on
 _BROKEN = ("error", "store_error")  # reasons to stop that a round does not end for
 
 
 class Output(Part):
-    """Writes the tables of a round and a bucket when the crawl of it has come to its end.
+    """Writes the tables of a round and a bucket when its crawl ends.
 
-    A crawl that somebody has ended, or that has failed, writes nothing: it can be gone on with.
+    A crawl that was interrupted, or that has failed, writes nothing: it can be resumed.
     """
 
     def __init__(
@@ -82,44 +82,55 @@ class Output(Part):
         self._limits = limits
 
     def release(self) -> None:
-        """Write everything; the pages last, as where they are all else is."""
+        """Write everything."""
         stop = self._crawl.stop_reason
         if stop is None or stop in _BROKEN:
             return
-        crawl, urls, context = self._crawl, self._urls, self._context
-        frontier, strategy, quotas = crawl.frontier, crawl.strategy, self._limits.quotas
-        waiting = frontier.queued().tolist()
-        urls.first |= {number for number in waiting if frontier.score(number) == math.inf}
-        fetches = History(crawl.store).fetches()
-        write_links(crawl, context, self._where, fetches, first=urls.first, others=urls.decided())
-        judged = strategy.judged() if strategy.learns else None
-        keep_recordings(context.tables, crawl.folder.path, *self._where)
-        write_bucket(
-            context,
+        crawl, urls, quotas = self._crawl, self._urls, self._limits.quotas
+        queued = crawl.frontier.queued().tolist()
+        urls.first |= {number for number in queued if crawl.frontier.score(number) == math.inf}
+        keep_recordings(self._context.tables, crawl.folder.path, *self._where)
+        write_tables(
+            crawl,
+            self._context,
             self._where,
-            [*pages_of(crawl)],
-            limits=quotas.rows(),
-            generosity=quotas.generosity,
+            fetches=History(crawl.store).fetches(),
+            first=urls.first,
+            others=urls.decided(),
+            pages=[*pages_of(crawl)],
             excluded=excluded(urls),
-            judged=judged or b"",
-            outcomes=strategy.outcomes() or b"",
+            limits=[*quotas.rows()],
+            generosity=quotas.generosity,
+            judged=_judged(crawl),
         )
 
 
-def write_bucket(
+def write_tables(
+    crawl: Crawl,
     context: RoundsContext,
     where: tuple[int, int],
-    pages: Sequence[Mapping[str, Any]],
     *,
-    limits: Iterable[Mapping[str, Any]],
-    generosity: int,
+    fetches: Iterable[StoredFetch],
+    first: Collection[int],
+    others: Iterable[int],
+    pages: Sequence[Mapping[str, Any]],
     excluded: Iterable[str],
+    limits: Sequence[Mapping[str, Any]],
+    generosity: int,
     judged: bytes,
-    outcomes: bytes,
 ) -> None:
-    """Write what a bucket has of a round; the pages last, as where they are all else is."""
+    """Write what a bucket has of a round; the pages last, since they stand for all the rest.
+
+    Parameters
+    ----------
+    where : bucket and round
+    fetches : whose links are written
+    first, others : numbers of URLs to write, too; `first` come before every link
+    pages, excluded, limits : see `PAGE`; URLs that may not be fetched; see `QUOTA`
+    """
     (bucket, round_), tables = where, context.tables
     name = f"{bucket:03}/{round_:05}"
+    _write_links(crawl, context, where, fetches, first=first, others=others)
     contents: dict[int, list[Mapping[str, Any]]] = {}
     for page in pages:
         if page.get("content") is not None:
@@ -127,15 +138,19 @@ def write_bucket(
             contents.setdefault(to, []).append(page)
     for to, rows in contents.items():
         tables.write(f"digests/{round_:05}/{bucket:03}-{to:03}", CONTENT, rows)
-    tables.write(f"quotas/{name}", QUOTA, [*limits])
+    tables.write(f"quotas/{name}", QUOTA, limits)
     ended = {"excluded": sorted(map(identity, excluded)), "generosity": generosity}
     tables.write_json(f"ended/{name}.json", ended)
     tables.write_bytes(f"judged/{name}", judged)
-    tables.write_bytes(f"outcomes/{name}", outcomes)
+    tables.write_bytes(f"outcomes/{name}", crawl.strategy.outcomes() or b"")
     tables.write(f"pages/{name}", PAGE, pages)
 
 
-def write_links(
+def _judged(crawl: Crawl) -> bytes:
+    return (crawl.strategy.judged() if crawl.strategy.learns else None) or b""
+
+
+def _write_links(
     crawl: Crawl,
     context: RoundsContext,
     where: tuple[int, int],
@@ -144,13 +159,6 @@ def write_links(
     first: Collection[int],
     others: Iterable[int],
 ) -> None:
-    """Write the links of some of a crawl's fetches, and the URLs they lead to.
-
-    Parameters
-    ----------
-    where : bucket and round
-    first, others : numbers of URLs to write, too; `first` come before every link
-    """
     (bucket, round_), urls, buckets = where, crawl.urls, context.buckets
     names: dict[int, dict[int, dict[str, Any]]] = {}
     links: dict[int, list[dict[str, Any]]] = {}
@@ -184,7 +192,7 @@ def write_links(
 def _evidence(
     crawl: Crawl, page: StoredFetch, buckets: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield what the links of a page say, a row a bucket."""
+    """Yield the evidence of a page's links, a row a bucket."""
     if not page.links:
         return
     urls = crawl.urls
@@ -233,18 +241,15 @@ def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:
     return {"content": content_id(row["digest"]), "names": [identity(name) for name in names]}
 
 
-# A round's fetches in one bucket: a crawl of what was chosen, and of what that leads to.
-#
-# As many are fetched as were chosen of the bucket. A URL that no round knew before, of a host of
-# the bucket, may take the place of one that was chosen: it comes when its score is the best. So a
-# round of many fetches goes on from what it finds, with the model of the round before.
-
-
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Fetch what was chosen of a bucket; return what came of it, in numbers.
 
-    Done already, it does nothing. Of a replay its time goes to: ``open``, to read what is known
-    and score what was chosen, and ``crawl``.
+    As many URLs are fetched as were chosen. One that no round knew before, of a host of the
+    bucket, may take the place of a chosen one: it comes when its score is the best. So a round of
+    many fetches follows what it finds, by the model of the round before.
+
+    Done already, it does nothing. The time of a replay is that to ``open``, which reads what is
+    known and scores what was chosen, and to ``crawl``.
     """
     tables, name, laps = context.tables, f"pages/{bucket:03}/{round_:05}", Laps()
     if not tables.has(name):
@@ -258,19 +263,19 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
                 replay(crawl)
             laps.end("crawl")
     pages = tables.read(name, ["relevance"])["relevance"].to_numpy()
-    ended = tables.read_json(f"ended/{bucket:03}/{round_:05}.json")
+    ended = tables.read_json(f"ended/{bucket:03}/{round_:05}.json", "excluded")
     assert ended is not None
     done = {"bucket": bucket, "fetched": len(pages), "relevance": float(pages.sum())}
     return done | {"excluded": len(ended["excluded"]), "laps": laps.seconds}
 
 
 def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlConfig) -> Crawl:
-    """Open the crawl of a bucket in a round; its end writes the tables, see `Output`.
+    """Open the crawl of a bucket in a round; when it ends it writes the tables, see `Output`.
 
     Parameters
     ----------
-    plan : how to fetch; what and how much is the round's business. In its `crawl_dir` what was
-        fetched is kept meanwhile; a crawl that is there is gone on with
+    plan : how to fetch; the round decides what and how much. Its `crawl_dir` holds the fetches
+        meanwhile; a crawl that is there is resumed
     """
     tables, checked, before = context.tables, context.checked, round_ - 1
     all_chosen = tables.read(f"chosen/{round_:05}").to_pylist()
@@ -289,7 +294,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlConf
         plan=plan.changed(budget=len(chosen)),
         within=checked.within,
         urls=urls,
-        duplicates=KnownPages(EarlierPages(context, bucket, before), urls),
+        duplicates=KnownPages(context, bucket, before, urls),
     )
 
     def limits_before() -> Quotas:
@@ -309,21 +314,19 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlConf
         urls.chosen.add(urls.add(row["url"], row["depth"], referrer))
     ids = np.array([row["id"] for row in chosen], np.int64)
     recall(
+        context,
+        bucket,
+        before,
         crawl.strategy,
-        LinksInto(tables, bucket, before).evidence(ids),
-        known,
-        lambda url: urls.add(url, 0, None),
-        outcomes=context.outcomes(bucket, before),
-        model=context.model(before),
+        rows=LinksInto(tables, bucket, before).evidence(ids),
+        urls=known,
+        number=lambda url: urls.add(url, 0, None),
     )
     for row in chosen:
         number = urls.get(row["url"])
         assert number is not None
         crawl.queue(number, row["score"])
     return crawl
-
-
-TAKEN_OVER = 1  #: the round that does it
 
 
 def take_over(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
@@ -335,16 +338,16 @@ def take_over(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any
 
     Returns
     -------
-    What came of it, see `focuscrawl.rounds.fetching.fetch`
+    What came of it, see `fetch`
 
     Raises
     ------
     UserError
-        There is no crawl, it is another, somebody crawls there, or it is damaged.
+        There is no crawl, it is another, a process crawls there, or it is damaged.
     """
     assert context.folder is not None
     with _restored(context, Path(context.folder)) as (crawl, quotas):
-        _write(context, (bucket, round_), crawl, quotas)
+        _write_buckets(context, (bucket, round_), crawl, quotas)
         done = {"bucket": bucket, "fetched": crawl.fetched, "relevance": crawl.relevance_sum}
         return done | {"excluded": len(excluded(crawl.urls))}
 
@@ -363,8 +366,10 @@ def opened(checked: Checked, path: Path) -> Iterator[tuple[CrawlFolder, CrawlSto
         folder.release()
 
 
-def _write(context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas: Quotas) -> None:
-    urls, strategy, buckets = crawl.urls, crawl.strategy, context.buckets
+def _write_buckets(
+    context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas: Quotas
+) -> None:
+    urls, buckets = crawl.urls, context.buckets
     pages: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
     gone: list[list[str]] = [[] for _ in range(buckets)]
     limits: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
@@ -374,28 +379,22 @@ def _write(context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas:
         gone[bucket_of(url, buckets)].append(url)
     for row in quotas.rows():
         limits[identity(row["name"].partition("/")[0]) % buckets].append(row)
-    judged = strategy.judged() if strategy.learns else None
-    waiting = crawl.frontier.queued().tolist()
-    first = [number for number in waiting if crawl.frontier.score(number) == np.inf]
+    judged, queued = _judged(crawl), crawl.frontier.queued().tolist()
+    first = [number for number in queued if crawl.frontier.score(number) == np.inf]
     for bucket in range(buckets):
-        own, place = bucket == where[0], (bucket, where[1])
-        write_links(
+        own = bucket == where[0]
+        write_tables(
             crawl,
             context,
-            place,
-            _fetches(crawl, bucket, buckets),
+            (bucket, where[1]),
+            fetches=_fetches(crawl, bucket, buckets),
             first=first if own else (),
             others=range(len(urls)) if own else (),
-        )
-        write_bucket(
-            context,
-            place,
-            pages[bucket],
+            pages=pages[bucket],
+            excluded=gone[bucket],
             limits=limits[bucket],
             generosity=quotas.generosity,
-            excluded=gone[bucket],
-            judged=(judged or b"") if own else b"",
-            outcomes=strategy.outcomes() or b"",
+            judged=judged if own else b"",
         )
 
 

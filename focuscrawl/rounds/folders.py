@@ -20,73 +20,11 @@ from focuscrawl.store.schema import LinkRow
 from focuscrawl.strategies import RecalledPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import Any
 
     from focuscrawl.foundation.arrays import Ints
-    from focuscrawl.rounds.tables import Tables
-
-
-class Sample:
-    """Pages drawn at random, by the seed of the crawl: the same every time, and more have these.
-
-    Held is what was drawn, and no more: ids of URLs are hashes, so the least of them, with bits
-    flipped as the seed says, are a sample.
-
-    Parameters
-    ----------
-    until : the last round
-    most : so many pages, if there are
-
-    Attributes
-    ----------
-    pages : int64 (n,), their ids
-    urls : int64 (m,), ids of all URLs that they, or their links, name
-    """
-
-    def __init__(self, context: RoundsContext, until: int, most: int) -> None:
-        self._context = context
-        self._until = until
-        flipped = np.random.default_rng(context.checked.plan.random_state).integers(1 << 63)
-        drawn = np.zeros(0, np.int64)
-        for name in page_tables(context, until):
-            found = context.tables.read(name, ["id"])["id"].to_numpy() ^ flipped
-            drawn = np.sort(np.concatenate([drawn, found]))[:most]
-        self.pages: Ints = np.sort(drawn ^ flipped)
-        self._chosen = pa.array(self.pages, pa.int64())
-        named: set[int] = set()
-        sources: list[str] = []
-        for name in page_tables(context, until):
-            columns = ["id", "url", "referrer", "duplicate_of"]
-            for row in self.of_pages(context.tables.read(name, columns)).to_pylist():
-                named |= {identity(url) for key, url in row.items() if key != "id" and url}
-                sources.append(row["url"])
-        self._sources = pa.array(sources, pa.string())
-        ids = [np.array([*named], np.int64)]
-        for bucket in range(context.buckets):
-            for name in context.tables.of_bucket("evidence", bucket, until):
-                ids += [
-                    self.of_links(rows)["targets"].flatten().to_numpy()
-                    for rows in context.tables.read_some(name, ["source", "targets"])
-                ]
-        self.urls: Ints = np.unique(np.concatenate(ids))
-
-    def of_pages(self, rows: pa.Table) -> pa.Table:
-        """Return those rows whose ``id`` is a page's that was drawn."""
-        return rows.filter(pc.is_in(rows["id"], value_set=self._chosen))
-
-    def of_links(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return those rows whose ``source`` is a page that was drawn."""
-        return rows.filter(pc.is_in(rows["source"], value_set=self._sources))
-
-
-def page_tables(context: RoundsContext, until: int) -> Iterator[str]:
-    """Yield the tables of pages round by round, of a round bucket by bucket."""
-    for round_ in range(1, until + 1):
-        for bucket in range(context.buckets):
-            if context.tables.has(f"pages/{bucket:03}/{round_:05}"):
-                yield f"pages/{bucket:03}/{round_:05}"
 
 
 #: columns that a page has in both
@@ -114,13 +52,13 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
     context, folder = RoundsContext(root), CrawlFolder(path)
     tables, checked, numbers = context.tables, context.checked, UrlTable()
     last = tables.read_json("rounds/last.json") or {"round": 0}
-    sample = None if most is None else Sample(context, last["round"], most)
+    drawn = _Drawn(context, last["round"], most)
     store = folder.open_store(checked.identity | {IN_ROUNDS: root}, checked.about)
     writer = StoreWriter(store.engine)
     known = [
         row
         for bucket in range(context.buckets)
-        for row in _urls(BucketUrls(tables, bucket, last["round"]), sample)
+        for row in drawn.urls(BucketUrls(tables, bucket, last["round"]))
     ]
     known.sort(key=lambda row: row["found"])
     for row in known:
@@ -130,8 +68,8 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
     url_of = {row["id"]: row["url"] for row in known}
     record = VisitRecord(events=[(0, "start", f"rounds of {root}")])
     n_links, seq, strategy = 0, 0, context.strategy()
-    links = _Links(context, last["round"], sample)
-    for seq, page in enumerate(_pages(context, last["round"], sample), 1):
+    links = _Links(context, drawn)
+    for seq, page in enumerate(drawn.pages(), 1):
         at, twin = numbers.get(page["url"]), page["duplicate_of"]
         assert at is not None
         record.page = PageRow(
@@ -163,27 +101,93 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
     return seq
 
 
-def _urls(urls: BucketUrls, sample: Sample | None) -> Iterator[dict[str, Any]]:
-    ids = urls.ids if sample is None else np.intersect1d(urls.ids, sample.urls)
-    yield from urls.rows(urls.places(ids)).to_pylist()
+class _Drawn:
+    """What is written of a crawl: all, or a sample of its pages with their links.
 
+    The sample is drawn by the seed of the crawl: it is the same every time, and a larger one
+    has the pages of a smaller one. Ids of URLs are hashes, so the least of them, with bits flipped
+    by the seed, are a sample. Only the ids of the sample are held in memory.
 
-def _pages(context: RoundsContext, until: int, sample: Sample | None) -> Iterator[dict[str, Any]]:
-    for name in page_tables(context, until):
-        rows = context.tables.read(name)
-        yield from (rows if sample is None else sample.of_pages(rows)).to_pylist()
+    Parameters
+    ----------
+    until : the last round
+    most : so many pages, if there are; None: all
+    """
+
+    def __init__(self, context: RoundsContext, until: int, most: int | None) -> None:
+        self._context = context
+        self._until = until
+        self._pages: pa.Array | None = None  # ids
+        if most is None:
+            return
+        flipped = np.random.default_rng(context.checked.plan.random_state).integers(1 << 63)
+        least = np.zeros(0, np.int64)
+        for name in self._page_tables():
+            found = context.tables.read(name, ["id"])["id"].to_numpy() ^ flipped
+            least = np.sort(np.concatenate([least, found]))[:most]
+        self._pages = pa.array(np.sort(least ^ flipped), pa.int64())
+        named: set[int] = set()
+        sources: list[str] = []
+        for row in self.pages(["id", "url", "referrer", "duplicate_of"]):
+            named |= {identity(url) for key, url in row.items() if key != "id" and url}
+            sources.append(row["url"])
+        self._sources = pa.array(sources, pa.string())
+        ids = [np.array([*named], np.int64)]
+        for bucket in range(context.buckets):
+            ids += [
+                rows["targets"].flatten().to_numpy()
+                for rows in self._evidence(bucket, ["source", "targets"])
+            ]
+        self._urls: Ints = np.unique(np.concatenate(ids))  # ids that the pages and links name
+
+    def urls(self, urls: BucketUrls) -> list[dict[str, Any]]:
+        """Return the rows of a bucket's URLs."""
+        ids = urls.ids if self._pages is None else np.intersect1d(urls.ids, self._urls)
+        rows: list[dict[str, Any]] = urls.rows(urls.places(ids)).to_pylist()
+        return rows
+
+    def pages(self, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the rows of pages round by round, of a round bucket by bucket."""
+        for name in self._page_tables():
+            rows = self._context.tables.read(name, columns)
+            if self._pages is not None:
+                rows = rows.filter(pc.is_in(rows["id"], value_set=self._pages))
+            yield from rows.to_pylist()
+
+    def links(self, bucket: int) -> Iterator[dict[str, Any]]:
+        """Yield the evidence of links into a bucket, in the order of their pages."""
+        for rows in self._evidence(bucket):
+            yield from rows.to_pylist()
+
+    def _evidence(
+        self, bucket: int, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        tables = self._context.tables
+        for name in tables.of_bucket("evidence", bucket, self._until):
+            for rows in tables.read_batches(name, columns):
+                if self._pages is None:
+                    yield rows
+                else:
+                    yield rows.filter(pc.is_in(rows["source"], value_set=self._sources))
+
+    def _page_tables(self) -> Iterator[str]:
+        for round_ in range(1, self._until + 1):
+            for bucket in range(self._context.buckets):
+                name = f"pages/{bucket:03}/{round_:05}"
+                if self._context.tables.has(name):
+                    yield name
 
 
 class _Links:
-    """Links of a crawl, in the order of its pages; held are a few of each bucket."""
+    """Links of a crawl, in the order of its pages; of each bucket a batch is in memory."""
 
-    def __init__(self, context: RoundsContext, until: int, sample: Sample | None) -> None:
+    def __init__(self, context: RoundsContext, drawn: _Drawn) -> None:
         self._where = context.tables.root
-        self._rows = [_evidence(context.tables, n, until, sample) for n in range(context.buckets)]
+        self._rows = [drawn.links(bucket) for bucket in range(context.buckets)]
         self._next = [next(rows, None) for rows in self._rows]
 
     def of(self, url: str) -> Iterator[dict[str, Any]]:
-        """Yield what there is of a page, the one after the page that was asked for last."""
+        """Yield the rows of a page, which comes after that of the last call."""
         for bucket, rows in enumerate(self._rows):
             row = self._next[bucket]
             while row is not None and row["source"] == url:
@@ -191,15 +195,7 @@ class _Links:
                 self._next[bucket] = row = next(rows, None)
 
     def refuse_more(self) -> None:
-        """Raise UserError if there are links of pages that are none."""
+        """Raise `UserError` if there are links of no page."""
         for row in self._next:
             if row is not None:
                 raise UserError(f"{self._where} is damaged: no page has links of {row['source']}")
-
-
-def _evidence(
-    tables: Tables, bucket: int, until: int, sample: Sample | None
-) -> Iterator[dict[str, Any]]:
-    for name in tables.of_bucket("evidence", bucket, until):
-        for some in tables.read_some(name):
-            yield from (some if sample is None else sample.of_links(some)).to_pylist()

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,18 +21,23 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.tables import Tables
 
 
-# What a bucket's live fetches of a round have so far: a crawl's folder, and a copy of it.
-#
-# Where the tables are on this machine the folder is beside them, and whoever does the task again
-# goes on with it. Elsewhere it is a scratch folder, whose store and WARC files are copied to the
-# tables while they grow, and from there by whoever does the task again, on whatever machine.
-
 _EVERY = 20.0  # seconds between two copies
 _RECORDINGS = "*.warc.gz"
+_SPIDER = "focuscrawl.round_spider"  # not among the spiders of the project: nobody else needs it
+# not `scrapy crawl`: that reads the `scrapy.cfg` of the current folder, and imports from there
+_PROGRAM = (
+    "import sys; from focuscrawl.commands.anywhere import crawl_round; crawl_round(sys.argv[1:])"
+)
+_LOOK = 0.5  # seconds between two looks at the process
+_PATIENCE = 30.0  # seconds in which an earlier process of the task has ended
 
 
 class UnderWay:
-    """The folder of a bucket's fetches in a round.
+    """The folder of a bucket's fetches in a round, and a copy of it.
+
+    Where the tables are on this machine the folder is beside them, and the next try of the task
+    resumes it. Elsewhere it is a scratch folder, whose store and WARC files are copied to the
+    tables while they grow, and from there by the next try, on whatever machine.
 
     Attributes
     ----------
@@ -49,10 +54,10 @@ class UnderWay:
         self._copied: dict[str, int] = {}  # bytes, of recordings
         self._due = time.monotonic() + _EVERY
         if self._apart:
-            self._take_up()
+            self._restore()
 
-    def _take_up(self) -> None:
-        """Go on with what somebody else has copied, who did not come to the end."""
+    def _restore(self) -> None:
+        """Resume from what an earlier try has copied."""
         parts = sorted(self._tables.files(f"{self._name}/recordings"))
         for part in parts:
             name, _, first = part.rpartition("@")
@@ -64,7 +69,7 @@ class UnderWay:
             WarcRecorder(self.folder / name).close()  # cuts half a record off
             self._copied[name] = (self.folder / name).stat().st_size
         store = f"{self._name}/{CrawlFolder.STORE}"
-        if self._tables.has_file(store):
+        if self._tables.exists(store):
             self._tables.read_copy(store, self.folder / CrawlFolder.STORE)
 
     def copy_if_due(self) -> None:
@@ -81,7 +86,7 @@ class UnderWay:
         snapshot = self.folder / "snapshot.db"
         with closing(open_database(path)) as store, closing(open_database(snapshot)) as now:
             store.backup(now)
-        for each in self.folder.glob(_RECORDINGS):  # before the store that says what they have
+        for each in self.folder.glob(_RECORDINGS):  # before the store, which names what they have
             first = self._copied.get(each.name, 0)
             name = f"{self._name}/recordings/{each.name}@{first:012}"
             self._copied[each.name] = first + self._tables.write_copy(name, each, first)
@@ -99,21 +104,12 @@ def keep_recordings(tables: Tables, folder: Path, bucket: int, round_: int) -> N
         tables.write_copy(f"recorded/{bucket:03}/{round_:05}-{path.name}", path)
 
 
-_SPIDER = "focuscrawl.round_spider"  # not among the spiders of the project: nobody else needs it
-# not `scrapy crawl`: that reads the `scrapy.cfg` of the current folder, and imports from there
-_PROGRAM = (
-    "import sys; from focuscrawl.commands.anywhere import crawl_round; crawl_round(sys.argv[1:])"
-)
-_LOOK = 0.5  # seconds between two looks at the process
-_PATIENCE = 30.0  # seconds in which whoever did this before has come to its end
-
-
 def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
-    """Have the spider ``round`` fetch what was chosen of a bucket.
+    """Fetch what was chosen of a bucket, by the spider ``round``.
 
-    What it has fetched is kept until the round is over, see `UnderWay`: a process that is killed
-    is gone on with. It ends with this one, however that ends, as it reads the other end of a
-    pipe: no host is ever asked by it and by whoever does the task again.
+    Its fetches are kept until the round is over, see `UnderWay`: a killed process is resumed. It
+    ends with this one, however that ends, as it reads the other end of a pipe: no host is ever
+    asked by it and by the next try.
 
     Raises
     ------
@@ -131,10 +127,12 @@ def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     command += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
     _wait_until_free(under_way.folder)
     with (
-        log.open("ab") as said,
-        start_python(command, stdin=subprocess.PIPE, stdout=said, stderr=said) as process,
+        log.open("ab") as output,
+        start_python(command, stdin=subprocess.PIPE, stdout=output, stderr=output) as process,
     ):
-        while _runs(process):
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK)
             under_way.copy_if_due()
     if not tables.has(f"pages/{bucket:03}/{round_:05}"):
         under_way.copy()
@@ -143,17 +141,8 @@ def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     under_way.close()
 
 
-def _runs(process: subprocess.Popen[bytes]) -> bool:
-    """Tell, after a while, whether a process still runs."""
-    try:
-        process.wait(_LOOK)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
-
-
 def _wait_until_free(folder: Path) -> None:
-    """Wait until nobody fetches in a folder; one who does not end is refused, not waited for."""
+    """Wait until no process fetches in a folder; after a while the crawl refuses to open."""
     last = time.monotonic() + _PATIENCE
     while CrawlFolder(folder).in_use and time.monotonic() < last:
         time.sleep(_LOOK)

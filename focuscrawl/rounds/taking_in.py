@@ -1,4 +1,4 @@
-"""After a round's fetches: a bucket takes in what links to it; what is learned of all."""
+"""After a round's fetches: a bucket takes in the links into it; learning from all buckets."""
 
 from __future__ import annotations
 
@@ -24,39 +24,35 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.context import RoundsContext
 
 
-_HOT = 1  # times the fetches of a round: so many of the best links are scored anew after it
-_LEAST = 500  # at least so many of a bucket
+_LEAST = 500  # of the best links of a bucket at least so many are scored anew after a round
 _SHARE = 8  # times an even share of a round: so much a bucket may have, others wait for it
-_GROUP = 100  # candidates that the driver reads at once of a bucket, at least
 _PAGES = 4_000  # whose evidence is read at once, some 6 MB
 _COPIED = 10_000  # pages whose URLs are read at once when one of them has a copy
-_LINK = ("targets", "scores")
+_ENOUGH = 10  # judged URLs that can be learned from
 
 
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Take in links, score what they change and what is best; return how many URLs are known.
 
-    Done already, it does nothing. Its time goes to: ``read`` what is known, ``join`` what is new
+    Done already, it does nothing. Its laps are: to ``read`` what is known, ``join`` what is new
     to it, ``score``, ``rank`` what waits, ``write``.
     """
-    tables, name = context.tables, f"{bucket:03}/{round_:05}"
-    laps = Laps()
+    tables, name, laps = context.tables, f"{bucket:03}/{round_:05}", Laps()
     if not tables.has(f"candidates/{name}"):
         _take_in(context, bucket, round_, laps)
-    counts = tables.read_json(f"counts/{name}.json")
+    counts = tables.read_json(f"counts/{name}.json", "known")
     assert counts is not None
     return {"bucket": bucket, "laps": laps.seconds, **counts}
 
 
 def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> None:
-    tables, before = context.tables, round_ - 1
-    name = f"{bucket:03}/{round_:05}"
-    urls = BucketUrls(tables, bucket, before)
+    tables, name = context.tables, f"{bucket:03}/{round_:05}"
+    urls = BucketUrls(tables, bucket, round_ - 1)
     laps.end("read")
     names = [tables.read(each) for each in tables.incoming("names", bucket, round_)]
-    urls.take_names(pa.concat_tables(names) if names else NAME.empty_table())
+    urls.take_names(pa.concat_tables([NAME.empty_table(), *names]))
     links = [tables.read(each) for each in tables.incoming("links", bucket, round_)]
-    found = pa.concat_tables(links) if links else EVIDENCE.empty_table()
+    found = pa.concat_tables([EVIDENCE.empty_table(), *links])
     laps.end("join")
     if links:
         tables.add("evidence", bucket, round_, found, group=_PAGES)
@@ -70,17 +66,19 @@ def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> No
     laps.end("join")
     hot = np.zeros(0, np.int64)
     if strategy.learns:
-        most = max(_LEAST, _HOT * context.fetches // context.buckets)
+        most = max(_LEAST, context.fetches // context.buckets)
         hot = urls.ids[urls.waiting(most)]
     laps.end("rank")
     wanted = np.union1d(touched, hot)
+    numbers: dict[str, int] = {}
     ids, scores = recall(
+        context,
+        bucket,
+        round_,
         strategy,
-        into.evidence(wanted),
-        urls,
-        _Numbers(),
-        outcomes=context.outcomes(bucket, round_),
-        model=context.model(round_),
+        rows=into.evidence(wanted),
+        urls=urls,
+        number=lambda url: numbers.setdefault(url, len(numbers)),
     )
     of_wanted = np.isin(ids, wanted)
     urls.take_scores(ids[of_wanted], scores[of_wanted])
@@ -99,7 +97,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> No
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
-    tables.write_table(f"candidates/{name}", rows, max(_GROUP, 2 * share))
+    tables.write_table(f"candidates/{name}", rows)
     laps.end("rank")
 
 
@@ -107,7 +105,7 @@ def _take_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUr
     """Take in what the bucket fetched, and digests of what all buckets did."""
     tables, name = context.tables, f"{bucket:03}/{round_:05}"
     if tables.has(f"pages/{name}"):
-        ended = tables.read_json(f"ended/{name}.json")
+        ended = tables.read_json(f"ended/{name}.json", "excluded")
         assert ended is not None
         pages = tables.read(f"pages/{name}")
         urls.take_fetched(pages, ended["excluded"])
@@ -128,10 +126,12 @@ def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
 
     Notes
     -----
-    These are URLs whose links have doubled, and those that a new link speaks better for than all
-    that were known: so what is read of a URL in all rounds is twice its links, not their square.
+    These are URLs whose links have doubled, and those with a new link that scores above all known
+    ones: so what is read of a URL in all rounds is twice its links, not their square.
     """
-    targets, scores = (found[name].combine_chunks().flatten().to_numpy() for name in _LINK)
+    targets, scores = (
+        found[name].combine_chunks().flatten().to_numpy() for name in ("targets", "scores")
+    )
     ids = np.unique(targets)
     ids = ids[np.isin(urls.state[urls.places(ids)], (UNFOLLOWED, QUEUED))]
     waiting = np.isin(targets, ids)
@@ -143,13 +143,6 @@ def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
     doubled = np.frexp(known)[1] > np.frexp(known - new)[1]
     touched: Ints = ids[doubled | (best > before)]
     return touched
-
-
-class _Numbers(dict[str, int]):
-    """Numbers names from 0 in the order asked for."""
-
-    def __call__(self, name: str) -> int:
-        return self.setdefault(name, len(self))
 
 
 def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> Iterator[int]:
@@ -170,9 +163,6 @@ def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> It
         looked_at, some = some, 2 * some
 
 
-_ENOUGH = 10  # judged URLs that can be learned from
-
-
 def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     """Learn from what the latest rounds have judged.
 
@@ -187,20 +177,19 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     done = tables.read_json(f"models/{round_:05}.json")
     if done is not None:
         return done
-    last = tables.read_json(f"models/{round_ - 1:05}.json") or {"version": 0, "learned_in": 0}
-    model = last | {"oldest": round_}
+    before = tables.read_json(f"models/{round_ - 1:05}.json", "version", "learned_in")
+    model = (before or {"version": 0, "learned_in": 0}) | {"oldest": round_}
     strategy = context.strategy()
     if strategy.learns:
-        previous = context.model(round_ - 1)
-        if previous is not None:
-            strategy.adopt(strategy.take_up(previous.version, previous.state))
+        context.take_model(strategy, round_ - 1)
         pool = strategy.pool()
         names = _latest(context, round_, pool.options.memory)
         model["oldest"] = int(names[0].rpartition("/")[2]) if names else round_
         for name in names:
             judged = tables.read_bytes(name)
             if judged:
-                pool.add(judged)
+                with tables.unpacking(name):
+                    pool.add(judged)
         if len(pool) >= _ENOUGH:
             state, instances, metrics = strategy.train(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
@@ -215,8 +204,8 @@ def _latest(context: RoundsContext, round_: int, memory: int) -> list[str]:
     names: list[str] = []
     fetched = 0
     for each in range(round_, 0, -1):
-        committed = context.tables.read_json(f"fetched/{each:05}.json") or {"buckets": {}}
-        for bucket, n in sorted(committed["buckets"].items(), reverse=True):
+        committed = context.tables.read_json(f"fetched/{each:05}.json", "buckets")
+        for bucket, n in sorted((committed or {"buckets": {}})["buckets"].items(), reverse=True):
             names.insert(0, f"judged/{int(bucket):03}/{each:05}")
             fetched += n
         if fetched >= memory:

@@ -1,4 +1,4 @@
-"""Tasks, and who does them: processes of this machine, or Apache Spark."""
+"""Tasks of a round, and the masters that run them: processes of this machine, or Apache Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
+logger = logging.getLogger(__name__)
+
 _STAGES = {"fetch": fetch, "take in": take_in, "take over": take_over}
+_MASTER = re.compile(
+    r"local(?:\[(?:\d+|\*)\])?|yarn|k8s://\S+|spark://(?P<hosts>[^\s:,]+:\d+(?:,[^\s:,]+:\d+)*)"
+)
+_LOOK = 0.5  # seconds between two looks at the progress
+_IDLE = 20.0  # seconds without a busy worker after which a warning is logged
+_PATIENCE = 10.0  # seconds in which a master answers; Spark itself tries for a minute
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # executors that are lost count as failures of their tasks
+    "spark.task.maxFailures": "16",
+    # no task runs twice at a time: a live host would be asked by both
+    "spark.speculation": "false",
+    # an executor's Python imports nothing from the folder that it works in
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
+    # nothing is near to anything: tables are files
+    "spark.locality.wait": "0",
+}
+_ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
 class Task(NamedTuple):
@@ -41,41 +62,46 @@ class Task(NamedTuple):
 
 
 def do(task: Task) -> dict[str, Any]:
-    """Do a task, wherever this is; say what it took: ``seconds`` of processor, ``megabytes``."""
-    began = time.process_time()
+    """Run a task; its result has ``seconds`` of processor and ``megabytes``, too."""
+    start = time.process_time()
     try:
         done = _STAGES[task.stage](context_of(task.root), task.bucket, task.round)
-    except UserError as error:  # which Spark would try again, and tell with all its stacks
+    except UserError as error:  # which Spark would try again, and print with all its stacks
         return {"refused": str(error)}
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return done | {"seconds": time.process_time() - began, "megabytes": megabytes}
+    return done | {"seconds": time.process_time() - start, "megabytes": megabytes}
 
 
 class Master(Protocol):
-    """Has tasks done."""
+    """Runs tasks."""
 
     def do_all(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return what came of each; some may be done more than once.
+        """Return the results of tasks; some may run more than once.
 
         Parameters
         ----------
-        advance : called, in whatever thread, with how many more are done
+        advance : called, in any thread, with the number of tasks that are done since the last call
+
+        Raises
+        ------
+        UserError
+            A task was refused, or its worker is gone.
         """
         ...
 
     def close(self) -> None:
-        """Let go of whoever did them."""
+        """Stop the workers."""
         ...
 
 
 class Processes:
-    """Has tasks done by processes of this machine.
+    """Runs tasks in processes of this machine.
 
     Parameters
     ----------
-    most : at a time; with 1 this process does them
+    most : at a time; with 1 this process runs them
     """
 
     def __init__(self, most: int) -> None:
@@ -85,13 +111,7 @@ class Processes:
     def do_all(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return what came of each.
-
-        Raises
-        ------
-        UserError
-            A process has died, or there is something to put right.
-        """
+        """Return the results of tasks; see `Master.do_all`."""
         kept = []
         try:
             for done in map(do, tasks) if self._pool is None else self._pool.map(do, tasks):
@@ -103,48 +123,23 @@ class Processes:
                 "as it does where memory runs out: the same command goes on from there; with less "
                 "memory take fewer processes (--master 'processes[1]')"
             ) from None
-        return came_of(kept)
+        return unless_refused(kept)
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop the processes."""
         self._open.close()
 
 
-def came_of(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what came of tasks; `UserError` if there is something to put right first."""
+def unless_refused(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return results of `do`; `UserError` if a task was refused."""
     for each in done:
         if "refused" in each:
             raise UserError(each["refused"])
     return done
 
 
-_MASTER = re.compile(
-    r"local(?:\[(?:\d+|\*)\])?|yarn|k8s://\S+|spark://(?P<hosts>[^\s:,]+:\d+(?:,[^\s:,]+:\d+)*)"
-)
-logger = logging.getLogger(__name__)
-
-_LOOK = 0.5  # seconds between two looks at what is done
-_IDLE = 20.0  # seconds after which it is said that nobody does anything
-_PATIENCE = 10.0  # seconds in which a master answers; Spark itself tries for a minute
-_SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # executors that are lost count as failures of what they did
-    "spark.task.maxFailures": "16",
-    # nobody does what somebody does already: a live host would be asked by both
-    "spark.speculation": "false",
-    # an executor's Python imports nothing from the folder that it works in
-    "spark.executorEnv.PYTHONSAFEPATH": "1",
-    # nothing is near to anything: tables are files
-    "spark.locality.wait": "0",
-}
-_ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-
-
 class Spark:
-    """Has tasks done by Apache Spark.
-
-    What Spark says goes into a file, which is removed unless something failed.
+    """Runs tasks on Apache Spark, whose log is a file that is removed unless something failed.
 
     Parameters
     ----------
@@ -153,7 +148,7 @@ class Spark:
     Raises
     ------
     UserError
-        That is no master, nobody answers there, or Spark or Java is not installed.
+        That is no master, none answers there, or Spark or Java is not installed.
     """
 
     def __init__(self, master: str) -> None:
@@ -184,32 +179,25 @@ class Spark:
     def do_all(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return what came of each."""
+        """Return the results of tasks; see `Master.do_all`."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with Spark
 
-        here = str(Path.cwd())
+        here, over = str(Path.cwd()), threading.Event()
         shared = self._context.parallelize(tasks, len(tasks))
-        try:
-            with self._watched(advance):
-                done: list[dict[str, Any]] = shared.map(lambda task: _do(task, here)).collect()
-        except (Py4JError, OSError) as error:
-            log, self._log = self._log, None  # is kept
-            raise UserError(f"Spark gave up: {_reason(error)} (its log: {log})") from error
-        return came_of(done)
-
-    @contextmanager
-    def _watched(self, advance: Callable[[int], object]) -> Iterator[None]:
-        """Tell how many tasks are done, within the ``with`` block, and if nobody does any."""
-        over = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(advance, over), daemon=True)
         watcher.start()
         try:
-            yield
+            done: list[dict[str, Any]] = shared.map(lambda task: _do_in(here, task)).collect()
+        except (Py4JError, OSError) as error:
+            log, self._log = self._log, None  # is kept
+            raise UserError(f"Spark gave up: {_reason(error)} (its log: {log})") from error
         finally:
             over.set()
             watcher.join()
+        return unless_refused(done)
 
     def _watch(self, advance: Callable[[int], object], over: threading.Event) -> None:
+        """Report how many tasks are done; warn if no worker is busy."""
         tracker, shown, idle = self._context.statusTracker(), 0, 0.0
         while not over.wait(_LOOK):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
@@ -217,22 +205,22 @@ class Spark:
             done = sum(stage.numCompletedTasks for stage in found)
             advance(max(0, done - shown))
             shown = max(done, shown)
-            at_work = sum(stage.numActiveTasks for stage in found)
-            idle = 0.0 if at_work or not found else idle + _LOOK
+            busy = sum(stage.numActiveTasks for stage in found)
+            idle = 0.0 if busy or not found else idle + _LOOK
             if _IDLE <= idle < _IDLE + _LOOK:
                 logger.warning(
                     "%s has no worker free: this waits until one is", self._context.master
                 )
 
     def close(self) -> None:
-        """End the application."""
+        """Stop the application."""
         self._context.stop()
         if self._log is not None:
             self._log.unlink(missing_ok=True)
 
 
-def _do(task: Task, folder: str) -> dict[str, Any]:
-    """Do a task in the folder of whoever started the crawl, where there is one."""
+def _do_in(folder: str, task: Task) -> dict[str, Any]:
+    """Run a task in the folder that the crawl was started in, where there is one."""
     if Path(folder).is_dir():
         os.chdir(folder)
     return do(task)
@@ -262,15 +250,15 @@ def _find_master(master: str, hosts: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the line of Spark's own exception, without its stack."""
+    """Return the first line of Spark's own exception."""
     java = getattr(error, "java_exception", None)
-    said = str(error if java is None else java.getMessage()).strip()
-    return said.splitlines()[0] if said else type(error).__name__
+    message = str(error if java is None else java.getMessage()).strip()
+    return message.splitlines()[0] if message else type(error).__name__
 
 
 @contextmanager
 def _stderr_to(handle: int) -> Iterator[None]:
-    """Have a file for the standard error of what is started meanwhile; closes `handle`."""
+    """Use a file as the standard error of what is started meanwhile; closes `handle`."""
     kept = os.dup(2)
     os.dup2(handle, 2)
     os.close(handle)

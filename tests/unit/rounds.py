@@ -60,8 +60,8 @@ class Mortal(Tables):
 
     left = 0
 
-    def _put(self, name: str, content: Any) -> None:
+    def write_bytes(self, name: str, content: Any) -> None:
         type(self).left -= 1
         if type(self).left < 0:
             raise KilledError
-        super()._put(name, content)
+        super().write_bytes(name, content)

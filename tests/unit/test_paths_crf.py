@@ -145,79 +145,43 @@ def test_labels_that_cannot_follow_each_other_are_refused() -> None:
         ChainCRF(_ring(3)).fit(sequences, known)
 
 
-def _crfsuite(
-    path: Path, sequences: Sequences, labels: NDArray[np.int64], l2: float
-) -> pycrfsuite.Trainer:
-    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
-    trainer.set_params(
-        {
-            "c1": 0.0,
-            "c2": l2,
-            "max_iterations": 2000,
-            "epsilon": 1e-9,
-            "delta": 1e-12,
-            "feature.possible_states": True,
-            "feature.possible_transitions": True,
-        }
-    )
-    for items, names in zip(_items(sequences), _split(sequences, labels), strict=True):
-        trainer.append(items, names)
-    trainer.train(str(path))
-    return trainer
-
-
-def _items(sequences: Sequences) -> list[list[list[str]]]:
-    dense = sequences.observed.toarray()
-    return [
-        [[f"f{j}" for j in np.flatnonzero(row)] for row in dense[start:end]]
-        for start, end in zip(sequences.bounds[:-1], sequences.bounds[1:], strict=True)
-    ]
-
-
-def _split(sequences: Sequences, labels: NDArray[np.int64]) -> list[list[str]]:
-    return [
-        [str(y) for y in labels[start:end]]
-        for start, end in zip(sequences.bounds[:-1], sequences.bounds[1:], strict=True)
-    ]
-
-
 def test_agrees_with_crfsuite(tmp_path: Path) -> None:
     states, l2 = 3, 0.2
     sequences = _sequences(5, chains_=30)
-    rng = np.random.default_rng(1)
-    dense = sequences.observed.toarray()
-    labels = (dense[:, 0] + 2 * dense[:, 1] + (rng.random(len(dense)) < 0.2)).astype(int) % states
-    ours = ChainCRF(_free(states), l2=l2, max_iter=2000, tol=1e-13)
-    ours.fit(sequences, np.eye(states, dtype=np.bool_)[labels])
-    _crfsuite(tmp_path / "model", sequences, labels, l2)
+    dense, bounds = sequences.observed.toarray(), sequences.bounds
+    noise = np.random.default_rng(1).random(len(dense)) < 0.2
+    labels = (dense[:, 0] + 2 * dense[:, 1] + noise).astype(int) % states
+    known = np.eye(states, dtype=np.bool_)[labels]
+    ours = ChainCRF(_free(states), l2=l2, max_iter=2000, tol=1e-13).fit(sequences, known)
+    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+    every = {"feature.possible_states": True, "feature.possible_transitions": True}
+    limits = {"max_iterations": 2000, "epsilon": 1e-9, "delta": 1e-12}
+    trainer.set_params({"c1": 0.0, "c2": l2, **limits, **every})
+    items = [[f"f{j}" for j in np.flatnonzero(row)] for row in dense]
+    chains_ = [slice(start, end) for start, end in pairwise(bounds.tolist())]
+    names = [str(label) for label in labels]
+    for at in chains_:
+        trainer.append(items[at], names[at])
+    trainer.train(str(tmp_path / "model"))
     tagger = pycrfsuite.Tagger()
     tagger.open(str(tmp_path / "model"))
-    info = tagger.info()
-    theirs = np.zeros((dense.shape[1], states))
+    info, theirs, edges = tagger.info(), np.zeros_like(ours.state_), np.zeros((states, states))
     for (feature, label), value in info.state_features.items():
         theirs[int(feature[1:]), int(label)] = value
-    edges = np.array(
-        [
-            [info.transitions.get((str(a), str(b)), 0.0) for b in range(states)]
-            for a in range(states)
-        ]
-    )
+    for (before, after), value in info.transitions.items():
+        edges[int(before), int(after)] = value
     np.testing.assert_allclose(ours.state_, theirs, atol=2e-3)
     np.testing.assert_allclose(ours.edge_, edges, atol=2e-3)
-    marginals, told = ours.marginals(sequences), ours.predict(sequences)
+    marginals, best = ours.marginals(sequences), ours.predict(sequences)
     weights = np.concatenate([ours.shared_.ravel(), ours.edge_.ravel()])
-    known = np.eye(states, dtype=np.bool_)[labels]
-    for c, (items, names) in enumerate(
-        zip(_items(sequences), _split(sequences, labels), strict=True)
-    ):
-        at = slice(int(sequences.bounds[c]), int(sequences.bounds[c + 1]))
-        tagger.set(items)
-        assert tagger.tag() == [str(y) for y in told[at]]
-        their = [[tagger.marginal(str(y), i) for y in range(states)] for i in range(len(items))]
+    for c, at in enumerate(chains_):
+        tagger.set(items[at])
+        assert tagger.tag() == [str(label) for label in best[at]]
+        their = [[tagger.marginal(str(y), i) for y in range(states)] for i in range(len(best[at]))]
         np.testing.assert_allclose(marginals[at], their, atol=1e-3)
         alone = Objective(ours.structure, sequences, known, np.eye(len(sequences))[c], 0.0)
-        likelihood = -alone(weights)[0]
-        assert likelihood == pytest.approx(np.log(tagger.probability(names)), abs=5e-3)
+        expected = np.log(tagger.probability(names[at]))
+        assert -alone(weights)[0] == pytest.approx(expected, abs=5e-3)
 
 
 def test_tied_states_learn_from_each_other() -> None:
@@ -240,7 +204,7 @@ def test_rewards_are_what_lies_ahead() -> None:
     crf = ChainCRF(structure)
     crf.set_weights(np.eye(3) * 40.0, np.zeros((3, 3)))
     paths = csr_array(np.eye(3)[[2, 2, 0, 2, 1]])
-    found = rewards(crf, Sequences(paths, np.array([0, 3, 5])), 0, gamma=0.5)
+    found = rewards(crf, Sequences(paths, np.array([0, 3, 5])), gamma=0.5)
     # on the way: 1/4 and 1/2 before the goal, 0 before the fail
     np.testing.assert_allclose(found[2], (0.25 + 0.5 + 0.0) / 3, atol=1e-6)
     assert found[1] == pytest.approx(0.0, abs=1e-6)
@@ -252,7 +216,7 @@ def test_printed_rewards_are_weights_of_all_ways_on_to_a_goal() -> None:
     crf.set_weights(rng.normal(size=(4, 3)), rng.normal(size=(3, 3)))
     seen = rng.random((7, 4))
     bounds = np.array([0, 4, 7])
-    found = printed_rewards(crf, Sequences(csr_array(seen), bounds), 0, gamma=0.5)
+    found = printed_rewards(crf, Sequences(csr_array(seen), bounds), gamma=0.5)
     expected = np.zeros(3)
     for start, end in pairwise(bounds.tolist()):
         nodes = seen[start:end] @ crf.state_

@@ -1,4 +1,4 @@
-"""What is observed of pages and links on a path: places, forms, words, and their numbers."""
+"""Features of pages and links, what directories of a site brought, when a site is given up."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
+from focuscrawl.paths.forager import SPAN, Prospect, SiteRates, directories_of
 from focuscrawl.paths.path_features import (
     FeatureVocabulary,
     PathReader,
@@ -18,6 +19,17 @@ from focuscrawl.paths.path_features import (
     relation,
     word_shape,
 )
+from focuscrawl.paths.path_model import Calibration, Evidence
+
+URLS = [
+    "http://a.example/people/1",
+    "http://a.example/people/2",
+    "http://a.example/photos/1",
+    "http://a.example/photos/2",
+    "http://b.example/people/3",
+]
+CALIBRATION = Calibration(Evidence(2.0, 2.0), Evidence(2.0, 2.0), 0.25, 8)
+NOWHERE, DULL, MAYBE, GOOD = 0.01, 0.1, 0.25, 0.7
 
 
 @pytest.mark.parametrize(
@@ -80,3 +92,69 @@ def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
     for at, feature, value in zip(row, known.indices, vocabulary.values(known), strict=True):
         lengths[int(at), vocabulary.names[feature].partition(" ")[0]] += value**2
     assert all(length == pytest.approx(1.0) for length in lengths.values())
+
+
+def test_a_directory_is_told_from_its_neighbour_by_what_it_brought() -> None:
+    rates, every = SiteRates(), np.arange(len(URLS))
+    rates.make_room(len(URLS))
+    rates.note(every, directories_of(URLS))
+    np.testing.assert_array_equal(rates.factors(every), 1.0)
+    for url in range(4):  # what keeps its promise stays as it is
+        rates.observe(url, 0.3, 0.3)
+    assert rates.factors(every) == pytest.approx(1.0)
+    rates.observe(0, 0.3, 0.9)
+    rates.observe(2, 0.3, 0.01)
+    people, photos, elsewhere = rates.factors(np.array([1, 3, 4]))
+    assert photos < elsewhere < people
+    assert people > 1.2
+    assert photos < 0.8
+
+
+def _ends(fetched: list[float], waiting: list[float]) -> bool:
+    """Tell whether a site ends while its pages have these Pr(goal), and these wait."""
+    prospect = Prospect(CALIBRATION, 0.02)
+    for url, goal in enumerate(fetched):
+        prospect.fetched(url)
+        prospect.judged(url, goal)
+        if prospect.due and prospect.exhausted(np.array(waiting)[:SPAN]):
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("fetched", "waiting", "over"),
+    [
+        ([GOOD] * 10 + [DULL] * 150, [DULL] * SPAN, True),
+        ([DULL] * 10, [], True),
+        ([DULL] * 10, [NOWHERE] * SPAN, True),  # all that waits is on other sites
+        ([DULL] * 10, [DULL] + [NOWHERE] * SPAN, False),
+        ([GOOD] * 10 + [DULL] * 150, [GOOD] * 5 + [DULL] * SPAN, False),  # a list was found
+        ([GOOD] * 10 + [DULL] * 80, [DULL] * SPAN, False),  # too early to tell
+        ([DULL] * 200, [DULL] * SPAN, False),  # nothing was found yet: it looks on
+        ([GOOD] * 10 + [DULL] * 150, [MAYBE] * SPAN, True),
+        (([GOOD] + [DULL] * 9) * 16, [MAYBE] * SPAN, False),  # a trickle of goals goes on
+    ],
+)
+def test_a_site_is_over_when_goals_are_behind_and_none_ahead(
+    fetched: list[float], waiting: list[float], over: bool
+) -> None:
+    assert _ends(fetched, waiting) is over
+
+
+def test_what_was_fetched_in_vain_counts_as_no_goal() -> None:
+    prospect = Prospect(CALIBRATION, 0.02)
+    looks = []
+    for url in range(160):
+        prospect.fetched(url)
+        prospect.judged(url if url < 10 else -1, GOOD)  # the others brought no page
+        if prospect.due:
+            looks.append(prospect.exhausted(np.full(SPAN, DULL)))
+    assert len(looks) == 16
+    assert looks[-1]
+    assert not any(looks[:10])
+
+
+def test_a_calibration_is_the_steeper_the_more_a_model_tells() -> None:
+    evidence = Evidence(2.0, 2.0)(np.array([0.0, DULL, 0.5, GOOD, 1.0]))
+    assert (np.diff(evidence) > 0.0).all()
+    assert np.isfinite(evidence).all()

@@ -1,9 +1,13 @@
-"""Forages by the loop: order, resuming, limits, goals; what paths to a page are worth."""
+"""Forages by the loop and the command: order, resuming, limits, goals; paths of a person."""
 
 from __future__ import annotations
 
+import csv
+import json
+import threading
 from contextlib import closing
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,16 +19,18 @@ from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.path_model import load_path_critic, read_model, save_model
+from focuscrawl.paths.path_training import WebPages
+from focuscrawl.paths.training_paths import Walk, read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.store.schema import FETCHED
-from focuscrawl.strategies.path_strategy import PathMemo, Paths
+from focuscrawl.strategies.path_strategy import Paths
 from focuscrawl.testing import check_critic, check_strategy
 from focuscrawl.webs import open_web
 
 from . import departments
 from .departments import record_pages
-from .forages import forage, open_forage, rows_of, train_model
+from .forages import forage, open_forage, rows_of, run_paths, train_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,15 +50,15 @@ def model(web: Departments) -> Path:
     return train_model(web)
 
 
-@pytest.mark.parametrize("adapt", [False, True])
+@pytest.mark.parametrize("options", [{}, {"adapt": True}, {"printed_scores": True}])
 def test_a_forage_goes_to_the_goals_and_resumes_exactly(
-    web: Departments, model: Path, tmp_path: Path, *, adapt: bool
+    web: Departments, model: Path, tmp_path: Path, options: dict[str, bool]
 ) -> None:
     door = web.doors[3]
-    whole = forage(web, model, tmp_path / "whole", door, budget=24, adapt=adapt)
-    assert web.professors[door] <= set(whole[:12])
+    whole = forage(web, model, tmp_path / "whole", door, budget=24, **options)
+    assert web.professors[door] <= set(whole[: 16 if "printed_scores" in options else 12])
     for budget in (1, 3, 7, 16, 24):
-        parts = forage(web, model, tmp_path / "parts", door, budget=budget, adapt=adapt)
+        parts = forage(web, model, tmp_path / "parts", door, budget=budget, **options)
     assert parts == whole
     scores = "SELECT url, score, state FROM frontier ORDER BY url"
     assert rows_of(tmp_path / "parts", scores) == rows_of(tmp_path / "whole", scores)
@@ -78,9 +84,8 @@ def test_a_forage_looks_at_its_own_site_first(
     door = web.doors[3]
     fetched = forage(web, model, tmp_path / "c", door, budget=60)
     own = [url.startswith(door) for url in fetched]
-    first_away = own.index(False)
-    assert not any(own[first_away:])
-    assert web.professors[door] <= set(fetched[:first_away])
+    assert not any(own[own.index(False) :])
+    assert web.professors[door] <= set(fetched[: own.index(False)])
 
 
 def test_a_page_is_worth_what_its_path_says(web: Departments, model: Path, tmp_path: Path) -> None:
@@ -169,18 +174,9 @@ def test_a_redirect_takes_the_path_with_it(tmp_path: Path, web: Departments, mod
     listed = bodies.pop(f"{door}fac.html")
     moved = {f"{door}fac.html": f"{door}moved/list.html"}
     record_pages(tmp_path / "moved.warc.gz", {**bodies, f"{door}moved/list.html": listed}, moved)
-    folder = tmp_path / "c"
-    plan = CrawlConfig(
-        topic="/goal",
-        seeds=door,
-        critic=str(model),
-        strategy="paths",
-        budget=16,
-        web=str(tmp_path / "moved.warc.gz"),
-        crawl_dir=str(folder),
-    )
-    replay(open_crawl(plan))
-    with closing(open_store(folder)) as store:
+    there = replace(web, warc=tmp_path / "moved.warc.gz")
+    replay(open_forage(there, model, tmp_path / "c", door, budget=16))
+    with closing(open_store(tmp_path / "c")) as store:
         found = goal_pages(store)
     assert {page.path[-1] for page in found} == web.professors[door]
     assert {tuple(page.path[:3]) for page in found} == {
@@ -196,23 +192,13 @@ def test_the_strategy_needs_a_model_of_paths(
     )
     with pytest.raises(UserError, match="focuscrawl paths train"):
         open_crawl(plan)
-    with pytest.raises(UserError, match="evidence must be one of"):
-        forage(web, model, tmp_path / "c", web.doors[3], budget=1, evidence="all")
+    for message, options in (
+        ("evidence must be one of", {"evidence": "all"}),
+        ("leave out evidence=max", {"evidence": "max", "printed_scores": True}),
+    ):
+        with pytest.raises(UserError, match=message):
+            forage(web, model, tmp_path / "c", web.doors[3], budget=1, **options)
     assert not (tmp_path / "c").exists()
-
-
-def test_memos_come_back() -> None:
-    labels = np.array([[0.25, 0.75]] * 3, np.float32)
-    directories = np.arange(6, dtype=np.uint32).reshape(3, 2)
-    memo = PathMemo(4, -1, "http://ä.example/", 0.5, 0.125, 0.25, labels, directories)
-    again = PathMemo.from_bytes(memo.to_bytes())
-    assert (again.referrer, again.parent, again.url) == (4, -1, "http://ä.example/")
-    assert (again.goal, again.fail, again.reward) == (0.5, 0.125, 0.25)
-    np.testing.assert_array_equal(again.labels, labels)
-    np.testing.assert_array_equal(again.directories, directories)
-    bare = PathMemo(0, 1, "", 0.0, 1.0, 0.0, labels[:0], directories[:0])
-    bare = PathMemo.from_bytes(bare.to_bytes())
-    assert bare.labels.shape == bare.directories.shape == (0, 2)
 
 
 @pytest.mark.parametrize(("evidence", "expected"), [("sum", 1.0), ("max", 0.8), ("mean", 0.5)])
@@ -260,20 +246,137 @@ def test_as_printed_every_path_to_a_page_counts_by_itself(model: Path) -> None:
     assert 0.0 < found.scores[0] < 2.0
 
 
-def test_a_forage_by_the_letter_resumes_exactly(
-    web: Departments, model: Path, tmp_path: Path
+def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "sites.txt").write_text(web.doors[3])
+    command = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 12)
+    done = run_paths(*command, "--out", tmp_path / "f")  # a real process of Scrapy
+    assert f"8 goal pages, with their paths in {tmp_path / 'f' / 'goals.csv'}" in done.output
+    with (tmp_path / "f" / "goals.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["url"] for row in rows} == web.professors[web.doors[3]]
+    assert all(row["path"].split(" ")[-1] == row["url"] for row in rows)
+    ((options,),) = rows_of(tmp_path / "f", "SELECT value FROM meta WHERE key = 'options'")
+    assert json.loads(options) == {"adapt": True, "per_site": 0, "stop": 0.03, "threshold": 0.0}
+
+
+def test_paths_are_taken_out_of_a_crawl(web: Departments, model: Path, tmp_path: Path) -> None:
+    forage(web, model, tmp_path / "c", web.doors[3], budget=12)
+    run_paths(
+        *("extract", tmp_path / "c", "--labels", web.labels, "--column", "kind"),
+        *("--goal", "professor", "--out", tmp_path / "p.jsonl"),
+    )
+    ends = {path.pages[-1] for path in read_paths(tmp_path / "p.jsonl") if path.succeeds}
+    assert ends >= web.professors[web.doors[3]]  # the first fetches are those and the way
+
+
+def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Path) -> None:
+    sites = tmp_path / "sites.txt"
+    sites.write_text(web.doors[3])
+    labels = ("--labels", web.labels, "--column", "kind", "--goal", "professor")
+    out = ("--out", tmp_path / "o")
+    for arguments, said in (
+        (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
+        (
+            ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
+            "it needs the columns url,topic",
+        ),
+        (
+            ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
+            "no page labelled 'dean'",
+        ),
+        (("train", sites, "--web", web.warc, *out), "line 1: no path"),
+        (("train", sites, "--web", web.warc, "--out", model), "is there already"),
+        (("forage", tmp_path, sites, *out), "focuscrawl paths train"),
+        (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
+        (("record", "ftp://a", *out), "no http(s) URL"),
+        (("record", "http://nowhere.example/", "--web", web.warc, *out), "is not in"),
+    ):
+        done = run_paths(*arguments, code=2)
+        assert said in done.output
+        assert len(done.output.strip().splitlines()) == 1
+        assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.long
+def test_scores_as_printed_do_not_adapt(
+    web: Departments, model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    whole = forage(web, model, tmp_path / "w", web.doors[3], budget=16, printed_scores=True)
-    for budget in (5, 9, 16):
-        parts = forage(
-            web, model, tmp_path / "p", web.doors[3], budget=budget, printed_scores=True
+    (tmp_path / "sites.txt").write_text(web.doors[3])
+    command = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 3)
+    run_paths(*command, "--printed-scores", "--adapt", "--out", tmp_path / "both", code=2)
+    assert capfd.readouterr().err.strip().endswith("leave out one of the two")
+    assert not (tmp_path / "both").exists()
+    for given in ("--printed-scores", "--no-adapt"):
+        run_paths(*command, given, "--out", tmp_path / given[2:])
+        ((options,),) = rows_of(
+            tmp_path / given[2:], "SELECT value FROM meta WHERE key = 'options'"
         )
-    assert parts == whole
-    assert web.professors[web.doors[3]] <= set(whole)
-    with pytest.raises(UserError, match="leave out evidence=max"):
-        forage(
-            *(web, model, tmp_path / "m", web.doors[3]),
-            budget=1,
-            evidence="max",
-            printed_scores=True,
-        )
+        assert "adapt" not in json.loads(options)
+
+
+def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
+    out = tmp_path / "mine.jsonl"
+    keys = "/people,1,m people,1,1,g,2,g,u,u,2,g,99,?,b,2,f".replace(",", "\n")
+    done = run_paths("record", web.doors[0], "--web", web.warc, "--out", out, keys=keys)
+    assert "there is no link 99" in done.output
+    found = read_paths(out)
+    assert [path.labels for path in found] == [
+        (None, "people", None, "goal"),
+        (None, "people", None, "goal"),
+        (None, "people", "fail"),
+    ]
+    assert {path.pages[-1] for path in found[:2]} <= web.professors[web.doors[0]]
+    run_paths("record", web.doors[1], "--web", web.warc, "--out", out, keys="1\nf\nq\n")
+    assert len(read_paths(out)) == 4  # those before are still there
+
+
+def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            bodies = {
+                "/": b"<title>door</title><a href=/old>people</a>",
+                "/new": b"<title>people</title><a href=/ann>Ann</a>",
+                "/ann": b"<title>Ann</title>",
+            }
+            body = bodies.get(self.path, b"")
+            self.send_response(200 if body else 302)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Location", "/new")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        door = f"http://127.0.0.1:{server.server_address[1]}/"
+        out = tmp_path / "live.jsonl"
+        refused = run_paths("record", door, "--out", out, code=2)
+        assert "--private 127.0.0.1 opens it" in refused.output
+        done = run_paths("record", door, "--out", out, "--private", "127.0.0.1", keys="1\n1\ng\n")
+        assert "1 path saved" in done.output
+    finally:
+        server.shutdown()
+        server.server_close()
+    (path,) = read_paths(out)
+    assert path.pages == (door, f"{door}old", f"{door}ann")
+    view = WebPages(open_web(str(tmp_path / "live.warc.gz"))).view(f"{door}old")
+    assert view is not None
+    assert (view.title, view.url) == ("people", f"{door}new")
+
+
+def test_walks_can_be_labelled_and_end() -> None:
+    walk = Walk.begin("d").follow("list").follow("ann").end(goal=True)
+    assert walk.here == "list"  # ready for the next of them
+    walk = walk.milestone("people").follow("bob").end(goal=True).back().follow("news")
+    walk = walk.end(goal=False)
+    assert [path.labels for path in walk.saved] == [
+        (None, "people", "goal"),
+        (None, "people", "goal"),
+        (None, "fail"),
+    ]
+    assert replace(walk, saved=()) == Walk.begin("d")
+    assert walk.back().back().here == "d"

@@ -1,4 +1,4 @@
-"""From paths to a model: states, training, what it says of pages and links, its folder."""
+"""From pages to paths and their file, from paths to a model: states, training, its folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from scipy.special import logsumexp
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.paths.crf import Sequences
-from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.path_features import PathReader, ReadingLimits
 from focuscrawl.paths.path_model import (
     TOPIC,
@@ -37,17 +36,25 @@ from focuscrawl.paths.path_training import (
     train,
 )
 from focuscrawl.paths.states import PathStates
-from focuscrawl.paths.training_paths import PathSampling, extract_paths, read_page_labels
+from focuscrawl.paths.training_paths import (
+    PathSampling,
+    SitePath,
+    extract_paths,
+    read_page_labels,
+    read_paths,
+    write_paths,
+)
 from focuscrawl.webs import open_web
 from studies.leave_one_site_out import page_weights, score_labels
 
 from . import departments
+from .forages import forage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.paths.path_model import PathModel
-    from focuscrawl.paths.path_training import Corpus, Examples
+    from focuscrawl.paths.path_training import Corpus
 
     from .departments import Departments
 
@@ -118,21 +125,13 @@ def test_a_page_that_looks_like_a_fail_does_not_hide_the_goal_behind_it(
 
 
 def test_a_page_that_many_paths_leave_does_not_count_once_for_each(corpus: Corpus) -> None:
-    states = PathStates.partially_supervised(3)
-    found = examples(corpus, choose_features(corpus), states)
-    assert len(found.weight) == len(found.sequences)
-    # whole paths and beginnings come in the order of the corpus, a path before its beginnings
+    found = examples(corpus, choose_features(corpus), PathStates.partially_supervised(3))
+    ends = found.sequences.bounds[1:] - 1
+    whole = np.diff(found.sequences.observed.indptr)[ends] > 0  # others end in a page not yet seen
+    assert whole.sum() == len(corpus.paths)
     leaving = Counter(path.pages[:-1] for path in corpus.paths)
-    assert found.weight[0] == pytest.approx(1.0 / leaving[corpus.paths[0].pages[:-1]])
-    whole = {
-        pages: sum(
-            weight
-            for weight, path in zip(_whole(found, corpus), corpus.paths, strict=True)
-            if path.pages[:-1] == pages
-        )
-        for pages in leaving
-    }
-    assert whole == pytest.approx(dict.fromkeys(leaving, 1.0))
+    expected = [1.0 / leaving[path.pages[:-1]] for path in corpus.paths]
+    np.testing.assert_allclose(found.weight[whole], expected)
 
 
 def test_pages_weigh_as_much_for_the_rivals_of_the_chain(corpus: Corpus, model: PathModel) -> None:
@@ -141,27 +140,13 @@ def test_pages_weigh_as_much_for_the_rivals_of_the_chain(corpus: Corpus, model: 
     # the ends of all paths that leave the same pages count 1 together
     ends = np.cumsum([len(path.pages) for path in corpus.paths]) - 1
     left = {path.pages[:-1] for path in corpus.paths}
-    assert len(left) < len(corpus.paths)
     assert weights[ends].sum() == pytest.approx(len(left))
     training = TrainingOptions(milestones=not model.states.distances, max_iter=10)
     chains = {"CRF": model}
-    told = score_labels(chains, corpus, corpus, goal="/goal", site="s", bars=training)
-    scores = {row["model"]: row for row in told}
-    assert {"maximum entropy", "maximum entropy, unweighed"} <= scores.keys()
+    scored = score_labels(chains, corpus, corpus, goal="/goal", site="s", bars=training)
+    scores = {row["model"]: row for row in scored}
     assert float(str(scores["CRF, goal above a bar"]["goal_f1"])) > 0.5
     assert all(0.0 <= float(str(row["macro"])) <= 1.0 for row in scores.values())
-
-
-def _whole(found: Examples, corpus: Corpus) -> list[float]:
-    """Return the weights of the whole paths among examples."""
-    weights, begun, at = [], set[tuple[str, ...]](), 0
-    for path in corpus.paths:
-        weights.append(float(found.weight[at]))
-        new = {path.pages[: i + 1] for i in range(1, len(path.pages))} - begun
-        begun |= new
-        at += 1 + len(new)
-    assert at == len(found.weight)
-    return weights
 
 
 def test_pages_and_links_score_what_they_do_in_training(
@@ -214,47 +199,19 @@ def test_links_that_leave_the_domain_keep_little(model: PathModel) -> None:
 
 
 def test_a_model_finds_the_way_on_a_site_it_has_never_seen(
-    web: Departments, model: PathModel
+    web: Departments, model: PathModel, tmp_path: Path
 ) -> None:
-    door, pages = web.doors[3], WebPages(open_web(str(web.warc)))
-    fetched = _forage(model, pages, door, budget=14)
-    assert web.professors[door] <= set(fetched)
+    save_model(model, tmp_path / "m", {})
+    fetched = forage(web, tmp_path / "m", tmp_path / "c", web.doors[3], budget=14)
+    assert web.professors[web.doors[3]] <= set(fetched)
 
 
-def _forage(model: PathModel, pages: WebPages, door: str, *, budget: int) -> list[str]:
-    """A forage of one site, as short as it can be written."""
-    reader, forager = PathReader(model.reading), Forager(model)
-    number: dict[str, int] = {door: 0}
-    waiting, fetched = {door: 1.0}, list[str]()
-    while waiting and len(fetched) < budget:
-        url = max(waiting, key=lambda each: (waiting[each], -number[each]))
-        del waiting[url]
-        fetched.append(url)
-        forager.fetched(number[url])
-        forager.arrive(number[url], -1, url)
-        view = pages.view(url)
-        assert view is not None
-        start = forager.start_of(number[url])
-        belief = forager.belief(number[url], model.page(reader, view, start))[0]
-        assert belief.sum() == pytest.approx(1.0)
-        labels = model.onward(belief, model.links(reader, view, start, np.arange(len(view.links))))
-        np.testing.assert_allclose(labels.sum(axis=1), 1.0)
-        for to in view.links.urls:
-            number.setdefault(to, len(number))
-        targets = np.array([number[to] for to in view.links.urls])
-        found = forager.expand(number[url], targets, labels[None])
-        names = {at: to for to, at in number.items()}
-        waiting |= {
-            names[at]: score
-            for at, score in zip(found.urls.tolist(), found.scores.tolist(), strict=True)
-        }
-    return fetched
-
-
-def test_training_takes_both_ends(corpus: Corpus) -> None:
-    goals = [i for i, path in enumerate(corpus.paths) if path.succeeds]
+def test_training_takes_both_ends_and_gives_the_same_model_twice(corpus: Corpus) -> None:
+    goals = [path for path in corpus.paths if path.succeeds]
     with pytest.raises(UserError, match="none could be read that fails"):
-        train(corpus._replace(paths=[corpus.paths[i] for i in goals]), TrainingOptions())
+        train(corpus._replace(paths=goals), TrainingOptions())
+    one, two = (train(corpus, TrainingOptions(max_iter=8)) for _ in range(2))
+    np.testing.assert_array_equal(one.crf.state_, two.crf.state_)
 
 
 def test_with_one_state_a_label_links_are_transitions(corpus: Corpus) -> None:
@@ -285,11 +242,6 @@ def test_with_one_state_a_label_links_are_transitions(corpus: Corpus) -> None:
     unseen = csr_array((1, len(model.vocabulary)))
     prefix = Sequences(vstack([seen.observed[at[:2]], unseen], format="csr"), np.array([0, 3]))
     np.testing.assert_allclose(link, model.crf.marginals(prefix)[2, :k], atol=1e-9)
-
-
-def test_training_twice_gives_the_same_model(corpus: Corpus) -> None:
-    one, two = (train(corpus, TrainingOptions(max_iter=8)) for _ in range(2))
-    np.testing.assert_array_equal(one.crf.state_, two.crf.state_)
 
 
 def test_models_come_back_from_their_folder(model: PathModel, tmp_path: Path) -> None:
@@ -338,3 +290,83 @@ def test_damaged_models_are_refused(model: PathModel, tmp_path: Path, what: str)
         (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(UserError, match=r"paths train|train it again"):
         read_model(folder)
+
+
+GRAPH = {
+    "door": ["list", "news", "ann", "about"],
+    "about": ["legal", "list"],
+    "list": ["ann", "bob", "eve"],
+    "news": ["bob", "old", "older"],
+    "bob": ["cat"],
+    "old": ["older"],
+}
+
+
+def test_goals_are_reached_by_shortest_ways_through_pages_with_most_goals() -> None:
+    goals = {"ann", "bob", "eve"}
+    found = extract_paths(
+        "door",
+        lambda page: GRAPH.get(page, []),
+        goals,
+        {"list": "people", "ann": "person", "cat": "goal"},
+        sampling=PathSampling(fails=3.0),
+        random_state=1,
+    )
+    ways = {path.pages: path.labels for path in found if path.succeeds}
+    assert ways == {
+        ("door", "ann"): (None, "goal"),
+        ("door", "list", "bob"): (None, "people", "goal"),  # not by the news
+        ("door", "list", "eve"): (None, "people", "goal"),
+    }
+    fails = [path for path in found if not path.succeeds]
+    assert len(fails) == 9
+    assert all(path.labels[-1] == "fail" for path in fails)
+    # the news list a goal, so they are none; goals lead to fails, too
+    assert not any(path.pages[-1] == "news" for path in fails)
+    assert ("door", "list", "bob", "cat") in {path.pages for path in fails}
+    for path in fails:
+        labelled = zip(path.pages, path.labels, strict=True)
+        assert all(label == "goal" for page, label in labelled if page in goals)
+
+
+def test_a_start_that_is_a_goal_is_the_start_of_paths_to_others() -> None:
+    found = extract_paths(
+        "door",
+        lambda page: GRAPH.get(page, []),
+        {"door", "ann"},
+        {},
+        sampling=PathSampling(fails=0.0),
+        random_state=1,
+    )
+    assert found == [SitePath(("door", "ann"), (None, "goal"))]
+
+
+def test_paths_come_back_from_their_file(tmp_path: Path) -> None:
+    walks = [
+        SitePath(("http://a.example/", "http://a.example/b"), (None, "goal")),
+        SitePath(("http://a.example/", "http://a.example/c"), (None, "fail")),
+    ]
+    assert write_paths(walks, tmp_path / "paths.jsonl") == 2
+    assert read_paths(tmp_path / "paths.jsonl") == walks
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("[1]", "not an object"),
+        ('{"pages": []}', "labels"),
+        ('{"pages": ["http://a.example/"], "labels": []}', "one length"),
+        ('{"pages": [], "labels": []}', "no page"),
+        ('{"pages": ["ftp://a"], "labels": ["goal"]}', "no http"),
+        ('{"pages": ["http://a.example/"], "labels": ["home"]}', "must be goal or fail"),
+        ('{"pages": ["http://a.example/"], "labels": ["\\u001b"]}', "no label"),
+        ('{"pages": ["http://a.example/"], "labels": ["goal"]}', "first page"),
+    ],
+)
+def test_lines_that_are_no_paths_are_named(tmp_path: Path, line: str, why: str) -> None:
+    file = tmp_path / "paths.jsonl"
+    pages = ["http://a.example/", "http://a.example/b"]
+    good = json.dumps({"pages": pages, "labels": [None, "goal"]})
+    file.write_text(f"{good}\n\n{line}\n")
+    with pytest.raises(UserError, match=f"line 3: no path .*{why}"):
+        read_paths(file)

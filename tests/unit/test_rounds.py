@@ -1,29 +1,28 @@
-"""Crawls in rounds: what a round is, that nothing is lost or done twice, what is refused."""
+"""Crawls in rounds: the order of fetches, nothing lost or fetched twice, what is refused."""
 
 from __future__ import annotations
 
+import multiprocessing
+import shutil
+import tempfile
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from longer import long
 
-from focuscrawl.apprentice.link_table import PageFacts
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import check, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
-from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.status import open_store
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, driver, read_plan
-from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.tables import Tables
 from focuscrawl.rounds.tasks import Processes
-from focuscrawl.store.history import History
 from focuscrawl.testing import TinyWeb
 
 from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
@@ -31,8 +30,6 @@ from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from focuscrawl.store import CrawlStore
 
 PLAN = f"""
 topic = "/Sports/Cycling"
@@ -43,6 +40,9 @@ strategy = "best-first"
 round = 10
 buckets = 2
 """
+
+
+_LEARNING = plan("apprentice", 36, 6, 2, options={"memory": 12})
 
 
 @pytest.mark.parametrize(("strategy", "buckets"), [("best-first", 1), *long(("breadth-first", 3))])
@@ -58,48 +58,21 @@ def test_rounds_of_one_fetch_are_the_crawl_of_one_process(
     assert fetches(tmp_path / "rounds", tmp_path / "folder") == expected
 
 
-@pytest.mark.long
-def test_an_apprentice_learns_from_round_to_round(tmp_path: Path) -> None:
-    last = crawl(plan("apprentice", 80, 10, 2), tmp_path / "rounds")
-    without = crawl(plan("best-first", 80, 10, 2), tmp_path / "other")
-    assert last["fetched"] == without["fetched"] == 80
-    assert last["model"] >= 5
-    assert last["relevance"] > without["relevance"] + 10
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of a crawl of twenty fetches."""
+    root = tmp_path_factory.mktemp("crawled")
+    crawl(plan("best-first", 20, 10, 2), root)
+    return root
 
 
-@pytest.mark.long
-def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> None:
-    def links_of_pages(store: CrawlStore) -> dict[str, list[tuple[Any, ...]]]:
-        history = History(store)
-        urls = [row.url for row in history.urls()]
-        found = {}
-        for page in history.fetches():
-            if page.memo is not None:
-                facts = PageFacts.from_bytes(page.memo, len(urls))
-                ends = np.cumsum(facts.links.lengths)[:-1]
-                features = [row.tolist() for row in np.split(facts.links.indices, ends)]
-                targets = [urls[target] for target in facts.targets]
-                by_position = sorted(zip(facts.position, targets, features, strict=True))
-                found[page.name] = by_position
-        return found
-
-    given = plan("apprentice", 60, 20, 3)
-    crawl(given, tmp_path / "rounds")
-    write_folder(str(tmp_path / "rounds"), tmp_path / "folder")
-    replay(open_crawl(CrawlConfig(**vars(given.crawl) | {"crawl_dir": str(tmp_path / "one")})))
-    with closing(open_store(str(tmp_path / "one"))) as store:
-        expected = links_of_pages(store)
-    with closing(open_store(str(tmp_path / "folder"))) as store:
-        found = links_of_pages(store)
-        assert learn_from(store).n_judged > 30
-    both = found.keys() & expected.keys()
-    assert len(both) > 15
-    assert {url: found[url] for url in both} == {url: expected[url] for url in both}
+@pytest.fixture
+def root(crawled: Path, tmp_path: Path) -> Path:
+    """A copy of them."""
+    return shutil.copytree(crawled, tmp_path / "rounds")
 
 
-def test_two_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
-    given, root = plan("best-first", 20, 10, 2), tmp_path / "rounds"
-    crawl(given, root)
+def test_two_at_once_do_not_share_a_folder(root: Path) -> None:
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     busy = pytest.raises(UserError, match="being crawled by another process")
     with Tables(str(root)).claimed(), busy:
@@ -108,11 +81,9 @@ def test_two_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
     assert crawl(plan("best-first", 30, 10, 2), root)["fetched"] == 30
 
 
-def test_a_plan_that_another_process_changed_meanwhile_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_that_another_process_changed_meanwhile_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = tmp_path / "rounds"
-    crawl(plan("best-first", 20, 10, 2), root)
     path = root / "plan.json"
     changed = path.read_text(encoding="utf-8").replace('"fetches": 10', '"fetches": 5')
 
@@ -126,8 +97,17 @@ def test_a_plan_that_another_process_changed_meanwhile_is_told(
     assert path.read_text(encoding="utf-8") == changed
 
 
-def test_a_round_says_what_its_time_went_to(tmp_path: Path) -> None:
-    last = crawl(plan("apprentice", 20, 10, 2), tmp_path)
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of a crawl whose apprentice has learned."""
+    root = tmp_path_factory.mktemp("learned")
+    assert crawl(_LEARNING, root)["model"] >= 3
+    return root
+
+
+def test_a_round_records_what_its_time_went_to(learned: Path) -> None:
+    last = Tables(str(learned)).read_json("rounds/last.json")
+    assert last is not None
     seconds, laps = last["seconds"], last["laps"]
     assert [*seconds] == ["choose", "fetch", "learn", "take in", "commit"]
     fetched, taken_in = ("open", "crawl"), ("read", "join", "score", "rank", "write")
@@ -136,16 +116,38 @@ def test_a_round_says_what_its_time_went_to(tmp_path: Path) -> None:
         assert 0.0 < sum(laps[lap] for lap in stage) <= seconds[whole]
 
 
-def test_what_no_round_will_read_is_removed(tmp_path: Path) -> None:
-    crawl(plan("apprentice", 60, 6, 2, options={"memory": 12}), tmp_path)
-    tables = Tables(str(tmp_path))
-    last = tables.read_json("rounds/last.json")
-    assert last is not None
-    assert last["model"] >= 5
+def test_what_no_round_will_read_is_removed(learned: Path) -> None:
     for kind in ("candidates", "quotas", "outcomes"):
-        assert all(len([*folder.iterdir()]) == 1 for folder in (tmp_path / kind).iterdir())
-    judged = {int(path.name) for path in (tmp_path / "judged").glob("*/*")}
-    assert judged <= {last["round"] - 2, last["round"] - 1, last["round"]}
+        assert all(len([*folder.iterdir()]) == 1 for folder in (learned / kind).iterdir())
+    last = int(max(path.stem for path in (learned / "rounds").glob("0*.json")))
+    judged = {int(path.name) for path in (learned / "judged").glob("*/*")}
+    assert judged <= {last - 2, last - 1, last}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("models/*.npz", "", r"models/\d+.npz is damaged \(.*\): crawl again"),
+        ("models/*.json", "{}", r"models/\d+.json is damaged: it holds no version and learned_in"),
+        ("outcomes/000/*", "x", r"outcomes/000/\d+ is damaged"),
+        ("judged/00?/*", "x", r"judged/00\d/\d+ is damaged"),
+        ("ended/000/*", "x", r"ended/000/\d+.json is damaged: it is no JSON"),
+        ("plan.json", "[" * 100_000, "plan.json is damaged: it is no JSON"),
+        ("ended/00?/*", "{}", r"ended/00\d/\d+.json is damaged: it holds no"),
+        ("urls/000/notes.txt", "x", "notes.txt is no table of a round: move it elsewhere"),
+        ("judged/000/old", "x", "judged/000/old is no table of a round"),
+    ],
+)
+def test_a_file_that_is_not_what_it_should_be_is_one_line(
+    name: str, content: str, message: str, learned: Path, tmp_path: Path
+) -> None:
+    root = shutil.copytree(learned, tmp_path / "tables")
+    for path in [*root.glob(name)] or [root / name]:
+        path.write_text(content)
+    more = replace(_LEARNING, crawl=replace(_LEARNING.crawl, budget=42))
+    with pytest.raises(UserError, match=message) as refused:
+        crawl(more, root)
+    assert "\n" not in str(refused.value)
 
 
 def test_tasks_are_told_as_they_are_done(tmp_path: Path) -> None:
@@ -237,18 +239,13 @@ def test_what_a_plan_has_to_say(tmp_path: Path) -> None:
 def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     path = tmp_path / "rounds.toml"
     path.write_text(PLAN, encoding="utf-8")
-    done = CliRunner().invoke(
-        main,
-        [
-            *("rounds", str(path), "--out", str(tmp_path / "tables")),
-            *("--master", "processes[1]", "--folder", str(tmp_path / "crawl")),
-        ],
-    )
+    command = ["rounds", str(path), "--out", str(tmp_path / "tables")]
+    folder = ["--master", "processes[1]", "--folder", str(tmp_path / "crawl")]
+    done = CliRunner().invoke(main, [*command, *folder])
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert lines[0].startswith("round 1: ")
-    nowhere = ("rounds", str(path), "--out", str(tmp_path / "tables"), "--pages", "3")
-    refused = CliRunner().invoke(main, nowhere)
+    refused = CliRunner().invoke(main, [*command, "--pages", "3"])
     assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
@@ -263,25 +260,23 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
         open_crawl(again)
 
 
-def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
-    root = tmp_path / "tables"
-    crawl(plan("best-first", 5, 5, 2), root)
+def test_what_does_not_go_together_is_refused(root: Path, tmp_path: Path) -> None:
     for given, message in (
-        (plan("breadth-first", 5, 5, 2), "another crawl: its strategy is best-first"),
-        (plan("best-first", 5, 5, 3), "another crawl: its buckets is 2, not 3"),
+        (plan("breadth-first", 20, 10, 2), "another crawl: its strategy is best-first"),
+        (plan("best-first", 20, 10, 3), "another crawl: its buckets is 2, not 3"),
     ):
         with pytest.raises(UserError, match=message):
             crawl(given, root)
     with pytest.raises(UserError, match="a round sees it bucket by bucket"):
         crawl(plan("pagerank", 5, 5, 2), tmp_path / "other")
     assert not (tmp_path / "other").exists()
-    page = next(root.glob("urls/*/00001*"))
-    page.write_bytes(b"PAR1 no more")
-    with pytest.raises(UserError, match=r"00001-00000.parquet cannot be read"):
-        crawl(plan("best-first", 9, 5, 2), root)
+    for table in root.glob("urls/*/*"):
+        table.write_bytes(b"PAR1 no more")
+    with pytest.raises(UserError, match=r"urls/00\d/.*parquet cannot be read"):
+        crawl(plan("best-first", 30, 10, 2), root)
     (root / "plan.json").write_text('{"format": 9}', encoding="utf-8")
     with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 3"):
-        crawl(plan("best-first", 9, 5, 2), root)
+        crawl(plan("best-first", 30, 10, 2), root)
 
 
 @pytest.mark.parametrize(
@@ -302,3 +297,34 @@ def test_a_master_that_is_none_is_one_line(master: str, message: str, tmp_path: 
     assert message in done.output
     assert len(done.output.splitlines()) == 1
     assert not out.exists()
+
+
+def test_a_process_that_dies_is_one_line_and_its_disk_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, disk = plan("best-first", 40, 10, 2), tmp_path / "disk"
+    crawl(given, tmp_path / "whole")
+    disk.mkdir()
+    monkeypatch.setenv("TMPDIR", str(disk))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+    @contextmanager
+    def watch(what: str, tasks: int) -> Iterator[Callable[[int], object]]:
+        if what == "round 3: fetch":
+            for process in multiprocessing.active_children():
+                process.kill()
+        yield lambda done: done
+
+    context_of.cache_clear()
+    with (
+        closing(Processes(2)) as workers,
+        pytest.raises(UserError, match="a process died while it did 'fetch' of round 3"),
+    ):
+        crawl_in_rounds(given, str(tmp_path / "lost"), workers, lambda _: None, watch=watch)
+    shutil.rmtree(disk)
+    disk.mkdir()
+    last = crawl(given, tmp_path / "lost", workers=2)
+    assert last["fetched"] == 40
+    found = fetches(tmp_path / "lost", tmp_path / "a")
+    assert found == fetches(tmp_path / "whole", tmp_path / "b")
+    assert not [*disk.iterdir()]  # nothing is kept there from task to task

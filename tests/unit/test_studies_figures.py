@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -19,38 +19,34 @@ if TYPE_CHECKING:
 WHOSE = {"web": "w", "topic": "/A/B_c"}
 
 
-def crawl(strategy: str, relevances: list[float], draw: int = 0, urls: str = "") -> pd.DataFrame:
-    names = list(urls) or [str(i) for i in range(len(relevances))]
+def crawl(strategy: str, relevances: list[float], draw: int = 0) -> pd.DataFrame:
+    hosts = [f"{number}.example" for number in range(len(relevances))]
     return pd.DataFrame(
         {
             **WHOSE,
             "draw": draw,
             "strategy": strategy,
             "seq": range(1, len(relevances) + 1),
-            "url": [f"http://{name}.example/" for name in names],
-            "host": [f"{name}.example" for name in names],
+            "url": [f"http://{host}/" for host in hosts],
+            "host": hosts,
             "relevance": relevances,
         }
     )
 
 
 def accuracy() -> pd.DataFrame:
-    rows: list[dict[str, Any]] = []
-    for folds in ("links", "pages"):
-        for d_max in range(9):
-            for features, average in (("offsets", 0.7 + d_max / 100), ("text", 0.7)):
-                rows.append(
-                    {"folds": folds, "features": features, "d_max": d_max, "average": average}
-                )
-        for extra, average in (
-            ("class names", 0.76),
-            ("class prefixes", 0.77),
-            ("co-citation", 0.75),
-        ):
-            rows.append(
-                {"folds": folds, "features": f"offsets + {extra}", "d_max": 5, "average": average}
-            )
-    return pd.DataFrame(rows).assign(**WHOSE, positive=0.6, negative=0.8)
+    more = {"class names": 0.76, "class prefixes": 0.77, "co-citation": 0.75}
+    rows = [
+        (folds, features, d_max, average)
+        for folds in ("links", "pages")
+        for features, d_max, average in (
+            *(("offsets", d_max, 0.7 + d_max / 100) for d_max in range(9)),
+            *(("text", d_max, 0.7) for d_max in range(9)),
+            *((f"offsets + {extra}", 5, average) for extra, average in more.items()),
+        )
+    ]
+    table = pd.DataFrame(rows, columns=["folds", "features", "d_max", "average"])
+    return table.assign(**WHOSE, positive=0.6, negative=0.8)
 
 
 @pytest.fixture
@@ -60,11 +56,8 @@ def results(tmp_path: Path) -> Results:
     labels = ["best-first", "hard-focus", "breadth-first", "apprentice"]
     labels += ["apprentice, offline", "recall", "apprentice 2", "learnable", "learnable 2"]
     labels += ["paper's own", "paper's own, offline", "paper's own, recall"]
-    crawls = [
-        crawl(label, rng.uniform(0, 1, 40).tolist(), draw, "")
-        for label in labels
-        for draw in (0, 1)
-    ]
+    draws = [(label, draw) for label in labels for draw in (0, 1)]
+    crawls = [crawl(label, rng.uniform(0, 1, 40).tolist(), draw) for label, draw in draws]
     pd.concat(crawls).to_parquet(tmp_path / FETCHES)
     runs = [
         {**WHOSE, "draw": draw, "strategy": label, "budget": 30, "fetches": 40, "loss": loss}

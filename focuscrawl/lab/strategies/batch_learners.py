@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.rescoring import Past
 
 
+BITS = 17  # of the feature space
+FAR = 99  # no path is known
+_SPACE = 1 << BITS
+_SLICE = 50_000  # texts read in one go, so that a large frontier needs little memory
+_PAGE, _ADDRESS, _ANCHOR, _NEAR = 1, 2, 3, 4  # salts
+_MOST = 300  # distinct words of a page that are read, the first
+_AROUND = 10  # tokens looked at on either side of a link
+_SIGNIFICANT = 2.0  # standard deviations by which a word has to stand out
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModel(ABC):
     """What a lesson makes of the crawl so far, by `BatchLearner.fit`.
@@ -41,7 +51,7 @@ class FittedModel(ABC):
 
     @abstractmethod
     def evidence(self, past: Past, links: Ints) -> Floats:
-        """Return what links, by their ascending numbers, say of their targets: (n, columns).
+        """Return the evidence of links, by their ascending numbers, (n, columns).
 
         Not called without links.
         """
@@ -162,10 +172,6 @@ class JoinedEvidence:
         return np.round(self.of.scores(urls, evidence), 9)
 
 
-BITS = 17  # of the feature space
-_SLICE = 50_000  # texts read in one go, so that a large frontier needs little memory
-
-
 class WordClasses:
     """Multinomial naive Bayes, Laplace-smoothed (methods 2), over rows of hashed words.
 
@@ -182,7 +188,7 @@ class WordClasses:
 
     Notes
     -----
-    What was never seen in training says nothing.
+    Words that were never seen in training are ignored.
     """
 
     def __init__(
@@ -233,11 +239,6 @@ def shares(log: Floats) -> Floats:
     return found
 
 
-_PAGE, _ADDRESS, _ANCHOR, _NEAR = 1, 2, 3, 4  # salts
-_MOST = 300  # distinct words of a page that are read, the first
-_AROUND = 10  # tokens looked at on either side of a link
-
-
 class PathWords:
     """Reads words from pages."""
 
@@ -275,9 +276,6 @@ class PathWords:
         return SparseRows(bucket(words[at], salt, BITS), pointers(spans.sum(axis=1)))
 
 
-FAR = 99  # no path is known
-
-
 def distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
     """Return the clicks from each URL to the nearest goal.
 
@@ -300,10 +298,6 @@ def distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
             break
         found[(links @ ring > 0) & (found == FAR)] = step
     return found
-
-
-_SIGNIFICANT = 2.0  # standard deviations by which a word has to stand out
-_SPACE = 1 << BITS
 
 
 class Intelligent(BatchLearner):
@@ -481,12 +475,12 @@ class ContextGraphs(BatchLearner):
     relevant page is known: what they link to comes last, in the order found.
 
     The paper draws its layers once, backwards from the seeds, with the help of a search engine.
-    Here they are those of the crawl so far, over the links known, and drawn anew in batches. Until
+    Here they are those of the crawl so far, over the links known, drawn again in batches. Until
     the first relevant page every page is "other": the crawl is breadth-first.
 
     Parameters
     ----------
-    layers : told apart, layer 0 included
+    layers : how many there are, layer 0 included
     threshold : posterior below which a page is "other"
     length : words that a page counts for, see `WordClasses`; the paper keeps 40 terms of each
     memory : pages learned from, the latest: bounds the cost of a lesson

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
+_PRECISION = 1e-6  # no rank moves by more than this in the last round
+_ROUNDS = 200
+
+
 class InDegree(LinkStrategy):
     """Priority of v = number of fetched pages that link to v.
 
@@ -53,10 +57,6 @@ class Total:
         changed = (after != before) | ~self._known.data[urls]
         self._known.data[urls] = True
         return urls[changed], after[changed]
-
-
-_PRECISION = 1e-6  # no rank moves by more than this in the last round
-_ROUNDS = 200
 
 
 class PageRank(RescoringStrategy[Floats]):

@@ -25,7 +25,7 @@ _RELEVANT = 0.5
 
 
 class Signals(NamedTuple):
-    """What links say, before words and features have weights; columns of one length n.
+    """The matches of links, before words and features have weights; columns of one length n.
 
     Attributes
     ----------
@@ -129,10 +129,9 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         self._used = GrowingArray(np.float64)  # after each fetch, five numbers
         self._page_hits = GrowingArray(np.int64)  # of each page
         self._pages_with = np.zeros(len(self._terms))
-        # of the link that speaks for a URL
-        self._hits = [GrowingArray(np.int64) for _ in range(3)]
-        self._relevance = GrowingArray(np.float64)
-        self._depth = GrowingArray(np.int64)
+        # of the best link into each URL: its signals, and its score by the first weights
+        types = (np.int64, np.int64, np.int64, np.float64, np.int64)
+        self._columns = [GrowingArray(each) for each in types]
         self._best = GrowingArray(np.float64, fill=-np.inf)
         self._fetched = GrowingArray(np.bool_, fill=False)
 
@@ -204,24 +203,18 @@ class OnlineLogistic(RescoringStrategy[Weights]):
 
     def _keep_best(self, targets: Ints, signals: Signals) -> None:
         at_first = Weights(_PRIOR, np.ones(len(self._terms))).scores(signals)
-        size = int(targets.max(initial=-1)) + 1
-        for column in (*self._hits, self._relevance, self._depth, self._best):
+        columns, size = (*self._columns, self._best), int(targets.max(initial=-1)) + 1
+        for column in columns:
             column.grow(size)
-        order = np.lexsort(
-            (-np.arange(len(targets)), at_first)
-        )  # the first of the best comes last
+        # the first of the best comes last
+        order = np.lexsort((-np.arange(len(targets)), at_first))
         better = order[at_first[order] > self._best.data[targets[order]]]
-        for column, values in zip(
-            (*self._hits, self._relevance, self._depth, self._best),
-            (*signals, at_first),
-            strict=True,
-        ):
+        for column, values in zip(columns, (*signals, at_first), strict=True):
             column.data[targets[better]] = values[better]
 
     def _signals(self, urls: Ints) -> Signals:
-        """Return what the best links into some URLs say."""
-        anchor, url, line = (column.data[urls] for column in self._hits)
-        return Signals(anchor, url, line, self._relevance.data[urls], self._depth.data[urls])
+        """Return the signals of the best links into some URLs."""
+        return Signals(*(column.data[urls] for column in self._columns))
 
 
 def word_weights(pages_with: Floats, pages: int) -> Floats:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import Expansion, Strategy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
@@ -74,12 +72,12 @@ class Oracle(Strategy):
         self._note(page.url, found, places)
         return self._scores(page.url, page.targets)
 
-    def _look_up(self, urls: list[str]) -> NDArray[np.int64]:
+    def _look_up(self, urls: list[str]) -> Ints:
         known = self._web.resolve(urls)
         places = [_ABSENT if url is None else self._number.get(url, _ABSENT) for url in known]
         return np.array(places, np.int64)
 
-    def _note(self, url: int, found: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+    def _note(self, url: int, found: Ints, places: Ints) -> None:
         """Take note of where in the web a page is, the first of `places`, and what it links to."""
         own, *others = places.tolist()
         self._place.data[found] = others
@@ -90,7 +88,7 @@ class Oracle(Strategy):
         if own != _ABSENT:
             self._fetched[self._content[own]] = True
 
-    def _worth(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _worth(self, urls: Ints) -> Floats:
         """Return what fetches of `urls` would show now, float64 (n,)."""
         places = self._place.data[urls]
         known = places != _ABSENT
@@ -100,7 +98,7 @@ class Oracle(Strategy):
         worth[known] = np.where(taken, 0.0, self._relevance[places])
         return worth
 
-    def _scores(self, url: int, targets: NDArray[np.int64]) -> Scores:
+    def _scores(self, url: int, targets: Ints) -> Scores:
         """Return the scores of a page's targets, and of URLs that are now known for duplicates."""
         own = int(self._place.data[url])
         alike = [] if own == _ABSENT else self._alike[int(self._content[own])]

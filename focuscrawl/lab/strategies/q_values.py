@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 
 
 HORIZON = 6  # fetches looked ahead: what comes later counts less than gamma^6, at most 1/64
+_LINKS = 8  # links of a URL that are learned from, the first found
+_BITS = 18  # of the features of anchors, and again of those of URLs
+_WIDTH = (2 << _BITS) + 1  # last: whether a link stays in its domain
+_UNKNOWN = 0.05  # a value before anything was learned
+_NEXT = 100.0  # of what exploration has drawn: more than any value
+_ATTEMPTS = 10  # at drawing a URL that was not fetched
 
 
 def discounted_rewards(
@@ -48,7 +54,7 @@ def discounted_rewards(
     After the URL itself, of all that is known to be linked from what was fetched since, what is
     nearest to a relevant page is fetched next, the more relevant before the less; the t-th fetch
     earns gamma^t times its relevance, if that is above 1/2: what Rennie and McCallum 1999 ask of
-    an optimal spider, but for this: distances are not counted anew when a relevant page has been
+    an optimal spider, but for this: distances are not counted again when a relevant page has been
     fetched, so a step may lead towards one that is no longer there to be had.
 
     Parameters
@@ -112,14 +118,11 @@ def _walk(url: int, discount: list[float], known: _Known) -> float:
     return total
 
 
-_LINKS = 8  # links of a URL that are learned from, the first found
-
-
 class QValues(BatchLearner):
     """Priority of v = the discounted reward that the words of a link into it promise.
 
     The value of a link (u,v) that was followed is worked out from what was found behind v (see
-    `discounted_rewards`). Values are put into bins, and naive Bayes tells the bin of a new link by
+    `discounted_rewards`). Values are put into bins, and naive Bayes gives the bin of a new link by
     the words inside and near it, those of its URL, and those of its page; its score is the mean
     value of each bin weighed by the bin's posterior. The best link into v counts.
 
@@ -243,11 +246,6 @@ class PathValues(FittedModel):
         mixed: Floats = (1.0 - self.trust) * relevance
         mixed += self.trust * expected[:, None]
         return mixed
-
-
-_BITS = 18  # of the features of anchors, and again of those of URLs
-_WIDTH = (2 << _BITS) + 1  # last: whether a link stays in its domain
-_UNKNOWN = 0.05  # a value before anything was learned
 
 
 class Link(NamedTuple):
@@ -384,10 +382,6 @@ class ValueLearner:
         return Values(self._online.coef_, float(self._online.intercept_[0]))
 
 
-_NEXT = 100.0  # of what exploration has drawn: more than any value
-_ATTEMPTS = 10  # at drawing a URL that was not fetched
-
-
 class Waiting:
     """URLs that wait, by domain, to draw from at random."""
 
@@ -464,7 +458,7 @@ class TdValues(RescoringStrategy[Values]):
         self._fetched = GrowingArray(np.bool_, fill=False)
         self._waiting = Waiting()
         self._drawn: set[int] = set()  # to be fetched before all others, or fetched
-        self._drawn_before = self._drawn  # the last lesson began
+        self._drawn_before = self._drawn  # the last lesson started
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of a fetch; it is learned from when its links are known, or none came."""

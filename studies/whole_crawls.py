@@ -1,0 +1,143 @@
+"""What studies share: a task's web as a whole, best-first crawls of it in memory, their links."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from focuscrawl.critic import load_critic
+from focuscrawl.distiller import LinkGraph, Sites
+from focuscrawl.foundation.urls import host
+from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats, Ints
+    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.webs.web_protocol import Web
+    from studies.topic_tasks import Task
+
+
+class Opened(NamedTuple):
+    """The web of a task, its critic, and the whole web judged by it."""
+
+    web: Web
+    critic: Critic
+    whole: WholeWeb
+
+
+def opened(task: Task) -> Opened:
+    """Open the web and the critic of a task."""
+    web, critic = open_web(task.recording), load_critic(task.critic, task.topic)
+    return Opened(web, critic, whole_web(web, critic))
+
+
+class Fetched(NamedTuple):
+    """A page, and the one that it was first found on; None for a seed."""
+
+    page: int
+    referrer: int | None
+
+
+class SoftCrawl:
+    """A best-first crawl of a whole web that can be judged anew: the maximum over paths [F99].
+
+    A page whose content was fetched already is a fetch of relevance 0, and its links are not
+    followed.
+
+    Parameters
+    ----------
+    whole, seeds : see `WholeWeb`
+    relevance : R of every page
+    """
+
+    def __init__(self, whole: WholeWeb, relevance: Floats, seeds: list[int]) -> None:
+        self.whole = whole
+        self.relevance = relevance
+        self._seeds = seeds
+        self.fetched: dict[int, bool] = {}  # whether its content was new
+        self._contents: set[int] = set()
+        self._found_on: dict[int, int | None] = dict.fromkeys(seeds)
+        self._best = dict.fromkeys(seeds, 1.0)
+        self._heap = [(-1.0, n, page) for n, page in enumerate(seeds)]
+        self._count = len(self._heap)
+
+    def go_on(self, fetches: int) -> list[Fetched]:
+        """Fetch so many pages, or what there is."""
+        found: list[Fetched] = []
+        while self._heap and len(found) < fetches:
+            _, _, page = heapq.heappop(self._heap)
+            if page in self.fetched:
+                continue
+            content = int(self.whole.content[page])
+            self.fetched[page] = content not in self._contents
+            found.append(Fetched(page, self._found_on[page]))
+            if self.fetched[page]:
+                self._contents.add(content)
+                self._expand(page)
+        return found
+
+    def again(self, relevance: Floats) -> SoftCrawl:
+        """Return the same crawl as it waits when its pages are judged otherwise."""
+        other = SoftCrawl(self.whole, relevance, self._seeds)
+        for page, new in self.fetched.items():
+            other.fetched[page] = new
+            if new:
+                other._contents.add(int(self.whole.content[page]))
+                other._expand(page)
+        return other
+
+    def _expand(self, page: int) -> None:
+        score = float(self.relevance[page])
+        for target in self.whole.links(page):
+            self._found_on.setdefault(target, page)
+            if target not in self.fetched and score > self._best.get(target, -1.0):
+                self._best[target] = score
+                self._count += 1
+                heapq.heappush(self._heap, (-score, self._count, target))
+
+
+def best_first(
+    whole: WholeWeb, relevance: Floats, seeds: Sequence[int], fetches: int
+) -> list[int]:
+    """Return the pages that the baseline [A02 section 2.1] fetches of `whole`, in their order."""
+    return [page for page, _ in SoftCrawl(whole, relevance, list(seeds)).go_on(fetches)]
+
+
+def hosts_of(whole: WholeWeb) -> Ints:
+    """Return a number for the host of each page, int64 (n,)."""
+    return pd.factorize(np.array([host(url) for url in whole.urls], object))[0]
+
+
+def link_graph(
+    whole: WholeWeb,
+    relevance: Floats,
+    hosts: Ints,
+    fetched: Sequence[int],
+) -> LinkGraph:
+    """Return the links of the pages that were fetched first of all with their content.
+
+    A copy is linked to under another URL: the first page with the content stands for all.
+
+    Parameters
+    ----------
+    relevance, hosts : of all pages, see `hosts_of`
+    fetched : pages, in their order
+    """
+    content, pages = whole.content, np.array(fetched, np.int64)
+    pages = pages[np.sort(np.unique(content[pages], return_index=True)[1])]
+    first = np.full(len(content), -1)
+    first[content[pages]] = pages
+    links = [np.array(whole.links(page), np.int64) for page in pages.tolist()]
+    source = np.repeat(pages, [len(each) for each in links])
+    target = np.concatenate([*links, np.zeros(0, np.int64)])
+    target = np.where(first[content[target]] >= 0, first[content[target]], target)
+    known = np.full(len(content), np.nan)
+    known[pages] = relevance[pages]
+    return LinkGraph(source, target, Sites.fitting(source, target, hosts).of_pages, known)
