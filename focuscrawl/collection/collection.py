@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import sqlalchemy as sa
-
 from focuscrawl.collection.origin import Origin, answer_of, signals_of
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import webs_of
@@ -22,7 +20,6 @@ from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary
 from focuscrawl.page.words import PageWords, tokenize
 from focuscrawl.report.plain_text import without_controls
-from focuscrawl.store import schema
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import FILE, TextStore
@@ -30,6 +27,7 @@ from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
@@ -135,7 +133,7 @@ def collect(
         The pages are nowhere, or what extracts texts is not installed.
     """
     identity = store.identity()
-    rows = _rows(store, wanted.min_relevance)
+    rows = [*store.rows(_PAGES, (_DIGEST, wanted.min_relevance))]
     left_out: Counter[str] = Counter()
     progress.start(len(rows))
     pages = []
@@ -170,47 +168,47 @@ def _webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence
         return []
 
 
-def _rows(store: CrawlStore, least: float) -> Sequence[sa.Row[Any]]:
-    p, u = schema.page.c, schema.url.c
-    columns = (p.seq, u.url, p.fetched_at, p.relevance, p.topic, p.title, p.digest)
-    rows = sa.select(*columns).join(schema.url, u.id == p.url)
-    rows = rows.where(p.relevance >= least, p.duplicate_of.is_(None), p.digest.is_not(None))
-    return list(store.rows(rows.order_by(p.seq)))
+_PAGES = """
+SELECT p.seq, u.url, p.fetched_at, p.relevance, p.topic, p.title, substr(p.digest, 1, ?) AS digest
+FROM page p JOIN url u ON u.id = p.url
+WHERE p.relevance >= ? AND p.duplicate_of IS NULL AND p.digest IS NOT NULL ORDER BY p.seq
+"""
 
 
 def _repeated(store: CrawlStore) -> dict[str, list[str]]:
     """Return the URLs that the crawl took for duplicates of each page, in the order fetched."""
-    p, u, first = schema.page.c, schema.url.c, schema.url.alias()
-    rows = sa.select(u.url, first.c.url.label("of")).select_from(schema.page)
-    rows = rows.join(schema.url, u.id == p.url).join(first, first.c.id == p.duplicate_of)
+    rows = store.rows(
+        "SELECT u.url, first.url FROM page p JOIN url u ON u.id = p.url "
+        "JOIN url first ON first.id = p.duplicate_of ORDER BY p.seq"
+    )
     found: dict[str, list[str]] = defaultdict(list)
-    for row in store.rows(rows.order_by(p.seq)):
-        found[row.of].append(row.url)
+    for url, first in rows:
+        found[first].append(url)
     return found
 
 
 def _texts(
-    rows: Sequence[sa.Row[Any]], webs: Sequence[Web], folder: Path, wanted: Wanted, processes: int
-) -> Iterator[tuple[sa.Row[Any], PageText | str]]:
+    rows: Sequence[sqlite3.Row], webs: Sequence[Web], folder: Path, wanted: Wanted, processes: int
+) -> Iterator[tuple[sqlite3.Row, PageText | str]]:
     """Yield each page with its text, or with why there is none."""
     with (
         TextStore(folder) as texts,
         ExtractorApart(wanted.extractor, processes) as extractor,
     ):
-        asked: list[tuple[sa.Row[Any], RawPage]] = []
+        asked: list[tuple[sqlite3.Row, RawPage]] = []
 
-        def extracted() -> Iterator[tuple[sa.Row[Any], PageText | str]]:
+        def extracted() -> Iterator[tuple[sqlite3.Row, PageText | str]]:
             found = extractor.extract(page for _, page in asked)
             for (row, _), text in zip(asked, found, strict=True):
-                texts.put(row.digest[:_DIGEST], wanted.extractor, text)
+                texts.put(row["digest"], wanted.extractor, text)
                 yield row, text if text is not None else "too hard to read"
             asked.clear()
 
         for row in rows:
             try:
-                text = texts.get(row.digest[:_DIGEST], wanted.extractor)
+                text = texts.get(row["digest"], wanted.extractor)
             except KeyError:
-                page = _read(webs, row.url, row.digest[:_DIGEST])
+                page = _read(webs, row["url"], row["digest"])
                 if page is None:
                     yield row, "not kept, or changed since"
                     continue
@@ -236,16 +234,16 @@ def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
     return None
 
 
-def _collected(row: sa.Row[Any], text: PageText) -> CollectedPage:
-    fetched = datetime.fromisoformat(row.fetched_at)
+def _collected(row: sqlite3.Row, text: PageText) -> CollectedPage:
+    fetched = datetime.fromisoformat(row["fetched_at"])
     text = text.map(without_controls)
     return CollectedPage(
-        seq=row.seq,
-        url=row.url,
+        seq=row["seq"],
+        url=row["url"],
         fetched_at=fetched if fetched.tzinfo else fetched.replace(tzinfo=UTC),
-        relevance=row.relevance,
-        topic=row.topic or "",
-        title=row.title or text.title,
+        relevance=row["relevance"],
+        topic=row["topic"] or "",
+        title=row["title"] or text.title,
         of=text,
         hash=sha256(text.text.encode("utf-8", "surrogatepass")).hexdigest(),
     )

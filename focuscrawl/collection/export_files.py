@@ -11,8 +11,6 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-import sqlalchemy as sa
-
 from focuscrawl.collection.collection import COLUMNS, row_of
 from focuscrawl.collection.datasheet import datasheet
 from focuscrawl.collection.origin import answer_of
@@ -21,7 +19,6 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import draft_of, write_whole
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.plain_text import cell, counted, one_line
-from focuscrawl.store import schema
 from focuscrawl.webs.capture_index import captures_of, write_cdxj
 from focuscrawl.webs.captures import line_of
 from focuscrawl.webs.warc_reading import Scan
@@ -131,14 +128,12 @@ def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: s
 
 def _links(store: CrawlStore, collection: Collection) -> Edges:
     taken = {page.url for page in collection.pages}
-    source, target = schema.url.alias(), schema.url.alias()
-    of, link = schema.page.c, schema.link.c
-    columns = (source.c.url.label("source"), target.c.url.label("target"))
-    found = sa.select(*columns).select_from(schema.link)
-    found = found.join(source, source.c.id == link.source).join(target, target.c.id == link.target)
-    found = found.join(schema.page, of.url == link.source)
-    found = found.where(of.relevance >= collection.wanted.min_relevance).order_by(link.id)
-    rows = ((row.source, row.target) for row in store.rows(found))
+    rows = store.rows(
+        "SELECT s.url, t.url FROM link l JOIN url s ON s.id = l.source "
+        "JOIN url t ON t.id = l.target JOIN page p ON p.url = l.source "
+        "WHERE p.relevance >= ? ORDER BY l.id",
+        (collection.wanted.min_relevance,),
+    )
     return Counter((a, b) for a, b in rows if a in taken and b in taken)
 
 

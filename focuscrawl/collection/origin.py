@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-import sqlalchemy as sa
-
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_plain, write_whole
@@ -19,7 +17,6 @@ from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.walk import parse_tree
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.report.summary import Summary
-from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -274,9 +271,9 @@ class Origin:
 
 
 def _seeds(store: CrawlStore) -> tuple[tuple[str, float | None], ...]:
-    p, u = schema.page.c, schema.url.c
-    relevance = sa.case((p.status.between(200, 299), p.relevance), else_=None).label("relevance")
-    rows = sa.select(u.url, relevance).select_from(schema.url)
-    rows = rows.join(schema.page, p.url == u.id, isouter=True)
-    rows = rows.where(u.score.is_(None), u.referrer.is_(None), u.depth == 0).order_by(u.id)
-    return tuple((row.url, row.relevance) for row in store.rows(rows))
+    rows = store.rows(
+        "SELECT u.url, CASE WHEN p.status BETWEEN 200 AND 299 THEN p.relevance END "
+        "FROM url u LEFT JOIN page p ON p.url = u.id "
+        "WHERE u.score IS NULL AND u.referrer IS NULL AND u.depth = 0 ORDER BY u.id"
+    )
+    return tuple((url, relevance) for url, relevance in rows)

@@ -371,7 +371,7 @@ def follow(
         "begun_topic": identity.get("begun_topic", identity.get("topic", "")),
     }
     rewrite(
-        store.engine,
+        store,
         pages=found.pages,
         links=found.links,
         memos=found.memos,

@@ -162,7 +162,7 @@ class CrawlState:
         self.duplicates = Duplicates() if duplicates is None else duplicates
         self.redirects = Redirects(self.urls)
         self.control = FileControl(folder.path)
-        self.writer = StoreWriter(store.engine)
+        self.writer = StoreWriter(store)
         self.parts: list[Part] = []
         self.in_flight: dict[int, float] = {}
         self.sifting = False

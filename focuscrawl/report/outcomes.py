@@ -7,8 +7,6 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import sqlalchemy as sa
-
 from focuscrawl.completeness.stop_rules import LITTLE, RECALL, TIME
 from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
 from focuscrawl.crawl.rejudging import REDEFINED
@@ -17,7 +15,6 @@ from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
 from focuscrawl.diagnosis import ALARM, SLOW
 from focuscrawl.frontier.hosts import LEFT
 from focuscrawl.page.documents import LISTS
-from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -124,8 +121,7 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
         words = "never began"
     else:
         if fetched is None:  # a sum would take as long as the crawl is
-            (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
-            fetched = last or 0
+            (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
         rule = rule_in_words(store)
         words = in_words(turn.detail, fetched, unchanged, rule) if kind == "stop" else KILLED
     return RunState(doing is not None, str(words))
@@ -178,10 +174,9 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     first fetch of a run takes no time that the store knows of and is not counted. Fetches may be
     recorded after later ones: only what is later than all before takes time.
     """
-    p = schema.page.c
     stops = {event.seq for event in History(store).events("start", "stop")}
-    statement = sa.select(p.seq, p.fetched_at).where(p.seq <= fetched).order_by(p.seq)
-    fetches = ((row.seq, datetime.fromisoformat(row.fetched_at)) for row in store.rows(statement))
+    times = store.rows("SELECT seq, fetched_at FROM page WHERE seq <= ? ORDER BY seq", (fetched,))
+    fetches = ((seq, datetime.fromisoformat(at)) for seq, at in times)
     latest = accumulate(fetches, lambda before, fetch: (fetch[0], max(before[1], fetch[1])))
     total, counted = timedelta(), 0
     for (seq, before), (_, after) in pairwise(latest):

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import queue
 import sqlite3
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, insert, update
-
-from focuscrawl.store import schema
-from focuscrawl.store.schema import PageRow, VisitRecord
+from focuscrawl.store.schema import INSERT, PageRow, VisitRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sqlalchemy import Connection, Engine, Table
-
+    from focuscrawl.store.crawl_store import CrawlStore
     from focuscrawl.store.schema import ModelRow, RevisitRow
 
 
@@ -31,6 +24,8 @@ if TYPE_CHECKING:
 # A number that is too large, half of a character, a text with a NUL in it: what came of one page
 # must not end the crawl of all others. A database that is full or damaged is another matter:
 # that is no fault of a record, and nothing is written any more.
+
+_CHANGE_URL = "UPDATE url SET score = ?, state = ? WHERE id = ?"
 
 #: what the error of such a page begins with
 NOT_STORED = "not stored"
@@ -55,7 +50,7 @@ def refused(error: Exception) -> bool:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of what the driver says."""
-    lines = str(getattr(error, "orig", error)).strip().splitlines()
+    lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
@@ -92,10 +87,10 @@ def _page(page: PageRow, error: str) -> PageRow:
 
 
 def _revisit(row: RevisitRow, error: str) -> RevisitRow:
-    bare = replace(row, etag=None, last_modified=None, size=0, links=0, first_link=None, memo=None)
+    bare = row._replace(etag=None, last_modified=None, size=0, links=0, first_link=None, memo=None)
     if row.seq is None:  # it waits
         return bare
-    return replace(bare, status=0, relevance=None, error=error)
+    return bare._replace(status=0, relevance=None, error=error)
 
 
 def _plain(text: str) -> str:
@@ -103,25 +98,8 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
-_PAGE = (
-    update(schema.page)
-    .where(schema.page.c.seq == bindparam("_seq"))
-    .values(relevance=bindparam("_relevance"), topic=bindparam("_topic"))
-)
-_LINK = (
-    update(schema.link)
-    .where(schema.link.c.id == bindparam("_id"))
-    .values(score=bindparam("_score"), model_version=bindparam("_version"))
-)
-_URL = (
-    update(schema.url)
-    .where(schema.url.c.id == bindparam("_id"))
-    .values(score=bindparam("_score"), state=bindparam("_state"))
-)
-
-
 def rewrite(
-    engine: Engine,
+    store: CrawlStore,
     *,
     pages: Iterable[tuple[int, float, str | None]],
     links: Iterable[tuple[int, float | None, int]],
@@ -141,64 +119,22 @@ def rewrite(
     event : (seq, kind, detail)
     """
     memos = list(memos)
-    batches = (
-        (_PAGE, [dict(zip(("_seq", "_relevance", "_topic"), row, strict=True)) for row in pages]),
-        (_LINK, [dict(zip(("_id", "_score", "_version"), row, strict=True)) for row in links]),
-        (_URL, [dict(zip(("_id", "_score", "_state"), row, strict=True)) for row in urls]),
-        (
-            delete(schema.memo).where(schema.memo.c.seq == bindparam("_seq")),
-            [{"_seq": seq} for seq, _ in memos],
-        ),
-        (
-            insert(schema.memo),
-            [{"seq": seq, "data": data} for seq, data in memos if data is not None],
-        ),
-    )
-    kept = [dataclasses.asdict(model) for model in models]
-    for model in kept[:-1]:
-        model["state"] = None
-    seq, kind, detail = event
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    with engine.begin() as connection:
-        for statement, rows in batches:
-            if rows:
-                connection.execute(statement, rows)
-        connection.execute(delete(schema.models))
-        if kept:
-            connection.execute(insert(schema.models), kept)
-        connection.execute(delete(schema.meta).where(schema.meta.c.key.in_(list(identity))))
-        if identity:
-            meta = [{"key": key, "value": value} for key, value in identity.items()]
-            connection.execute(insert(schema.meta), meta)
-        event_row = {"at": at, "seq": seq, "kind": kind, "detail": detail}
-        connection.execute(insert(schema.events), [event_row])
+    kept = [(seq, data) for seq, data in memos if data is not None]
+    with store.connection() as connection:
+        change = connection.executemany
+        change("UPDATE page SET relevance = ?, topic = ? WHERE seq = ?", map(_key_last, pages))
+        change("UPDATE link SET score = ?, model_version = ? WHERE id = ?", map(_key_last, links))
+        change(_CHANGE_URL, map(_key_last, urls))
+        change("DELETE FROM memo WHERE seq = ?", [(seq,) for seq, _ in memos])
+        change(INSERT["memo"], kept)
+        connection.execute("DELETE FROM models")
+        change(INSERT["models"], _only_last_state(models))
+        change("DELETE FROM meta WHERE key = ?", [(key,) for key in identity])
+        change(INSERT["meta"], identity.items())
+        connection.execute(INSERT["events"], (_now(), *event))
 
 
 logger = logging.getLogger(__name__)
-
-
-def _insertion(table: Table) -> str:
-    columns = ", ".join(table.c.keys())
-    return f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.c))})"
-
-
-_INSERT = {
-    table.name: _insertion(table)
-    for table in (
-        schema.host,
-        schema.url,
-        schema.page,
-        schema.link,
-        schema.memo,
-        schema.answer,
-        schema.revisit,
-        schema.models,
-    )
-}
-_PAGE_COLUMNS = attrgetter(*schema.page.c.keys())
-_ANSWER = attrgetter(*schema.answer.c.keys()[1:])
-_REVISIT = attrgetter(*schema.revisit.c.keys())
-_MODEL = attrgetter(*schema.models.c.keys())
 
 
 class StoreWriter:
@@ -211,14 +147,14 @@ class StoreWriter:
 
     Parameters
     ----------
-    engine : of the crawl store, an SQLite file
+    store : of the crawl
     backlog : records that may wait; `full` tells the crawl to hold back beyond it
     """
 
     gather = 0.05  #: seconds in which records are gathered for a transaction: it costs a page's
 
-    def __init__(self, engine: Engine, backlog: int = 256) -> None:
-        self._engine = engine
+    def __init__(self, store: CrawlStore, backlog: int = 256) -> None:
+        self._store = store
         self._backlog = backlog
         self._queue: queue.SimpleQueue[VisitRecord | threading.Event | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
@@ -299,45 +235,47 @@ class StoreWriter:
 
     def _commit(self, batch: list[VisitRecord]) -> None:
         """Write records in one transaction, or none of them."""
-        with self._engine.begin() as connection:
+        with self._store.connection() as connection:
             _write(connection, batch)
 
 
-def _write(connection: Connection, batch: list[VisitRecord]) -> None:
-    """Insert parents before children: hosts, URLs, pages, links; then what changed.
-
-    Through the driver's own cursor: a row costs SQLAlchemy five times what it costs SQLite, and
-    holds the interpreter lock meanwhile.
-    """
-    cursor = connection.connection.cursor()
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+def _write(connection: sqlite3.Connection, batch: list[VisitRecord]) -> None:
+    """Insert parents before children: hosts, URLs, pages, links; then what changed."""
+    at = _now()
     visits = [(record.page, record) for record in batch if record.page is not None]
-    memos = [(page.seq, record.memo) for page, record in visits if record.memo is not None]
-    answers = [(page.seq, *_ANSWER(record.answer)) for page, record in visits if record.answer]
-    revisits = {row.id: _REVISIT(row) for record in batch for row in record.revisits}
+    revisits = {row.id: row for record in batch for row in record.revisits}
+    models = [record.model for record in batch if record.model is not None]
+    tables: dict[str, list[Any]] = {
+        "host": [row for record in batch for row in record.hosts],
+        "url": [row for record in batch for row in record.urls],
+        "page": [page for page, _ in visits],
+        "link": [row for record in batch for row in record.links],
+        "memo": [(page.seq, record.memo) for page, record in visits if record.memo is not None],
+        "answer": [(page.seq, *record.answer) for page, record in visits if record.answer],
+        "revisit": [*revisits.values()],
+        "models": _only_last_state(models),
+        "events": [(at, *event) for record in batch for event in record.events],
+    }
     if revisits:
-        cursor.executemany("DELETE FROM revisit WHERE id = ?", [(number,) for number in revisits])
-    models = [_MODEL(record.model) for record in batch if record.model is not None]
-    if models:  # only the last one keeps its state, which comes last
-        models[:-1] = [(*row[:-1], None) for row in models[:-1]]
-        cursor.execute("UPDATE models SET state = NULL WHERE state IS NOT NULL")
-    tables: tuple[tuple[Table, list[Any]], ...] = (
-        (schema.host, [row for record in batch for row in record.hosts]),
-        (schema.url, [row for record in batch for row in record.urls]),
-        (schema.page, [_PAGE_COLUMNS(page) for page, _ in visits]),
-        (schema.link, [row for record in batch for row in record.links]),
-        (schema.memo, memos),
-        (schema.answer, answers),
-        (schema.revisit, [*revisits.values()]),
-        (schema.models, models),
-    )
-    for table, rows in tables:
+        connection.executemany("DELETE FROM revisit WHERE id = ?", [(row,) for row in revisits])
+    if models:
+        connection.execute("UPDATE models SET state = NULL WHERE state IS NOT NULL")
+    for table, rows in tables.items():
         if rows:
-            cursor.executemany(_INSERT[table.name], rows)
-    events = [(at, *event) for record in batch for event in record.events]
-    cursor.executemany("INSERT INTO events (at, seq, kind, detail) VALUES (?, ?, ?, ?)", events)
-    changes = [
-        (score, state, number) for record in batch for number, score, state in record.changes
-    ]
-    cursor.executemany("UPDATE url SET score = ?, state = ? WHERE id = ?", changes)
-    cursor.close()
+            connection.executemany(INSERT[table], rows)
+    changes = [change for record in batch for change in record.changes]
+    connection.executemany(_CHANGE_URL, map(_key_last, changes))
+
+
+def _key_last(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    key, *values = row
+    return *values, key
+
+
+def _only_last_state(models: list[ModelRow]) -> list[tuple[Any, ...]]:
+    """Return the rows of lessons: the last one alone keeps its state."""
+    return [*(row._replace(state=None) for row in models[:-1]), *models[-1:]]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

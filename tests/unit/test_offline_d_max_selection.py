@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,9 +28,11 @@ from focuscrawl.offline.d_max_selection import (
     try_windows,
 )
 from focuscrawl.page import parse_page
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store import CrawlStore
+from focuscrawl.store.schema import FETCHED
 from focuscrawl.webs.web_protocol import Answer
 
+from .small_crawl import put
 from .toy_crawl import toy_critic
 
 if TYPE_CHECKING:
@@ -210,15 +211,16 @@ class Hinting:
         """Return the store of a breadth-first crawl."""
         store = CrawlStore.create(path, {"strategy": "breadth-first", **identity})
         n = len(self._urls)
-        with store.engine.begin() as connection:
-            connection.execute(sa.insert(schema.host), [{"id": 0, "name": "h.example"}])
-            urls = [
-                {"id": i, "url": self._urls[i], "host": 0, "depth": 0, "state": schema.FETCHED}
+        ends = [(u, int(v)) for u in range(n) for v in self.targets[u]]
+        page = {"status": 200, "fetched_at": "", "size": 1, "links": 6, "dropped": 0}
+        link = {"anchor": "", "dom_position": 0, "score": 0.5, "model_version": 0}
+        rows: dict[str, list[dict[str, Any]]] = {
+            "host": [{"id": 0, "name": "h.example"}],
+            "url": [
+                {"id": i, "url": self._urls[i], "host": 0, "depth": 0, "state": FETCHED}
                 for i in range(n)
-            ]
-            connection.execute(sa.insert(schema.url), urls)
-            page = {"status": 200, "fetched_at": "", "size": 1, "links": 6, "dropped": 0}
-            pages = [
+            ],
+            "page": [
                 {
                     **page,
                     "seq": i + 1,
@@ -227,12 +229,10 @@ class Hinting:
                     "digest": i.to_bytes(4, "little"),
                 }
                 for i in range(n)
-            ]
-            connection.execute(sa.insert(schema.page), pages)
-            ends = [(u, int(v)) for u in range(n) for v in self.targets[u]]
-            link = {"anchor": "", "dom_position": 0, "score": 0.5, "model_version": 0}
-            links = [{**link, "id": i, "source": u, "target": v} for i, (u, v) in enumerate(ends)]
-            connection.execute(sa.insert(schema.link), links)
+            ],
+            "link": [{**link, "id": i, "source": u, "target": v} for i, (u, v) in enumerate(ends)],
+        }
+        put(store, rows)
         return store
 
 
@@ -286,12 +286,12 @@ def test_what_cannot_be_chosen_is_said(tmp_path: Path) -> None:
     with closing(web.crawled(tmp_path / "crawl.db")) as store:
         with pytest.raises(UserError, match="context"):
             try_windows(store, Options(groups=("url", "title")), critic=critic, web=web)
-        with store.engine.begin() as connection:
-            connection.execute(sa.update(schema.page).values(relevance=0.9))
+        with store.connection() as connection:
+            connection.execute("UPDATE page SET relevance = 0.9")
         with pytest.raises(UserError, match="10 fetches of irrelevant pages"):
             try_windows(store, Options(), critic=critic, web=web)
-        with store.engine.begin() as connection:
-            connection.execute(sa.delete(schema.link))
+        with store.connection() as connection:
+            connection.execute("DELETE FROM link")
         with pytest.raises(UserError, match="there are 0"):
             try_windows(store, Options(), critic=critic, web=web)
 
@@ -300,8 +300,7 @@ def test_what_another_strategy_kept_is_not_taken_for_facts(tmp_path: Path) -> No
     web = Hinting(1)
     kept = {"strategy": "shark-search", "options": '{"d_max": 3, "memory": 7, "learner": "x"}'}
     with closing(web.crawled(tmp_path / "crawl.db", **kept)) as store:
-        with store.engine.begin() as connection:
-            connection.execute(sa.insert(schema.memo), [{"seq": 1, "data": b"\x01\x02"}])
+        put(store, {"memo": [{"seq": 1, "data": b"\x01\x02"}]})
         assert options_of(store) is None
         with pytest.raises(UserError, match="--web"):
             learn_from(store)
@@ -356,5 +355,4 @@ def _keep_memos(store: CrawlStore, web: Hinting, options: Options) -> None:
         )
         apprentice.expand(u, facts)
         memos.append({"seq": u + 1, "data": facts.to_bytes()})
-    with store.engine.begin() as connection:
-        connection.execute(sa.insert(schema.memo), memos)
+    put(store, {"memo": memos})

@@ -7,7 +7,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-import sqlalchemy as sa
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
@@ -53,7 +52,7 @@ def seeds(*states: int) -> VisitRecord:
 
 
 def rows(store: CrawlStore, sql: str) -> list[tuple[object, ...]]:
-    return [tuple(row) for row in store.rows(sa.text(sql))]
+    return [tuple(row) for row in store.rows(sql)]
 
 
 def test_a_store_keeps_what_it_was_made_for(store: CrawlStore, tmp_path: Path) -> None:
@@ -85,7 +84,7 @@ def test_a_store_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_views_show_numbers_as_names(store: CrawlStore) -> None:
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     writer.put(seeds(QUEUED, UNFOLLOWED, EXCLUDED))
     writer.put(
         VisitRecord(
@@ -112,7 +111,7 @@ def test_views_show_numbers_as_names(store: CrawlStore) -> None:
 
 
 def test_records_are_written_in_order_and_the_last_change_stays(store: CrawlStore) -> None:
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     writer.put(seeds(QUEUED, QUEUED))
     for step in range(1, 300):
         writer.put(VisitRecord(changes=[(1, step / 1000, QUEUED)]))
@@ -123,11 +122,11 @@ def test_records_are_written_in_order_and_the_last_change_stays(store: CrawlStor
 
 
 def test_a_writer_that_fails_says_so_and_writes_nothing_more(store: CrawlStore) -> None:
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     writer.put(seeds(QUEUED, QUEUED))
     writer.put(VisitRecord(page=page(1, 0), links=[LinkRow(0, 0, 1, "one", 0, 0.5, 0)]))
     writer.close()
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     # the page is new, the link is not: neither may be written
     broken = VisitRecord(page=page(2, 1), links=[LinkRow(0, 0, 1, "again", 0, 0.5, 0)])
     writer.put(broken)
@@ -137,7 +136,7 @@ def test_a_writer_that_fails_says_so_and_writes_nothing_more(store: CrawlStore) 
 
 
 def test_a_backlog_holds_the_crawl_back(store: CrawlStore) -> None:
-    writer = StoreWriter(store.engine, backlog=3)
+    writer = StoreWriter(store, backlog=3)
     with closing(sqlite3.connect(store.where)) as other:
         other.execute("BEGIN IMMEDIATE")  # somebody else writes: the writer has to wait
         writer.put(seeds(QUEUED))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import sqlite3
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import sqlalchemy as sa
 
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, RevisitRow, StoreWriter, VisitRecord
 from focuscrawl.store.schema import FETCHED, QUEUED, LinkRow
@@ -38,7 +36,7 @@ def store(tmp_path: Path) -> Iterator[CrawlStore]:
 
 
 def rows(store: CrawlStore, sql: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in store.rows(sa.text(sql))]
+    return [tuple(row) for row in store.rows(sql)]
 
 
 def visit(seq: int, **unfit: Any) -> VisitRecord:
@@ -57,7 +55,7 @@ def visit(seq: int, **unfit: Any) -> VisitRecord:
         links=1,
     )
     return VisitRecord(
-        page=replace(page, **unfit),
+        page=page._replace(**unfit),
         urls=[NewUrl(seq, f"http://a.example/{seq}", 0, seq, seq - 1, 0.5, QUEUED)],
         links=[LinkRow(seq - 1, seq - 1, seq, "next", 0, 0.5, 0)],
         changes=[(seq - 1, 0.5, FETCHED)],
@@ -72,7 +70,7 @@ def start() -> VisitRecord:
 
 
 def write(store: CrawlStore, records: list[VisitRecord]) -> StoreWriter:
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     for record in records:  # in one batch: the writer gathers them first
         writer.put(record)
     writer.close()
@@ -131,11 +129,9 @@ def test_a_second_fetch_that_is_refused_is_one_that_failed(store: CrawlStore) ->
 
 
 def test_a_full_disk_is_no_refusal(store: CrawlStore) -> None:
-    @sa.event.listens_for(store.engine, "connect")
-    def fill(connection: Any, _: Any) -> None:
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    with store.connection() as connection:  # the one that the writer takes next
+        ((pages,),) = connection.execute("PRAGMA page_count")
         connection.execute(f"PRAGMA max_page_count = {pages + 3}")
-
     large = [visit(1, title="x" * 100_000), *(visit(n) for n in range(2, PAGES))]
     writer = write(store, [start(), *large])
     assert isinstance(writer.failure, sqlite3.OperationalError)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner
 from longer import long
 
@@ -17,6 +16,7 @@ from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.critic.critic_files import find_model
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.databases import Database, open_database
 from focuscrawl.report.status import Status
 from focuscrawl.store import CrawlStore, crawl_store, schema
 from focuscrawl.store.history import History
@@ -222,19 +222,18 @@ def test_opening_a_large_store_reads_few_of_its_pages(
 ) -> None:
     said: list[str] = []
 
-    @sa.event.listens_for(sa.engine.Engine, "before_cursor_execute")
-    def note(_: object, __: object, statement: str, *more: object) -> None:
-        said.append(statement)
+    def opened(path: Path, **how: Any) -> Database:
+        connection = open_database(path, **how)
+        connection.set_trace_callback(said.append)
+        return connection
 
-    try:
-        for small in (crawl_store.SMALL, 0):
-            said.clear()
-            monkeypatch.setattr(crawl_store, "SMALL", small)
-            CrawlStore.open(whole, read_only=True).close()
-            reads_all = [each for each in said if "quick_check" in each or "NOT coalesce" in each]
-            assert len(reads_all) == (1 + len(schema.metadata.tables) if small else 1)
-    finally:
-        sa.event.remove(sa.engine.Engine, "before_cursor_execute", note)
+    monkeypatch.setattr(crawl_store, "open_database", opened)
+    for small in (crawl_store.SMALL, 0):
+        said.clear()
+        monkeypatch.setattr(crawl_store, "SMALL", small)
+        CrawlStore.open(whole, read_only=True).close()
+        reads_all = [each for each in said if "quick_check" in each or "NOT coalesce" in each]
+        assert len(reads_all) == (1 + len(schema.layout().tables) if small else 1)
     assert [each.split("FROM ")[1].split()[0] for each in reads_all] == ["meta"]
 
 

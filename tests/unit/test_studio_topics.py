@@ -87,7 +87,7 @@ def fetch(path: Path, statuses: list[int]) -> None:
     path.mkdir(parents=True)
     urls = [f"http://a.example/{i}" for i in range(len(statuses))]
     store = CrawlStore.create(path / "crawl.db", {"topic": "/good", "web": "live"})
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     writer.put(
         VisitRecord(
             hosts=[(0, "a.example")],
