@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.critic import load_critic
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import Distiller
 from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, learn
 from focuscrawl.lab.planning import sample
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from studies.topic_tasks import Task
 
 
-_RELEVANT = 0.5
 _ANCHORS = 20  # distinct ones kept of a page
 
 
@@ -109,7 +109,7 @@ def study_bases(task: Task) -> dict[str, pd.DataFrame]:
                 strategy = _strategy(critic, web, task.topic, each, known)
                 made = first if each is FIRST else walker.crawl(strategy, begin, task.budget)
                 fresh = made.fetched.keys() - first.fetched.keys()
-                gained = sum(made.fetched[page] > _RELEVANT for page in fresh)
+                gained = sum(made.fetched[page] > RELEVANT for page in fresh)
                 rows.append(
                     {
                         "label": each.label,

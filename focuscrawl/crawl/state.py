@@ -14,7 +14,8 @@ from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import RestoredFetch
 from focuscrawl.crawl.scope import Scope, fits
 from focuscrawl.crawl.url_table import UrlTable
-from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RELEVANT, RENDERED
+from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RENDERED
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.store import StoreWriter, VisitRecord

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.databases import open_database
 from focuscrawl.foundation.files import draft_of
 from focuscrawl.report.measures import harvest_rate, load_pages, moving_harvest_rate

@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import measures
 from focuscrawl.report.plain_text import middle
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl.visit import NOINDEX, RELEVANT
+from focuscrawl.crawl.visit import NOINDEX
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import comparison, measures
 from focuscrawl.report.figures import completeness_figure, png, relevance_figure
 from focuscrawl.report.outcomes import PAGE

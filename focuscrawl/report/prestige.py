@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import THRESHOLD, Distiller, best, registered_domain
 from focuscrawl.errors import UserError
 from focuscrawl.offline.link_graph import CrawlLinks

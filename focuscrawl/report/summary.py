@@ -11,8 +11,9 @@ from focuscrawl.completeness.recall_estimate import FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quota, Quotas
 from focuscrawl.crawl.url_table import pattern
-from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RELEVANT, RENDERED
+from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.crawl.waiting import NEARLY, OVERTAKEN
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import LISTS

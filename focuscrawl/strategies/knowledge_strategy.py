@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.knowledge import Keywords
@@ -88,7 +89,6 @@ _CRITIC, _KEYWORDS = "critic", "keywords"  # what scores a page
 _TOPIC, _EXAMPLES, _SEEDS = FIRST = ("topic", "examples", "seeds")  # keywords of a first crawl
 _PREDICTION = "prediction"
 BASES = (_KEYWORDS, _PREDICTION)  # what a later one takes of its knowledge
-_RELEVANT = 0.5
 MOST_KEYWORDS = 50  # keywords of start pages
 _BETWEEN = "\n"
 
@@ -178,7 +178,7 @@ class Learnable(LinkStrategy):
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links; a start page on the topic says first what the topic's words are."""
         memo = None
-        if self._at_start is not None and not page.depth and page.relevance > _RELEVANT:
+        if self._at_start is not None and not page.depth and page.relevance > RELEVANT:
             words = sorted(words_of([page.view.title, *page.view.headings]))
             self._learn(words)
             memo = _BETWEEN.join(words).encode()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.crawl_plan import CrawlPlan
 from focuscrawl.crawl.rejudging import REDEFINED
-from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.crawl.waiting import OVERTAKEN
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import HarvestWatch, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome, run_state
 from focuscrawl.report.status import Recent, last_pages, of_whom, open_store

@@ -11,6 +11,7 @@ import numpy as np
 
 from focuscrawl.apprentice.hashing import bucket
 from focuscrawl.apprentice.link_table import RowStore
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.base import Expansion
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 
 _BITS = 18  # terms are told apart by hash
-_RELEVANT = 0.5
 
 
 class Topic(NamedTuple):
@@ -98,7 +98,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         norms = np.sqrt(sums(page, weights**2, pages))
         norms[norms == 0.0] = 1.0  # a page of nothing but words that all pages have
         units = weights / norms[page]
-        relevant = (self._relevance.data[:pages] > _RELEVANT)[page]
+        relevant = (self._relevance.data[:pages] > RELEVANT)[page]
         total = sums(terms[relevant], units[relevant], 1 << _BITS)
         length = float(np.linalg.norm(total))
         centroid = total / length if length else total
