@@ -42,6 +42,46 @@ _SHARE = 0.2
 _AT_A_TIME = 50  # pages that are read before their texts are taken
 
 
+#: column: its type, by the name it has in Arrow, and what it says to who has only the collection
+COLUMNS = {
+    "url": ("string", "address of the page"),
+    "seq": ("int64", "number of its fetch in the crawl"),
+    "fetched_at": ("timestamp", "time of the fetch, UTC"),
+    "relevance": ("float64", "R: the critic's probability that the page is on the topic"),
+    "topic": ("string", "the critic's most probable class of the topic"),
+    "language": (
+        "string",
+        "ISO 639-1, by the words of the text, else as the page says; empty: unknown",
+    ),
+    "language_confidence": ("float64", "probability of the language; 0: only the page says so"),
+    "title": ("string", "as the page says"),
+    "description": ("string", "as the page says"),
+    "author": ("string", "as the page says"),
+    "date": ("date", "published or changed, as the page says"),
+    "license": (
+        "string",
+        "what the page links to as its licence; empty: nothing, which is no permission",
+    ),
+    "robots": (
+        "string",
+        "what the page asks of robots and text miners; unknown: it is kept no longer",
+    ),
+    "kind": ("string", "type of its JSON-LD or Open Graph"),
+    "canonical": ("string", "address that the page names as its own"),
+    "text": ("string", "main text, plain"),
+    "markdown": ("string", "main text with headings, lists and emphasis"),
+    "words": ("int64", "words of the text, as spaces part them"),
+    "hash": ("string", "SHA-256 of the text in UTF-8"),
+    "extractor": ("string", "what found the text"),
+    "duplicates": ("list<string>", "addresses of pages that say the same, or nearly"),
+    "chunks": (
+        "list<chunk>",
+        "parts of the text: its characters (code points) from start up to end",
+    ),
+}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 @dataclass(frozen=True)
 class Wanted:
     """Which pages are taken home.
@@ -315,59 +355,6 @@ class Chunk(NamedTuple):
 
     start: int
     end: int
-
-
-#: column: type of Arrow, by its name there; lists as ``list<...>``
-COLUMNS = {
-    "url": "string",
-    "seq": "int64",
-    "fetched_at": "timestamp",
-    "relevance": "float64",
-    "topic": "string",
-    "language": "string",
-    "language_confidence": "float64",
-    "title": "string",
-    "description": "string",
-    "author": "string",
-    "date": "date",
-    "license": "string",
-    "robots": "string",
-    "kind": "string",
-    "canonical": "string",
-    "text": "string",
-    "markdown": "string",
-    "words": "int64",
-    "hash": "string",
-    "extractor": "string",
-    "duplicates": "list<string>",
-    "chunks": "list<chunk>",
-}
-#: column: what it says, for who has nothing but the collection
-MEANINGS = {
-    "url": "address of the page",
-    "seq": "number of its fetch in the crawl",
-    "fetched_at": "time of the fetch, UTC",
-    "relevance": "R: the critic's probability that the page is on the topic",
-    "topic": "the critic's most probable class of the topic",
-    "language": "ISO 639-1, by the words of the text, else as the page says; empty: unknown",
-    "language_confidence": "probability of the language; 0: only the page says so",
-    "title": "as the page says",
-    "description": "as the page says",
-    "author": "as the page says",
-    "date": "published or changed, as the page says",
-    "license": "what the page links to as its licence; empty: nothing, which is no permission",
-    "robots": "what the page asks of robots and text miners; unknown: it is kept no longer",
-    "kind": "type of its JSON-LD or Open Graph",
-    "canonical": "address that the page names as its own",
-    "text": "main text, plain",
-    "markdown": "main text with headings, lists and emphasis",
-    "words": "words of the text, as spaces part them",
-    "hash": "SHA-256 of the text in UTF-8",
-    "extractor": "what found the text",
-    "duplicates": "addresses of pages that say the same, or nearly",
-    "chunks": "parts of the text: its characters (code points) from start up to end",
-}
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:

@@ -37,6 +37,21 @@ if TYPE_CHECKING:
 _CHANGED = ("content-length", "content-encoding", "transfer-encoding")  # bodies are unpacked
 
 
+ENDINGS = (
+    ".parquet",
+    ".jsonl",
+    ".csv",
+    ".warc.gz",
+)  #: of files; what has none is a folder of Markdown
+_FRONT = (  # columns in front of a page in Markdown
+    *("url", "title", "author", "date", "language", "license", "robots", "relevance"),
+    "fetched_at",
+)
+_ROWS = 1_000  # of a row group
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+_NAME = 60  # characters
+
+
 def write_archive(collection: Collection, path: Path) -> None:
     """Write the pages of a collection as a compressed WARC 1.1, in the order fetched.
 
@@ -160,21 +175,6 @@ def _quoted(text: str) -> str:
     return quoteattr(one_line(text))  # no character that XML has not
 
 
-ENDINGS = (
-    ".parquet",
-    ".jsonl",
-    ".csv",
-    ".warc.gz",
-)  #: of files; what has none is a folder of Markdown
-_FRONT = (  # columns in front of a page in Markdown
-    *("url", "title", "author", "date", "language", "license", "robots", "relevance"),
-    "fetched_at",
-)
-_ROWS = 1_000  # of a row group
-_NO_NAME = re.compile(r"[^a-z0-9]+")
-_NAME = 60  # characters
-
-
 def check_out(out: Path) -> None:
     """Raise `UserError` if a collection cannot be written there, before anything is read."""
     if out.suffix and not _ending(out):
@@ -281,7 +281,7 @@ def arrow_schema() -> pa.Schema:
         "list<string>": pa.list_(pa.string()),
         "list<chunk>": pa.list_(chunk),
     }
-    return pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    return pa.schema([(name, types[kind]) for name, (kind, _) in COLUMNS.items()])
 
 
 def _write_pages_parquet(rows: Iterator[dict[str, Any]], path: Path) -> None:

@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Answer, Web
 
 
+_ROBOTS = ("x-robots-tag", "robots")
+_TDM = ("tdm-reservation", "tdm-policy")
+_HEAD = 1 << 16  # bytes of a page that are looked at: such elements are in its head
+_MOST, _LONGEST = 20, 100  # wishes of a page, characters of one
+FILE = "critic-quality.json"  #: in the crawl's folder
+_LONGEST_CARD = 1 << 16  # bytes of it
+_FORBIDDEN = "Forbidden by robots.txt"
+
+
 def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
     """Return what came of a URL, the first answer with a status of 2xx; None: nothing is kept.
 
@@ -44,19 +53,12 @@ def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
     return None
 
 
-# What a page asks of robots, and of those who mine texts: by HTTP header and ``meta`` element.
-#
-# That is X-Robots-Tag and ``<meta name=robots>``, and the TDM Reservation Protocol of the W3C's
-# community group (``TDM-Reservation``, ``TDM-Policy``), but for its file of a whole host.
-
-_ROBOTS = ("x-robots-tag", "robots")
-_TDM = ("tdm-reservation", "tdm-policy")
-_HEAD = 1 << 16  # bytes of a page that are looked at: such elements are in its head
-_MOST, _LONGEST = 20, 100  # wishes of a page, characters of one
-
-
 def signals_of(answer: Answer) -> list[str]:
-    """Return what a page asks for, each once: ``noindex``, ``tdm-reservation=1``."""
+    """Return what a page asks of robots and text miners, each once: ``noindex``.
+
+    It asks by HTTP header or ``meta`` element: X-Robots-Tag, ``<meta name=robots>``, and the TDM
+    Reservation Protocol of the W3C's community group, but for its file of a whole host.
+    """
     wishes = (one_line(each, _LONGEST) for each in _wishes(answer))
     return [*dict.fromkeys(filter(None, wishes))][:_MOST]
 
@@ -79,11 +81,7 @@ def _of_page(answer: Answer) -> Iterator[tuple[str, str]]:
         yield meta.get("name", ""), meta.get("content", "")
 
 
-FILE = "critic-quality.json"  #: in the crawl's folder
-_LONGEST_CARD = 1 << 16  # bytes of it
-
-# scikit-learn takes a second to import, which `--help` can do without
-# ruff: noqa: PLC0415
+# ruff: noqa: PLC0415 - scikit-learn takes a second to import, which `--help` can do without
 
 
 @dataclass(frozen=True)
@@ -215,7 +213,6 @@ def _share(found: Any) -> tuple[float, float, float] | None:
     return value, low, high
 
 
-_FORBIDDEN = "Forbidden by robots.txt"
 _UNKNOWN = CriticCard(why_not="nothing is known of it")
 
 

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 _SAME = ("topic", "web", "critic")
 
 
+_POINTS = 300  # of a curve
+SHOWN = 100  #: pages of a part at a time
+PARTS = ("only_a", "both", "only_b")  #: of the pages of two crawls
+
+
 @dataclass(frozen=True)
 class Compared:
     """One crawl among several.
@@ -148,11 +153,6 @@ def cells(row: Compared) -> list[str]:
 def text(compared: Sequence[Compared]) -> str:
     """Return the comparison for a terminal."""
     return "\n".join(table([heading(compared), *map(cells, compared)], left={0}))
-
-
-_POINTS = 300  # of a curve
-SHOWN = 100  #: pages of a part at a time
-PARTS = ("only_a", "both", "only_b")  #: of the pages of two crawls
 
 
 def two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) -> dict[str, Any]:

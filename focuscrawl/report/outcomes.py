@@ -28,6 +28,31 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
+_WORDS = {
+    "budget": "the budget of {fetched} fetches is spent",
+    "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
+    "frontier_empty": "the frontier is empty: no link is left to follow",
+    "seeds_unreachable": "no start page could be had, so there was nothing to follow",
+    "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
+    "no_relevant_page": "no relevant page for too many fetches",
+    RECALL: "the recall asked for is reached, by estimate, after {fetched} fetches",
+    LITTLE: "less harvest is expected of the next fetches than asked for",
+    TIME: "the time of this run is over; the same command goes on from here",
+    "interrupted": "interrupted; the same command goes on from here",
+    "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
+    "store_error": "the crawl store could not be written",
+    "start_error": "the spider's start failed: see the log; the same command goes on from here",
+    "error": "the critic or the strategy failed again and again: see the log",
+}
+KILLED = "killed; the same command goes on from here"
+#: kinds of the events after which a crawl is in another state
+TURNS = ("start", "stop", "paused", "resumed")
+PAUSED = "paused"
+#: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
+BREAK = timedelta(minutes=10)
+_KINDS = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
+
+
 def outcome(status: int, error: str | None, duplicate: bool) -> str:
     """Name what came of a fetch.
 
@@ -59,30 +84,6 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 def is_error(name: str) -> bool:
     """Tell whether an outcome is a failure of the server, the network or the link."""
     return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *LISTS)
-
-
-_WORDS = {
-    "budget": "the budget of {fetched} fetches is spent",
-    "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
-    "frontier_empty": "the frontier is empty: no link is left to follow",
-    "seeds_unreachable": "no start page could be had, so there was nothing to follow",
-    "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
-    "no_relevant_page": "no relevant page for too many fetches",
-    RECALL: "the recall asked for is reached, by estimate, after {fetched} fetches",
-    LITTLE: "less harvest is expected of the next fetches than asked for",
-    TIME: "the time of this run is over; the same command goes on from here",
-    "interrupted": "interrupted; the same command goes on from here",
-    "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
-    "store_error": "the crawl store could not be written",
-    "start_error": "the spider's start failed: see the log; the same command goes on from here",
-    "error": "the critic or the strategy failed again and again: see the log",
-}
-KILLED = "killed; the same command goes on from here"
-#: kinds of the events after which a crawl is in another state
-TURNS = ("start", "stop", "paused", "resumed")
-PAUSED = "paused"
-#: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
-BREAK = timedelta(minutes=10)
 
 
 class RunState(NamedTuple):
@@ -184,9 +185,6 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
             total += after - before
             counted += 1
     return total, counted
-
-
-_KINDS = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
 
 
 class Milestone(NamedTuple):

@@ -28,6 +28,11 @@ _SITES = {
 }
 
 
+_TITLE = 60  # characters
+_SITE_COLUMNS = 32
+_URL = 110
+
+
 @dataclass(frozen=True)
 class Distillation:
     """What the distiller makes of a crawl.
@@ -146,11 +151,6 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(density=share, at_least=lower)
     table = table[["pages", "relevant", "density", "at_least", "relevant_in"]]
     return table.sort_values(["at_least", "relevant"], ascending=False, kind="stable")
-
-
-_TITLE = 60  # characters
-_SITE_COLUMNS = 32
-_URL = 110
 
 
 def text(found: Distillation, top: int) -> str:

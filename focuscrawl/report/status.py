@@ -262,36 +262,31 @@ class ControlledCrawl:
     """
 
     def __init__(self, crawl: str) -> None:
-        self._crawl = self.name = crawl
+        self.name = crawl
+        self._folder = CrawlFolder(Path(crawl))
+        self._control = FileControl(Path(crawl))
+        self.ask, self.extend = self._control.ask, self._control.extend
 
     @property
     def wanted(self) -> Command:
         """What is asked at the moment."""
-        return FileControl(Path(self._crawl)).wanted
+        return self._control.wanted
 
     @property
     def in_use(self) -> bool:
         """True while somebody crawls."""
-        return CrawlFolder(Path(self._crawl)).in_use
+        return self._folder.in_use
 
     @property
     def starting(self) -> bool:
         """True while a process begins to crawl: what it is asked now it takes for earlier."""
-        return CrawlFolder(Path(self._crawl)).doing is Doing.STARTING
-
-    def ask(self, wanted: Command) -> None:
-        """Ask for something."""
-        FileControl(Path(self._crawl)).ask(wanted)
-
-    def extend(self, budget: int) -> None:
-        """Give it another budget, 0 for none."""
-        FileControl(Path(self._crawl)).extend(budget)
+        return self._folder.doing is Doing.STARTING
 
     @property
     def extending(self) -> bool:
         """True while it has not taken another budget in."""
-        return FileControl(Path(self._crawl)).budget is not None
+        return self._control.budget is not None
 
     def status(self) -> Status:
         """Return how it is doing."""
-        return status_of(self._crawl)
+        return status_of(self.name)

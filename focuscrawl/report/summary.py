@@ -43,6 +43,16 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
+_HOSTS, _PATTERNS = "hosts", "patterns"
+_START = "start"  # kind of the event that a run begins
+RECENT = 100  # fetches of the harvest rate at the end
+_HOSTS_SHOWN = 5
+_CAUSES = 5
+_LEFT = 3
+_HOST_WIDTH = 48
+_WAYS_OUT = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
+
+
 class Again(NamedTuple):
     """Second and later fetches of pages, which are in no count of pages.
 
@@ -71,9 +81,6 @@ class Again(NamedTuple):
             return ""
         words = f"{counted(self.fetches, 'hub')} again: {counted(self.links, 'new link')}"
         return words + (f", {self.unchanged:,} not modified" if self.unchanged else "")
-
-
-_HOSTS, _PATTERNS = "hosts", "patterns"
 
 
 def trap_events(store: CrawlStore) -> dict[str, int]:
@@ -135,9 +142,6 @@ def _in_words(account: Quota) -> str:
     return f"held back: of {account.kind} {account.name}, {account.in_words}"
 
 
-_START = "start"  # kind of the event that a run begins
-
-
 def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
     """Watch a crawl again as it is judged now; return the watch, and every alarm it gave.
 
@@ -176,14 +180,6 @@ def last_alarm(store: CrawlStore) -> str | None:
             if event.kind == told:
                 return event.detail
     return None
-
-
-RECENT = 100  # fetches of the harvest rate at the end
-_HOSTS_SHOWN = 5
-_CAUSES = 5
-_LEFT = 3
-_HOST_WIDTH = 48
-_WAYS_OUT = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
 
 
 _TOTALS = """

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
+_SHOWN = 100
+_CLASSES = 10  # that are shown
+_LONGEST = 20_000  # characters of text
+_LARGEST = 2 << 20  # bytes of a page
+
+
 def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
     """Return the row of the table ``url`` that `text` means, whether http or https.
 
@@ -141,9 +147,6 @@ def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
     }
 
 
-_SHOWN = 100
-
-
 @dataclass(frozen=True)
 class LinksAround:
     """Links out of a page and to it, the first ones of either.
@@ -234,11 +237,6 @@ def _seq(store: CrawlStore, again: list[tuple[int, int, int, int]], number: int)
         return again[at][2] + 0.5
     of_it = "SELECT p.seq FROM page p JOIN link l ON l.source = p.url WHERE l.id = ?"
     return float(next((seq for (seq,) in store.rows(of_it, (number,))), 0))
-
-
-_CLASSES = 10  # that are shown
-_LONGEST = 20_000  # characters of text
-_LARGEST = 2 << 20  # bytes of a page
 
 
 @dataclass(frozen=True)

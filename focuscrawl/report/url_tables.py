@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-# The URLs of a crawl in the orders that its store has no index for, in a file of their own.
-#
-# Re-scoring changes the score of every URL that waits: an index of the store itself would slow the
-# crawl down. So numbers, hosts and scores are copied, sorted, and joined with the store when rows
-# are read; texts stay where they are. A copy says how the crawl was when it was made.
-
 #: what `sorted.page.kind` says came of a fetch
 KINDS = ("page", "duplicate", "redirect", "nothing")
 _FIRST = "9e999"  # of what has no score: a seed comes before every link
@@ -62,10 +56,22 @@ CREATE TABLE sorted.total AS
 """
 
 
+ROWS = 100  #: of a part of a table
+_BATCH = 5000  # rows that are searched at once
+_SEARCH = 0.12  # seconds; who searches on asks again
+_WORDS = 5  # that are searched for
+_LONGEST = 200  # characters of what is searched for
+WAITING_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
+HOSTS = 50
+
+
 def sort_urls(store: CrawlStore, path: Path) -> None:
     """Write the sorted copy of a crawl to `path`, where nothing is yet.
 
-    It takes some seconds for a million URLs, and none of the interpreter's time; memory does
+    Re-scoring changes the score of every URL that waits: an index of the store itself would slow
+    the crawl down. So numbers, hosts and scores are copied, sorted, and joined with the store when
+    rows are read; texts stay where they are. A copy says how the crawl was when it was made. It
+    takes some seconds for a million URLs, and none of the interpreter's time; memory does
     not grow with the crawl.
 
     Parameters
@@ -106,13 +112,6 @@ def frontier_top(store: CrawlStore, most: int = 20) -> list[WaitingUrl]:
     return [*map(WaitingUrl._make, store.rows(query, (QUEUED, most)))]
 
 
-ROWS = 100  #: of a part of a table
-_BATCH = 5000  # rows that are searched at once
-_SEARCH = 0.12  # seconds; who searches on asks again
-_WORDS = 5  # that are searched for
-_LONGEST = 200  # characters of what is searched for
-
-
 class _Order(NamedTuple):
     """Columns of the sorted copy: what rows are sorted by, and what tells them apart."""
 
@@ -136,7 +135,6 @@ WAITING_ORDERS = {
     "oldest": _Order("id", "id", descending=False),
     "host": _Order("host", "id", descending=False),
 }
-WAITING_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
 
 
 class _Table(NamedTuple):
@@ -438,9 +436,6 @@ def _read_place(text: str) -> tuple[float, int]:
     if math.isnan(found[0]) or abs(found[1]) >= 1 << 63:
         raise UserError(f"no place {text!r:.40} in this table: begin it anew")
     return found
-
-
-HOSTS = 50
 
 
 class MappedHost(NamedTuple):

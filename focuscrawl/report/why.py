@@ -43,6 +43,30 @@ GROUP BY h.name ORDER BY max(coalesce(p.score, u.score)) DESC, h.name
 """
 
 
+#: the parts of a score in words, which ``docs/apprentice.md`` explains
+NAMES = {
+    "mean_relevance": "pages that link to it",
+    "best_relevance": "best page that links to it",
+    "links": "number of links",
+    "reading": "critic on the link",
+    "around": "critic on what is around the link",
+    "prefix": "its directory",
+    "pattern": "URLs that look alike",
+    "alias": "page known by another URL",
+    "alias_query": "page known with another query",
+    "links (words)": "words around the links",
+    "address (words)": "words of the URL",
+}
+_SHOWN_REASONS = 5  # of each side
+_NEGLIGIBLE = 0.02  # of the sum
+_PAGES = 100  # whose words are looked through
+_LINKS_SHOWN = 10
+_ANCHOR = 40  # characters
+_ENDS = 6  # steps shown at each end of a long path
+_SAME = 0.0005  # scores that differ by less read the same
+_COUNT = "SELECT count(*) FROM link WHERE target = ?"
+
+
 def busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
     """Say which URLs of other hosts scored better than a page when it came; None if none did.
 
@@ -67,25 +91,6 @@ def busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | 
     since = "; or were scored higher later" if learned else ""
     urls = counted(number, "URL")
     return f"{urls} of busy hosts had better scores ({', '.join(names)}){since}"
-
-
-#: the parts of a score in words, which ``docs/apprentice.md`` explains
-NAMES = {
-    "mean_relevance": "pages that link to it",
-    "best_relevance": "best page that links to it",
-    "links": "number of links",
-    "reading": "critic on the link",
-    "around": "critic on what is around the link",
-    "prefix": "its directory",
-    "pattern": "URLs that look alike",
-    "alias": "page known by another URL",
-    "alias_query": "page known with another query",
-    "links (words)": "words around the links",
-    "address (words)": "words of the URL",
-}
-_SHOWN_REASONS = 5  # of each side
-_NEGLIGIBLE = 0.02  # of the sum
-_PAGES = 100  # whose words are looked through
 
 
 @dataclass(frozen=True)
@@ -210,12 +215,6 @@ def _words(
         if feature in names
     ]
     return dict(sorted(found, key=lambda item: -abs(item[1])))
-
-
-_LINKS_SHOWN = 10
-_ANCHOR = 40  # characters
-_ENDS = 6  # steps shown at each end of a long path
-_SAME = 0.0005  # scores that differ by less read the same
 
 
 @dataclass(frozen=True)
@@ -428,7 +427,6 @@ def _score(row: sqlite3.Row, value: float | None) -> str:
     return f"{value:.4g}" + (" when it left the frontier" if row["state"] == FETCHED else "")
 
 
-_COUNT = "SELECT count(*) FROM link WHERE target = ?"
 _COUNT_BEFORE = """
 SELECT count(*) FROM link l JOIN page p ON p.url = l.source WHERE l.target = ? AND p.seq < ?
 """

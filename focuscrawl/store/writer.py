@@ -1,4 +1,9 @@
-"""Writes to the crawl store, off the event loop; records that the database refuses."""
+"""Writes to the crawl store, off the event loop; records that the database refuses.
+
+A number that is too large, half of a character: what came of one page must not end the crawl of
+all others. A database that is full or damaged is no fault of a record: nothing is written any
+more.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.foundation.model_folder import reason
 from focuscrawl.store.schema import INSERT, PageRow, VisitRecord
 
 if TYPE_CHECKING:
@@ -19,11 +25,7 @@ if TYPE_CHECKING:
     from focuscrawl.store.schema import ModelRow, RevisitRow
 
 
-# Records that the database refuses for what is in them, and what is written of them all the same.
-#
-# A number that is too large, half of a character, a text with a NUL in it: what came of one page
-# must not end the crawl of all others. A database that is full or damaged is another matter:
-# that is no fault of a record, and nothing is written any more.
+logger = logging.getLogger(__name__)
 
 _CHANGE_URL = "UPDATE url SET score = ?, state = ? WHERE id = ?"
 
@@ -37,113 +39,13 @@ _UNFIT = (
 )
 
 
-def refused(error: Exception) -> bool:
-    """Tell whether SQLite, or its driver, refuses values that are to be written.
-
-    Other violations of the schema than a missing value (a NaN is none) are not for what somebody
-    said: store and crawl disagree about what is there already.
-    """
-    if isinstance(error, sqlite3.IntegrityError):
-        return str(error).startswith("NOT NULL")
-    return isinstance(error, _UNFIT)
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what the driver says."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-def without_contents(record: VisitRecord, why: str) -> VisitRecord:
-    """Return what is to be kept of a record that was refused.
-
-    Its fetches were made: they keep their places, with `why` in place of what came. URLs and
-    hosts keep the numbers that later records name them by, and events are told.
-    """
-    error = f"{NOT_STORED}: {_plain(why)}"
-    return VisitRecord(
-        page=None if record.page is None else _page(record.page, error),
-        hosts=record.hosts,
-        urls=record.urls,
-        changes=record.changes,
-        revisits=[_revisit(row, error) for row in record.revisits],
-        events=[(seq, kind, _plain(detail)) for seq, kind, detail in record.events],
-    )
-
-
-def _page(page: PageRow, error: str) -> PageRow:
-    return PageRow(
-        seq=page.seq,
-        url=page.url,
-        status=0,
-        relevance=0.0,
-        topic=None,
-        score=page.score,
-        fetched_at=page.fetched_at,
-        content_type=None,
-        size=0,
-        error=error,
-    )
-
-
-def _revisit(row: RevisitRow, error: str) -> RevisitRow:
-    bare = row._replace(etag=None, last_modified=None, size=0, links=0, first_link=None, memo=None)
-    if row.seq is None:  # it waits
-        return bare
-    return bare._replace(status=0, relevance=None, error=error)
-
-
-def _plain(text: str) -> str:
-    """Return a text that SQLite takes as it is."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
-
-
-def rewrite(
-    store: CrawlStore,
-    *,
-    pages: Iterable[tuple[int, float, str | None]],
-    links: Iterable[tuple[int, float | None, int]],
-    memos: Iterable[tuple[int, bytes | None]],
-    urls: Iterable[tuple[int, float | None, int]],
-    models: list[ModelRow],
-    identity: Mapping[str, str],
-    event: tuple[int, str, str],
-) -> None:
-    """Write what another critic makes of a crawl; all of it or nothing.
-
-    Parameters
-    ----------
-    pages, links, memos, urls : rows to change, see `focuscrawl.crawl.rejudging.Rejudged`
-    models : they take the place of those that there are
-    identity : what to change of what the crawl was begun with, or to add to it
-    event : (seq, kind, detail)
-    """
-    memos = list(memos)
-    kept = [(seq, data) for seq, data in memos if data is not None]
-    with store.connection() as connection:
-        change = connection.executemany
-        change("UPDATE page SET relevance = ?, topic = ? WHERE seq = ?", map(_key_last, pages))
-        change("UPDATE link SET score = ?, model_version = ? WHERE id = ?", map(_key_last, links))
-        change(_CHANGE_URL, map(_key_last, urls))
-        change("DELETE FROM memo WHERE seq = ?", [(seq,) for seq, _ in memos])
-        change(INSERT["memo"], kept)
-        connection.execute("DELETE FROM models")
-        change(INSERT["models"], _only_last_state(models))
-        change("DELETE FROM meta WHERE key = ?", [(key,) for key in identity])
-        change(INSERT["meta"], identity.items())
-        connection.execute(INSERT["events"], (_now(), *event))
-
-
-logger = logging.getLogger(__name__)
-
-
 class StoreWriter:
     """Commits records in the order they are put, those of some moments in one transaction.
 
     A record is committed whole or not at all, 50 ms after it was put or little later. Records put
     while a transaction is being written go into the next one (group commit), so a slow disk
     makes transactions larger instead of holding up the event loop. One that the database refuses
-    for what is in it is written without that; see `focuscrawl.store.writer`.
+    for what is in it is written without that (`without_contents`).
 
     Parameters
     ----------
@@ -220,7 +122,7 @@ class StoreWriter:
         except Exception as error:
             if not refused(error):
                 raise
-            why = first_line(error)
+            why = reason(error)
         else:
             return
         if len(batch) > 1:
@@ -237,6 +139,97 @@ class StoreWriter:
         """Write records in one transaction, or none of them."""
         with self._store.connection() as connection:
             _write(connection, batch)
+
+
+def rewrite(
+    store: CrawlStore,
+    *,
+    pages: Iterable[tuple[int, float, str | None]],
+    links: Iterable[tuple[int, float | None, int]],
+    memos: Iterable[tuple[int, bytes | None]],
+    urls: Iterable[tuple[int, float | None, int]],
+    models: list[ModelRow],
+    identity: Mapping[str, str],
+    event: tuple[int, str, str],
+) -> None:
+    """Write what another critic makes of a crawl; all of it or nothing.
+
+    Parameters
+    ----------
+    pages, links, memos, urls : rows to change, see `focuscrawl.crawl.rejudging.Rejudged`
+    models : they take the place of those that there are
+    identity : what to change of what the crawl was begun with, or to add to it
+    event : (seq, kind, detail)
+    """
+    memos = list(memos)
+    kept = [(seq, data) for seq, data in memos if data is not None]
+    with store.connection() as connection:
+        change = connection.executemany
+        change("UPDATE page SET relevance = ?, topic = ? WHERE seq = ?", map(_key_last, pages))
+        change("UPDATE link SET score = ?, model_version = ? WHERE id = ?", map(_key_last, links))
+        change(_CHANGE_URL, map(_key_last, urls))
+        change("DELETE FROM memo WHERE seq = ?", [(seq,) for seq, _ in memos])
+        change(INSERT["memo"], kept)
+        connection.execute("DELETE FROM models")
+        change(INSERT["models"], _only_last_state(models))
+        change("DELETE FROM meta WHERE key = ?", [(key,) for key in identity])
+        change(INSERT["meta"], identity.items())
+        connection.execute(INSERT["events"], (_now(), *event))
+
+
+def refused(error: Exception) -> bool:
+    """Tell whether SQLite, or its driver, refuses values that are to be written.
+
+    Other violations of the schema than a missing value (a NaN is none) are not for what somebody
+    said: store and crawl disagree about what is there already.
+    """
+    if isinstance(error, sqlite3.IntegrityError):
+        return str(error).startswith("NOT NULL")
+    return isinstance(error, _UNFIT)
+
+
+def without_contents(record: VisitRecord, why: str) -> VisitRecord:
+    """Return what is to be kept of a record that was refused.
+
+    Its fetches were made: they keep their places, with `why` in place of what came. URLs and
+    hosts keep the numbers that later records name them by, and events are told.
+    """
+    error = f"{NOT_STORED}: {_plain(why)}"
+    return VisitRecord(
+        page=None if record.page is None else _page(record.page, error),
+        hosts=record.hosts,
+        urls=record.urls,
+        changes=record.changes,
+        revisits=[_revisit(row, error) for row in record.revisits],
+        events=[(seq, kind, _plain(detail)) for seq, kind, detail in record.events],
+    )
+
+
+def _page(page: PageRow, error: str) -> PageRow:
+    return PageRow(
+        seq=page.seq,
+        url=page.url,
+        status=0,
+        relevance=0.0,
+        topic=None,
+        score=page.score,
+        fetched_at=page.fetched_at,
+        content_type=None,
+        size=0,
+        error=error,
+    )
+
+
+def _revisit(row: RevisitRow, error: str) -> RevisitRow:
+    bare = row._replace(etag=None, last_modified=None, size=0, links=0, first_link=None, memo=None)
+    if row.seq is None:  # it waits
+        return bare
+    return bare._replace(status=0, relevance=None, error=error)
+
+
+def _plain(text: str) -> str:
+    """Return a text that SQLite takes as it is."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _write(connection: sqlite3.Connection, batch: list[VisitRecord]) -> None:
