@@ -28,6 +28,17 @@ def put(store: CrawlStore, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> N
             connection.executemany(statement, ([row.get(c) for c in columns] for row in given))
 
 
+def page_row(seq: int, url: int, **columns: Any) -> PageRow:
+    """A fetch of which only the `columns` matter."""
+    about = {"status": 200, "relevance": 0.25, "topic": "/A", "score": 0.5, "size": 10}
+    about |= {"fetched_at": "2026-01-01T00:00:00.000+00:00", "content_type": "text/html"}
+    return PageRow(seq=seq, url=url, **about | columns)
+
+
+def rows(store: CrawlStore, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in store.rows(sql)]
+
+
 class Building:
     """A crawl being written, one record at a time."""
 
@@ -81,15 +92,13 @@ class Building:
         self.seq += 1
         self.clock += timedelta(seconds=after)
         number = self.urls[url] if url in self.urls else self.url(url, depth=0)
-        row = PageRow(
-            seq=self.seq,
-            url=number,
+        row = page_row(
+            self.seq,
+            number,
             status=status,
             relevance=relevance,
             topic="/Home/Bees",
-            score=0.5,
             fetched_at=self.clock.isoformat(timespec="milliseconds"),
-            content_type="text/html",
             size=100,
             title=title,
             canonical=canonical,

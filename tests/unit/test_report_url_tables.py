@@ -15,6 +15,7 @@ from focuscrawl.report.url_tables import (
     WAITING_ORDERS,
     Wanted,
     duplicates_of,
+    frontier_top,
     host_map,
     pages_part,
     reading_sorted,
@@ -28,6 +29,7 @@ from .small_crawl import put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from focuscrawl.foundation.databases import Database
 
@@ -215,3 +217,14 @@ def test_the_map_counts_links_between_hosts(store: CrawlStore) -> None:
     between = sum(each["source"] % HOSTS != each["target"] % HOSTS for each in rows["link"])
     assert sum(n for *_, n in found.links) == between == sum(host.out for host in found.hosts)
     assert host_map(store, most=1).links == []
+
+
+def test_start_urls_come_before_links_and_these_by_score(tmp_path: Path) -> None:
+    urls = [(0, None, 1), (1, 0.5, 0), (2, 0.9, 0), (3, None, 0), (4, 0.9, 0), (5, 1.0, 2)]
+    with closing(CrawlStore.create(tmp_path / "crawl.db", {})) as store:
+        put(store, {"url": [
+            {"id": n, "url": f"u{n}", "host": 0, "depth": 0, "score": score, "state": state}
+            for n, score, state in urls
+        ]})  # fmt: skip
+        assert frontier_top(store) == [("u3", None), ("u2", 0.9), ("u4", 0.9), ("u1", 0.5)]
+        assert frontier_top(store, 1) == [("u3", None)]

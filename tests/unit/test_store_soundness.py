@@ -251,18 +251,6 @@ def test_the_forged_journal_does_what_it_is_feared_for(whole: Path, tmp_path: Pa
     assert not victim.exists()
 
 
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_forged_journal_deletes_no_file(whole: Path, tmp_path: Path, read_only: bool) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    path = tmp_path / "crawl.db"
-    shutil.copy(whole, path)
-    path.with_name("crawl.db-journal").write_bytes(hot_journal(path, victim))
-    with pytest.raises(UserError, match="names a file for SQLite to delete"):
-        CrawlStore.open(path, read_only=read_only)
-    assert victim.read_text() == "precious"
-
-
 def test_a_journal_of_a_crawl_is_rolled_back(whole: Path, tmp_path: Path) -> None:
     """Of one that was killed where there can be no write-ahead log."""
     path, kept = tmp_path / "crawl.db", tmp_path / "kept"
@@ -279,32 +267,3 @@ def test_a_journal_of_a_crawl_is_rolled_back(whole: Path, tmp_path: Path) -> Non
     assert b"/changed" in (kept / "crawl.db").read_bytes()
     with closing(CrawlStore.open(kept / "crawl.db")) as store:
         assert not [url for url in History(store).urls() if url.url.endswith("/changed")]
-
-
-@pytest.mark.parametrize("name", ["crawl.db", "crawl.db-wal", "crawl.db-shm", "crawl.db-journal"])
-def test_a_store_is_no_link(whole: Path, tmp_path: Path, name: str) -> None:
-    outside = tmp_path / "outside"
-    folder = tmp_path / "crawl"
-    folder.mkdir()
-    shutil.copy(whole, outside)
-    before = outside.read_bytes()
-    if name != "crawl.db":
-        shutil.copy(whole, folder / "crawl.db")
-    (folder / name).symlink_to(outside)
-    with pytest.raises(UserError, match=r"is a link to|is no crawl store"):
-        CrawlStore.open(folder / "crawl.db")
-    assert outside.read_bytes() == before
-
-
-def test_a_draft_waits_for_nobody(tmp_path: Path) -> None:
-    """Nothing a stranger leaves in a folder is taken for the draft of a new store."""
-    outside = tmp_path / "outside"
-    outside.write_text("precious")
-    folder = tmp_path / "crawl"
-    folder.mkdir()
-    for name in ("crawl.db.new", ".crawl.db.0.draft", ".crawl.db.draft", ".crawl.db.new"):
-        (folder / name).symlink_to(outside)
-        (folder / f"{name}-journal").symlink_to(outside)
-    CrawlStore.create(folder / "crawl.db", {}).close()
-    assert outside.read_text() == "precious"
-    assert not (folder / ".crawl.db.0.draft").is_symlink()  # left behind by somebody killed
