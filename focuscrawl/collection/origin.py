@@ -1,5 +1,7 @@
 """Where a collection comes from: answers kept, what pages ask of robots, the critic's quality."""
 
+# ruff: noqa: PLC0415 - scikit-learn takes a second to import, which `--help` can do without
+
 from __future__ import annotations
 
 import json
@@ -79,9 +81,6 @@ def _of_page(answer: Answer) -> Iterator[tuple[str, str]]:
     root = parse_tree(to_utf8(answer.body[:_HEAD], encoding)[0])
     for meta in () if root is None else root.iter("meta"):
         yield meta.get("name", ""), meta.get("content", "")
-
-
-# ruff: noqa: PLC0415 - scikit-learn takes a second to import, which `--help` can do without
 
 
 @dataclass(frozen=True)
