@@ -170,9 +170,10 @@ class CrawlStore:
         UserError
             SQLite finds the file damaged.
         """
+        idle = self._idle
         with _damage_in_a_line(self.where):
             try:
-                connection = self._idle.pop()
+                connection = idle.pop()
             except IndexError:
                 connection = _reading(self._path) if self._read_only else _writing(self._path)
                 connection.row_factory = sqlite3.Row
@@ -180,7 +181,10 @@ class CrawlStore:
                 with connection:
                     yield connection
             finally:
-                self._idle.append(connection)
+                if idle is self._idle:
+                    idle.append(connection)
+                else:  # the store was closed meanwhile
+                    connection.close()
 
     def rows(
         self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()
@@ -198,8 +202,9 @@ class CrawlStore:
 
     def close(self) -> None:
         """Close the connections. A store that is read again opens new ones."""
-        while self._idle:
-            self._idle.pop().close()
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
 
 
 def find_damage() -> UserError | None:

@@ -60,6 +60,15 @@ def test_a_store_keeps_what_it_was_made_for(store: CrawlStore, tmp_path: Path) -
     again.close()
 
 
+def test_what_is_read_while_a_store_is_closed_is_read_to_its_end(store: CrawlStore) -> None:
+    write(store, [seeds(QUEUED, QUEUED)])
+    found = store.rows("SELECT id FROM url ORDER BY id")
+    assert next(found)["id"] == 0
+    store.close()
+    assert [*map(tuple, found)] == [(1,)]
+    assert rows(store, "SELECT id FROM url") == [(0,), (1,)]
+
+
 def test_a_store_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     # what a process killed while it made a store leaves behind
     for name in (".crawl.db.7.draft", ".crawl.db.7.draft-wal", ".crawl.db.7.draft-shm"):
