@@ -30,7 +30,13 @@ def put(store: CrawlStore, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> N
 
 def page_row(seq: int, url: int, **columns: Any) -> PageRow:
     """A fetch of which only the `columns` matter."""
-    about = {"status": 200, "relevance": 0.25, "topic": "/A", "score": 0.5, "size": 10}
+    about: dict[str, Any] = {
+        "status": 200,
+        "relevance": 0.25,
+        "topic": "/A",
+        "score": 0.5,
+        "size": 10,
+    }
     about |= {"fetched_at": "2026-01-01T00:00:00.000+00:00", "content_type": "text/html"}
     return PageRow(seq=seq, url=url, **about | columns)
 
