@@ -36,9 +36,9 @@ from generated_web import TOPIC, GeneratedWeb
 from generated_web import Pages as GeneratedPages
 
 from focuscrawl.crawl.loop import answer_of, visit
-from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import save_critic
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.critic.training import train_critic
 from focuscrawl.foundation.files import cache_dir
 from focuscrawl.testing import new_crawl

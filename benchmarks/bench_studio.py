@@ -23,23 +23,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
-import sqlalchemy as sa
 from playwright.sync_api import sync_playwright
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.report.status import open_store
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store import CrawlStore, NewUrl, PageRow, schema
+from focuscrawl.store.schema import LinkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from playwright.sync_api import Browser, Page
 
 _PAGES, _WAITING, _HOSTS, _LINKS = 100_000, 1_000_000, 5_000, 12
-_AT_ONCE = 50_000  # rows
 _NICE = 10  # of a crawl that goes on for long
 _ROUNDS = 6  # from which on the second and the last but one bound the median
 _PART = 10  # minutes of the first part of an hour, and of the last
@@ -64,72 +63,57 @@ def make_crawl(path: Path, pages: int = _PAGES, waiting: int = _WAITING, seed: i
     began = datetime(2026, 1, 1, tzinfo=UTC)
     first = rng.random
 
-    def url(n: int) -> dict[str, Any]:
+    def url(n: int) -> NewUrl:
         host = n % _HOSTS
-        fetched = n < pages
-        return {
-            "id": n,
-            "url": f"https://host-{host}.example/section-{n % 97}/page-{n}.html",
-            "host": host,
-            "depth": min(n // 1000, 20),
-            "referrer": None if n < 10 else int(n * first() % pages),
-            "score": None if n < 10 else round(first(), 6),
-            "state": schema.FETCHED if fetched else schema.QUEUED,
-        }
+        return NewUrl(
+            id=n,
+            url=f"https://host-{host}.example/section-{n % 97}/page-{n}.html",
+            host=host,
+            depth=min(n // 1000, 20),
+            referrer=None if n < 10 else int(n * first() % pages),
+            score=None if n < 10 else round(first(), 6),
+            state=schema.FETCHED if n < pages else schema.QUEUED,
+        )
 
-    def page(n: int) -> dict[str, Any]:
+    def page(n: int) -> PageRow:
         relevance = round(first() ** (1 + n / pages), 6)
-        return {
-            "seq": n + 1,
-            "url": n,
-            "status": 200 if n % 50 else 404,
-            "relevance": relevance if n % 50 else 0.0,
-            "topic": "/Sports/Cycling" if relevance > 0.5 else "/Home/Cooking",
-            "score": round(first(), 6),
-            "fetched_at": (began + timedelta(seconds=n)).isoformat(),
-            "content_type": "text/html",
-            "size": 30_000,
-            "title": f"A page about wheels, number {n}",
-            "digest": n.to_bytes(16, "big"),
-            "links": _LINKS,
-            "dropped": 2,
-        }
+        return PageRow(
+            seq=n + 1,
+            url=n,
+            status=200 if n % 50 else 404,
+            relevance=relevance if n % 50 else 0.0,
+            topic="/Sports/Cycling" if relevance > 0.5 else "/Home/Cooking",
+            score=round(first(), 6),
+            fetched_at=(began + timedelta(seconds=n)).isoformat(),
+            content_type="text/html",
+            size=30_000,
+            title=f"A page about wheels, number {n}",
+            digest=n.to_bytes(16, "big"),
+            links=_LINKS,
+            dropped=2,
+        )
 
-    def link(n: int) -> dict[str, Any]:
-        return {
-            "id": n,
-            "source": n // _LINKS,
-            "target": int(first() * total),
-            "anchor": f"words of link {n}",
-            "dom_position": n % 300,
-            "score": round(first(), 6),
-            "model_version": 0,
-        }
+    def link(n: int) -> LinkRow:
+        return LinkRow(
+            id=n,
+            source=n // _LINKS,
+            target=int(first() * total),
+            anchor=f"words of link {n}",
+            dom_position=n % 300,
+            score=round(first(), 6),
+            model_version=0,
+        )
 
-    hosts = ({"id": n, "name": f"host-{n}.example"} for n in range(_HOSTS))
-    with store.engine.begin() as connection:
+    with store.connection() as connection:
         for table, rows in (
-            (schema.host, hosts),
-            (schema.url, map(url, range(total))),
-            (schema.page, map(page, range(pages))),
-            (schema.link, map(link, range(pages * _LINKS))),
+            ("host", enumerate(f"host-{n}.example" for n in range(_HOSTS))),
+            ("url", map(url, range(total))),
+            ("page", map(page, range(pages))),
+            ("link", map(link, range(pages * _LINKS))),
+            ("events", [(began.isoformat(), 0, "start", "budget=200000")]),
         ):
-            for some in _chunks(rows):
-                connection.execute(sa.insert(table), some)
-        event = {"at": began.isoformat(), "seq": 0, "kind": "start", "detail": "budget=200000"}
-        connection.execute(sa.insert(schema.events), [event])
+            connection.executemany(schema.INSERT[table], rows)
     store.close()
-
-
-def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    some: list[dict[str, Any]] = []
-    for row in rows:
-        some.append(row)
-        if len(some) == _AT_ONCE:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 @contextmanager
@@ -297,8 +281,7 @@ def _pace(crawl: Path) -> float:
     """Return pages/s from the first fetch to the last."""
     store = open_store(crawl)
     try:
-        at, seq = schema.page.c.fetched_at, schema.page.c.seq
-        first, last, n = store.row(sa.select(sa.func.min(at), sa.func.max(at), sa.func.max(seq)))
+        first, last, n = store.row("SELECT min(fetched_at), max(fetched_at), max(seq) FROM page")
     finally:
         store.close()
     took = datetime.fromisoformat(last) - datetime.fromisoformat(first)

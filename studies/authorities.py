@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import Distiller, best
 from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
@@ -24,7 +25,6 @@ TOP = 100
 _MOST_PAGES = 5_000  # of a crawl: [F99] has 10,000, of a Web that has no end
 SIZES = (100, 250, 500, 1000, 2000, 4000)  # fetches after which crawls are compared
 HUBS = 10  # whose unvisited citations are looked at, as a crawl that distils does
-_RELEVANT = 0.5
 
 
 def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
@@ -99,7 +99,7 @@ def in_common(
     sets = {
         "urls": [set(each.tolist()) for each in pages],
         "servers": [set(hosts[each].tolist()) for each in pages],
-        "servers_on": [set(hosts[each[relevance[each] > _RELEVANT]].tolist()) for each in pages],
+        "servers_on": [set(hosts[each[relevance[each] > RELEVANT]].tolist()) for each in pages],
     }
     shares = {name: len(a & b) / max(len(a), len(b), 1) for name, (a, b) in sets.items()}
     return {**shares, "of_servers": float(max(map(len, sets["servers"])))}
@@ -130,7 +130,7 @@ def unvisited(
 
 
 def _share(relevance: Floats) -> float:
-    return float((relevance > _RELEVANT).mean()) if len(relevance) else float("nan")
+    return float((relevance > RELEVANT).mean()) if len(relevance) else float("nan")
 
 
 def authorities(

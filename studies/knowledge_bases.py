@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import Distiller
 from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, learn
 from focuscrawl.lab.planning import sample
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from studies.topic_tasks import Task
 
 
-_RELEVANT = 0.5
 _ANCHORS = 20  # distinct ones kept of a page
 
 
@@ -105,7 +105,7 @@ def study_bases(task: Task) -> dict[str, pd.DataFrame]:
                 strategy = _strategy(critic, web, task.topic, each, known)
                 made = first if each is FIRST else walker.crawl(strategy, begin, task.budget)
                 fresh = made.fetched.keys() - first.fetched.keys()
-                gained = sum(made.fetched[page] > _RELEVANT for page in fresh)
+                gained = sum(made.fetched[page] > RELEVANT for page in fresh)
                 rows.append(
                     {
                         "label": each.label,

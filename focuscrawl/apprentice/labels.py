@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ _SPREAD = 1.25  # times the mean, the log-odds that 1 stands for
 _DOUBT = 2.0  # fetches without relevance that are added to those through a page
 _FARTHEST = 12  # clicks that a reward is carried back
 _ENOUGH = 0.1  # share of irrelevant pages with which there is nothing to be graded
-_RELEVANT = 0.5
 
 
 class Labels:
@@ -67,7 +67,7 @@ class Labels:
         value = self._plain.of(urls) if self._tunnel else own
         if not self._graded or not len(urls):
             return own, value
-        plain = min(1.0, float((relevance < _RELEVANT).mean()) / _ENOUGH)
+        plain = min(1.0, float((relevance < RELEVANT).mean()) / _ENOUGH)
         by_grade = self._grades.of(relevance)
         own = plain * own + (1.0 - plain) * by_grade
         other = self._by_grade.of(urls) if self._tunnel else by_grade

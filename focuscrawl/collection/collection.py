@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import sqlalchemy as sa
-
 from focuscrawl.collection.origin import Origin, answer_of, signals_of
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import webs_of
@@ -22,7 +20,6 @@ from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary
 from focuscrawl.page.words import PageWords, tokenize
 from focuscrawl.report.plain_text import without_controls
-from focuscrawl.store import schema
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import FILE, TextStore
@@ -30,6 +27,7 @@ from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
@@ -42,6 +40,46 @@ _FEW = 10  # words: less is no text
 _TEMPLATE = 5  # pages of a host, and a fifth of them: a line of so many is boilerplate
 _SHARE = 0.2
 _AT_A_TIME = 50  # pages that are read before their texts are taken
+
+
+#: column: its type, by the name it has in Arrow, and what it says to who has only the collection
+COLUMNS = {
+    "url": ("string", "address of the page"),
+    "seq": ("int64", "number of its fetch in the crawl"),
+    "fetched_at": ("timestamp", "time of the fetch, UTC"),
+    "relevance": ("float64", "R: the critic's probability that the page is on the topic"),
+    "topic": ("string", "the critic's most probable class of the topic"),
+    "language": (
+        "string",
+        "ISO 639-1, by the words of the text, else as the page says; empty: unknown",
+    ),
+    "language_confidence": ("float64", "probability of the language; 0: only the page says so"),
+    "title": ("string", "as the page says"),
+    "description": ("string", "as the page says"),
+    "author": ("string", "as the page says"),
+    "date": ("date", "published or changed, as the page says"),
+    "license": (
+        "string",
+        "what the page links to as its licence; empty: nothing, which is no permission",
+    ),
+    "robots": (
+        "string",
+        "what the page asks of robots and text miners; unknown: it is kept no longer",
+    ),
+    "kind": ("string", "type of its JSON-LD or Open Graph"),
+    "canonical": ("string", "address that the page names as its own"),
+    "text": ("string", "main text, plain"),
+    "markdown": ("string", "main text with headings, lists and emphasis"),
+    "words": ("int64", "words of the text, as spaces part them"),
+    "hash": ("string", "SHA-256 of the text in UTF-8"),
+    "extractor": ("string", "what found the text"),
+    "duplicates": ("list<string>", "addresses of pages that say the same, or nearly"),
+    "chunks": (
+        "list<chunk>",
+        "parts of the text: its characters (code points) from start up to end",
+    ),
+}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -135,7 +173,7 @@ def collect(
         The pages are nowhere, or what extracts texts is not installed.
     """
     identity = store.identity()
-    rows = _rows(store, wanted.min_relevance)
+    rows = [*store.rows(_PAGES, (_DIGEST, wanted.min_relevance))]
     left_out: Counter[str] = Counter()
     progress.start(len(rows))
     pages = []
@@ -170,47 +208,47 @@ def _webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence
         return []
 
 
-def _rows(store: CrawlStore, least: float) -> Sequence[sa.Row[Any]]:
-    p, u = schema.page.c, schema.url.c
-    columns = (p.seq, u.url, p.fetched_at, p.relevance, p.topic, p.title, p.digest)
-    rows = sa.select(*columns).join(schema.url, u.id == p.url)
-    rows = rows.where(p.relevance >= least, p.duplicate_of.is_(None), p.digest.is_not(None))
-    return list(store.rows(rows.order_by(p.seq)))
+_PAGES = """
+SELECT p.seq, u.url, p.fetched_at, p.relevance, p.topic, p.title, substr(p.digest, 1, ?) AS digest
+FROM page p JOIN url u ON u.id = p.url
+WHERE p.relevance >= ? AND p.duplicate_of IS NULL AND p.digest IS NOT NULL ORDER BY p.seq
+"""
 
 
 def _repeated(store: CrawlStore) -> dict[str, list[str]]:
     """Return the URLs that the crawl took for duplicates of each page, in the order fetched."""
-    p, u, first = schema.page.c, schema.url.c, schema.url.alias()
-    rows = sa.select(u.url, first.c.url.label("of")).select_from(schema.page)
-    rows = rows.join(schema.url, u.id == p.url).join(first, first.c.id == p.duplicate_of)
+    rows = store.rows(
+        "SELECT u.url, first.url FROM page p JOIN url u ON u.id = p.url "
+        "JOIN url first ON first.id = p.duplicate_of ORDER BY p.seq"
+    )
     found: dict[str, list[str]] = defaultdict(list)
-    for row in store.rows(rows.order_by(p.seq)):
-        found[row.of].append(row.url)
+    for url, first in rows:
+        found[first].append(url)
     return found
 
 
 def _texts(
-    rows: Sequence[sa.Row[Any]], webs: Sequence[Web], folder: Path, wanted: Wanted, processes: int
-) -> Iterator[tuple[sa.Row[Any], PageText | str]]:
+    rows: Sequence[sqlite3.Row], webs: Sequence[Web], folder: Path, wanted: Wanted, processes: int
+) -> Iterator[tuple[sqlite3.Row, PageText | str]]:
     """Yield each page with its text, or with why there is none."""
     with (
         TextStore(folder) as texts,
         ExtractorApart(wanted.extractor, processes) as extractor,
     ):
-        asked: list[tuple[sa.Row[Any], RawPage]] = []
+        asked: list[tuple[sqlite3.Row, RawPage]] = []
 
-        def extracted() -> Iterator[tuple[sa.Row[Any], PageText | str]]:
+        def extracted() -> Iterator[tuple[sqlite3.Row, PageText | str]]:
             found = extractor.extract(page for _, page in asked)
             for (row, _), text in zip(asked, found, strict=True):
-                texts.put(row.digest[:_DIGEST], wanted.extractor, text)
+                texts.put(row["digest"], wanted.extractor, text)
                 yield row, text if text is not None else "too hard to read"
             asked.clear()
 
         for row in rows:
             try:
-                text = texts.get(row.digest[:_DIGEST], wanted.extractor)
+                text = texts.get(row["digest"], wanted.extractor)
             except KeyError:
-                page = _read(webs, row.url, row.digest[:_DIGEST])
+                page = _read(webs, row["url"], row["digest"])
                 if page is None:
                     yield row, "not kept, or changed since"
                     continue
@@ -236,16 +274,16 @@ def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
     return None
 
 
-def _collected(row: sa.Row[Any], text: PageText) -> CollectedPage:
-    fetched = datetime.fromisoformat(row.fetched_at)
+def _collected(row: sqlite3.Row, text: PageText) -> CollectedPage:
+    fetched = datetime.fromisoformat(row["fetched_at"])
     text = text.map(without_controls)
     return CollectedPage(
-        seq=row.seq,
-        url=row.url,
+        seq=row["seq"],
+        url=row["url"],
         fetched_at=fetched if fetched.tzinfo else fetched.replace(tzinfo=UTC),
-        relevance=row.relevance,
-        topic=row.topic or "",
-        title=row.title or text.title,
+        relevance=row["relevance"],
+        topic=row["topic"] or "",
+        title=row["title"] or text.title,
         of=text,
         hash=sha256(text.text.encode("utf-8", "surrogatepass")).hexdigest(),
     )
@@ -317,59 +355,6 @@ class Chunk(NamedTuple):
 
     start: int
     end: int
-
-
-#: column: type of Arrow, by its name there; lists as ``list<...>``
-COLUMNS = {
-    "url": "string",
-    "seq": "int64",
-    "fetched_at": "timestamp",
-    "relevance": "float64",
-    "topic": "string",
-    "language": "string",
-    "language_confidence": "float64",
-    "title": "string",
-    "description": "string",
-    "author": "string",
-    "date": "date",
-    "license": "string",
-    "robots": "string",
-    "kind": "string",
-    "canonical": "string",
-    "text": "string",
-    "markdown": "string",
-    "words": "int64",
-    "hash": "string",
-    "extractor": "string",
-    "duplicates": "list<string>",
-    "chunks": "list<chunk>",
-}
-#: column: what it says, for who has nothing but the collection
-MEANINGS = {
-    "url": "address of the page",
-    "seq": "number of its fetch in the crawl",
-    "fetched_at": "time of the fetch, UTC",
-    "relevance": "R: the critic's probability that the page is on the topic",
-    "topic": "the critic's most probable class of the topic",
-    "language": "ISO 639-1, by the words of the text, else as the page says; empty: unknown",
-    "language_confidence": "probability of the language; 0: only the page says so",
-    "title": "as the page says",
-    "description": "as the page says",
-    "author": "as the page says",
-    "date": "published or changed, as the page says",
-    "license": "what the page links to as its licence; empty: nothing, which is no permission",
-    "robots": "what the page asks of robots and text miners; unknown: it is kept no longer",
-    "kind": "type of its JSON-LD or Open Graph",
-    "canonical": "address that the page names as its own",
-    "text": "main text, plain",
-    "markdown": "main text with headings, lists and emphasis",
-    "words": "words of the text, as spaces part them",
-    "hash": "SHA-256 of the text in UTF-8",
-    "extractor": "what found the text",
-    "duplicates": "addresses of pages that say the same, or nearly",
-    "chunks": "parts of the text: its characters (code points) from start up to end",
-}
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:

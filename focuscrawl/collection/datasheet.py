@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from focuscrawl import __version__
-from focuscrawl.collection.collection import MEANINGS
+from focuscrawl.collection.collection import COLUMNS
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcomes import PAGE, UNCHANGED
@@ -253,7 +253,7 @@ def _licences(collection: Collection) -> list[str]:
 def _columns(columns: Sequence[str]) -> list[str]:
     if not columns:
         return []
-    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in columns]
+    rows = [f"| `{name}` | {COLUMNS[name][1]} |" for name in columns]
     return ["| column | |", "|---|---|", *rows]
 
 

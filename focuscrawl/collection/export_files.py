@@ -11,8 +11,6 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-import sqlalchemy as sa
-
 from focuscrawl.collection.collection import COLUMNS, row_of
 from focuscrawl.collection.datasheet import datasheet
 from focuscrawl.collection.origin import answer_of
@@ -21,7 +19,6 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import draft_of, write_whole
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.plain_text import cell, counted, one_line
-from focuscrawl.store import schema
 from focuscrawl.webs.capture_index import captures_of, write_cdxj
 from focuscrawl.webs.captures import line_of
 from focuscrawl.webs.warc_reading import Scan
@@ -38,6 +35,21 @@ if TYPE_CHECKING:
 
 
 _CHANGED = ("content-length", "content-encoding", "transfer-encoding")  # bodies are unpacked
+
+
+ENDINGS = (
+    ".parquet",
+    ".jsonl",
+    ".csv",
+    ".warc.gz",
+)  #: of files; what has none is a folder of Markdown
+_FRONT = (  # columns in front of a page in Markdown
+    *("url", "title", "author", "date", "language", "license", "robots", "relevance"),
+    "fetched_at",
+)
+_ROWS = 1_000  # of a row group
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+_NAME = 60  # characters
 
 
 def write_archive(collection: Collection, path: Path) -> None:
@@ -131,14 +143,12 @@ def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: s
 
 def _links(store: CrawlStore, collection: Collection) -> Edges:
     taken = {page.url for page in collection.pages}
-    source, target = schema.url.alias(), schema.url.alias()
-    of, link = schema.page.c, schema.link.c
-    columns = (source.c.url.label("source"), target.c.url.label("target"))
-    found = sa.select(*columns).select_from(schema.link)
-    found = found.join(source, source.c.id == link.source).join(target, target.c.id == link.target)
-    found = found.join(schema.page, of.url == link.source)
-    found = found.where(of.relevance >= collection.wanted.min_relevance).order_by(link.id)
-    rows = ((row.source, row.target) for row in store.rows(found))
+    rows = store.rows(
+        "SELECT s.url, t.url FROM link l JOIN url s ON s.id = l.source "
+        "JOIN url t ON t.id = l.target JOIN page p ON p.url = l.source "
+        "WHERE p.relevance >= ? ORDER BY l.id",
+        (collection.wanted.min_relevance,),
+    )
     return Counter((a, b) for a, b in rows if a in taken and b in taken)
 
 
@@ -163,21 +173,6 @@ def _graphml(nodes: list[str], edges: Edges) -> str:
 
 def _quoted(text: str) -> str:
     return quoteattr(one_line(text))  # no character that XML has not
-
-
-ENDINGS = (
-    ".parquet",
-    ".jsonl",
-    ".csv",
-    ".warc.gz",
-)  #: of files; what has none is a folder of Markdown
-_FRONT = (  # columns in front of a page in Markdown
-    *("url", "title", "author", "date", "language", "license", "robots", "relevance"),
-    "fetched_at",
-)
-_ROWS = 1_000  # of a row group
-_NO_NAME = re.compile(r"[^a-z0-9]+")
-_NAME = 60  # characters
 
 
 def check_out(out: Path) -> None:
@@ -286,7 +281,7 @@ def arrow_schema() -> pa.Schema:
         "list<string>": pa.list_(pa.string()),
         "list<chunk>": pa.list_(chunk),
     }
-    return pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    return pa.schema([(name, types[kind]) for name, (kind, _) in COLUMNS.items()])
 
 
 def _write_pages_parquet(rows: Iterator[dict[str, Any]], path: Path) -> None:

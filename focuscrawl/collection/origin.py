@@ -1,13 +1,13 @@
 """Where a collection comes from: answers kept, what pages ask of robots, the critic's quality."""
 
+# ruff: noqa: PLC0415 - scikit-learn takes a second to import, which `--help` can do without
+
 from __future__ import annotations
 
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
-
-import sqlalchemy as sa
 
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
@@ -19,7 +19,6 @@ from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.walk import parse_tree
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.report.summary import Summary
-from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -30,6 +29,15 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Answer, Web
+
+
+_ROBOTS = ("x-robots-tag", "robots")
+_TDM = ("tdm-reservation", "tdm-policy")
+_HEAD = 1 << 16  # bytes of a page that are looked at: such elements are in its head
+_MOST, _LONGEST = 20, 100  # wishes of a page, characters of one
+FILE = "critic-quality.json"  #: in the crawl's folder
+_LONGEST_CARD = 1 << 16  # bytes of it
+_FORBIDDEN = "Forbidden by robots.txt"
 
 
 def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
@@ -47,19 +55,12 @@ def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
     return None
 
 
-# What a page asks of robots, and of those who mine texts: by HTTP header and ``meta`` element.
-#
-# That is X-Robots-Tag and ``<meta name=robots>``, and the TDM Reservation Protocol of the W3C's
-# community group (``TDM-Reservation``, ``TDM-Policy``), but for its file of a whole host.
-
-_ROBOTS = ("x-robots-tag", "robots")
-_TDM = ("tdm-reservation", "tdm-policy")
-_HEAD = 1 << 16  # bytes of a page that are looked at: such elements are in its head
-_MOST, _LONGEST = 20, 100  # wishes of a page, characters of one
-
-
 def signals_of(answer: Answer) -> list[str]:
-    """Return what a page asks for, each once: ``noindex``, ``tdm-reservation=1``."""
+    """Return what a page asks of robots and text miners, each once: ``noindex``.
+
+    It asks by HTTP header or ``meta`` element: X-Robots-Tag, ``<meta name=robots>``, and the TDM
+    Reservation Protocol of the W3C's community group, but for its file of a whole host.
+    """
     wishes = (one_line(each, _LONGEST) for each in _wishes(answer))
     return [*dict.fromkeys(filter(None, wishes))][:_MOST]
 
@@ -80,13 +81,6 @@ def _of_page(answer: Answer) -> Iterator[tuple[str, str]]:
     root = parse_tree(to_utf8(answer.body[:_HEAD], encoding)[0])
     for meta in () if root is None else root.iter("meta"):
         yield meta.get("name", ""), meta.get("content", "")
-
-
-FILE = "critic-quality.json"  #: in the crawl's folder
-_LONGEST_CARD = 1 << 16  # bytes of it
-
-# scikit-learn takes a second to import, which `--help` can do without
-# ruff: noqa: PLC0415
 
 
 @dataclass(frozen=True)
@@ -219,7 +213,6 @@ def _share(found: Any) -> tuple[float, float, float] | None:
     return value, low, high
 
 
-_FORBIDDEN = "Forbidden by robots.txt"
 _UNKNOWN = CriticCard(why_not="nothing is known of it")
 
 
@@ -275,9 +268,9 @@ class Origin:
 
 
 def _seeds(store: CrawlStore) -> tuple[tuple[str, float | None], ...]:
-    p, u = schema.page.c, schema.url.c
-    relevance = sa.case((p.status.between(200, 299), p.relevance), else_=None).label("relevance")
-    rows = sa.select(u.url, relevance).select_from(schema.url)
-    rows = rows.join(schema.page, p.url == u.id, isouter=True)
-    rows = rows.where(u.score.is_(None), u.referrer.is_(None), u.depth == 0).order_by(u.id)
-    return tuple((row.url, row.relevance) for row in store.rows(rows))
+    rows = store.rows(
+        "SELECT u.url, CASE WHEN p.status BETWEEN 200 AND 299 THEN p.relevance END "
+        "FROM url u LEFT JOIN page p ON p.url = u.id "
+        "WHERE u.score IS NULL AND u.referrer IS NULL AND u.depth = 0 ORDER BY u.id"
+    )
+    return tuple((url, relevance) for url, relevance in rows)

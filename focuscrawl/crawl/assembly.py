@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import sqlalchemy as sa
-
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.crawl.discovery import FEEDS, Discovery
@@ -32,8 +30,9 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import is_reserved, normalize, without_credentials
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.path_model import is_path_model, load_path_critic
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store import CrawlStore
 from focuscrawl.store.crawl_store import damaged
+from focuscrawl.store.schema import FETCHED
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.strategies.knowledge_strategy import SURE, Informed
 from focuscrawl.webs import open_web
@@ -308,7 +307,7 @@ def _fetched_in(folder: Path) -> frozenset[str]:
     """Return the URLs that an earlier crawl has fetched."""
     store = CrawlStore.open(CrawlFolder(folder).store_path, read_only=True)
     try:
-        statement = sa.select(schema.url.c.url).where(schema.url.c.state == schema.FETCHED)
-        return frozenset(row.url for row in store.rows(statement))
+        rows = store.rows("SELECT url FROM url WHERE state = ?", (FETCHED,))
+        return frozenset(url for (url,) in rows)
     finally:
         store.close()

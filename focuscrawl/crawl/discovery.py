@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
 
 from focuscrawl.crawl.part import Part
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
 from focuscrawl.page.metadata import primary, translations_of

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import sqlalchemy as sa
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import followed_links, judged_page, verdict_on
@@ -19,11 +18,12 @@ from focuscrawl.crawl.revisit_policy import conditions
 from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
 from focuscrawl.distiller import RULES, Distiller, LinkGraph, Scores, Sites, best, stand_ins
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.store import RevisitRow, VisitRecord, schema
+from focuscrawl.store import RevisitRow, VisitRecord
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
@@ -314,8 +314,7 @@ class HubRevisits(Distilling):
         visit.seq, visit.score = crawl.fetched, None
         visit.stamp()
         made = visit.excluded is None
-        done = replace(
-            row,
+        done = row._replace(
             seq=visit.seq,
             status=visit.status if made else None,
             relevance=visit.relevance if visit.link_rows else None,
@@ -348,10 +347,10 @@ class HubRevisits(Distilling):
         for last in due[: max(1, crawl.plan.distill // 5)]:
             row = RevisitRow(
                 id=self._decided,
-                url=last.url,
+                url=last["url"],
                 asked_at=crawl.fetched,
-                etag=last.etag,
-                last_modified=last.last_modified,
+                etag=last["etag"],
+                last_modified=last["last_modified"],
             )
             self._decided += 1
             self._wait_for(row)
@@ -369,33 +368,39 @@ class HubRevisits(Distilling):
         self._wanted[row.url] = row
         self._crawl.frontier.push(row.url, self._crawl.urls.host(row.url), np.inf)
 
-    def _is_due(self, last: sa.Row[Any]) -> bool:
+    def _is_due(self, last: sqlite3.Row) -> bool:
+        """Tell whether a page was last fetched long enough ago."""
         crawl = self._crawl
         if crawl.web is not None:
-            return bool(crawl.fetched - last.seq >= crawl.plan.revisit_hubs)
-        at = datetime.fromisoformat(last.fetched_at).timestamp()
+            return bool(crawl.fetched - last["seq"] >= crawl.plan.revisit_hubs)
+        at = datetime.fromisoformat(last["fetched_at"]).timestamp()
         return time.time() - at >= crawl.plan.revisit_hubs
 
-    def _last_fetches(self, hubs: Sequence[int]) -> list[sa.Row[Any]]:
-        """Return the last fetches of the hubs that do not wait already, in their order."""
-        idle = [hub for hub in hubs if hub not in self._wanted]
-        p, a, r = schema.page.c, schema.answer.c, schema.revisit.c
-        first = sa.select(p.url, p.seq, p.fetched_at, a.etag, a.last_modified)
-        first = first.outerjoin(schema.answer, a.seq == p.seq).where(p.url.in_(idle))
-        again = sa.select(r.url, r.seq, r.fetched_at, r.etag, r.last_modified)
-        again = again.where(r.url.in_(idle), r.seq.is_not(None)).order_by(r.id)
-        last = {row.url: row for query in (first, again) for row in self._crawl.store.rows(query)}
+    def _last_fetches(self, hubs: Sequence[int]) -> list[sqlite3.Row]:
+        """Return when and how hubs that do not wait already were last fetched, in their order."""
+        store, idle = self._crawl.store, [hub for hub in hubs if hub not in self._wanted]
+        first = """
+            SELECT p.url, p.seq, p.fetched_at, a.etag, a.last_modified
+            FROM page p LEFT JOIN answer a ON a.seq = p.seq
+            WHERE p.url IN (SELECT value FROM json_each(?))
+        """
+        again = """
+            SELECT url, seq, fetched_at, etag, last_modified FROM revisit
+            WHERE url IN (SELECT value FROM json_each(?)) AND seq IS NOT NULL ORDER BY id
+        """
+        wanted = (json.dumps(idle),)
+        last = {row["url"]: row for each in (first, again) for row in store.rows(each, wanted)}
         return [last[hub] for hub in idle if hub in last]
 
 
 def any_revisits(store: CrawlStore) -> bool:
-    """Tell whether a crawl has fetched pages again, or was about to."""
-    return bool([*store.rows(sa.select(schema.revisit.c.id).limit(1))])
+    """Tell whether a crawl has fetched pages twice, or was about to."""
+    return bool([*store.rows("SELECT id FROM revisit LIMIT 1")])
 
 
 def _rows_of(store: CrawlStore) -> Iterator[RevisitRow]:
-    rows = sa.select(schema.revisit).order_by(schema.revisit.c.id)
-    return (RevisitRow(**row._mapping) for row in store.rows(rows))
+    rows = store.rows("SELECT * FROM revisit ORDER BY id")
+    return (RevisitRow(**dict(row)) for row in rows)
 
 
 def _in_words(row: RevisitRow) -> str:

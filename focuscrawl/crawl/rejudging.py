@@ -19,8 +19,8 @@ from focuscrawl.crawl.learning import model_row
 from focuscrawl.crawl.page_source import PageSource, webs_of
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.state import FAILED_IN_A_ROW, recalled, reload
-from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic.critic_files import load_trained, refuse_program
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing, open_plain, refuse_link, write_whole
 from focuscrawl.foundation.model_folder import UNSOUND, reason
@@ -370,7 +370,7 @@ def follow(
         "begun_topic": identity.get("begun_topic", identity.get("topic", "")),
     }
     rewrite(
-        store.engine,
+        store,
         pages=found.pages,
         links=found.links,
         memos=found.memos,

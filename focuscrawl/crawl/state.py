@@ -14,7 +14,8 @@ from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part, RestoredFetch
 from focuscrawl.crawl.scope import Scope, fits
 from focuscrawl.crawl.url_table import UrlTable
-from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RELEVANT, RENDERED
+from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RENDERED
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.store import StoreWriter, VisitRecord
@@ -162,7 +163,7 @@ class CrawlState:
         self.duplicates = Duplicates() if duplicates is None else duplicates
         self.redirects = Redirects(self.urls)
         self.control = FileControl(folder.path)
-        self.writer = StoreWriter(store.engine)
+        self.writer = StoreWriter(store)
         self.parts: list[Part] = []
         self.in_flight: dict[int, float] = {}
         self.sifting = False

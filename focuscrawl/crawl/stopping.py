@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.completeness.recall_estimate import FILE, EstimateRecord, Estimator
 from focuscrawl.crawl.part import Part
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 
 if TYPE_CHECKING:
     from focuscrawl.completeness.recall_estimate import Estimate

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.url_table import pattern
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import LISTS
 from focuscrawl.store.history import History

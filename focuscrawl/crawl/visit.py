@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
     from focuscrawl.store.schema import LinkRow
 
-RELEVANT = 0.5  # a page counts as relevant above (methods 4.4)
 NOT_MODIFIED = 304  # HTTP status: the answer is the one known
 NOINDEX = "noindex"  # kind of the event that a page asks not to be indexed
 TOO_HARD = "too hard to parse"  # the error of a page that took too long

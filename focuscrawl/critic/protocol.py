@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from focuscrawl.page.view import PageView
 
+RELEVANT = 0.5  #: a page counts as relevant above (methods 4.4)
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

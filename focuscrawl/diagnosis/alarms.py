@@ -6,7 +6,8 @@ import math
 from collections import Counter, deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.diagnosis.attribution import RELEVANT, Diagnosis, Outcome, Tally, diagnose
+from focuscrawl.critic.protocol import RELEVANT
+from focuscrawl.diagnosis.attribution import Diagnosis, Outcome, Tally, diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.taxonomy import ROOT, ancestors, lies_under, parent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RELEVANT = 0.5
 NO_PAGE = "no page"  # redirects, errors, duplicates, what is no HTML
 BUSY, FAILING, STAGNATING, DRIFTING = "busy", "failing", "stagnating", "drifting"
 _SHOWN = 3

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, SpeedWatch
 from focuscrawl.engine.component import Component
 from focuscrawl.foundation.urls import host, normalize

@@ -21,9 +21,8 @@ from focuscrawl.crawl.rejudging import (
     remove_request,
     request_in,
 )
-from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic.critic_files import load_trained, save_critic
-from focuscrawl.critic.protocol import is_callable_spec
+from focuscrawl.critic.protocol import RELEVANT, is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing
 from focuscrawl.foundation.user_input import SILENT

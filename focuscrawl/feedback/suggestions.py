@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.crawl.scope import may_be_page
-from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic.classifiers import as_matrix
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host, no_url, normalize

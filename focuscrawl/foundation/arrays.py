@@ -21,6 +21,10 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+_MOST_BYTES = 1 << 30  # unpacked arrays; a larger model is a zip bomb or a mistake
+_GREATEST = 1e9  # what a model has learned is far from it; sums and squares of more may overflow
+
+
 def sums(groups: NDArray[np.integer], values: NDArray[np.generic], n: int) -> Floats:
     """Add up the values of each group; float64, of length `n`, or more if the numbers ask for it.
 
@@ -73,10 +77,6 @@ class GrowingArray:
             larger = np.full(capacity, self._fill, self._buffer.dtype)
             larger[: len(self.data)] = self.data
             self._buffer = larger
-
-
-_MOST_BYTES = 1 << 30  # unpacked arrays; a larger model is a zip bomb or a mistake
-_GREATEST = 1e9  # what a model has learned is far from it; sums and squares of more may overflow
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:

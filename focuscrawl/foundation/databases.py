@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
@@ -16,6 +16,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import check_plain, open_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 #: what SQLite writes beside a file
@@ -159,9 +160,16 @@ def missing_in(connection: sqlite3.Connection | sqlite3.Cursor, tables: str) -> 
     return sorted(name for name, made in _made_by(tables).items() if found.get(name) != made)
 
 
+@contextmanager
+def in_memory(tables: str) -> Iterator[sqlite3.Connection]:
+    """Open a database that is kept nowhere, with what `tables` makes, in SQL."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(tables)
+        yield connection
+
+
 def _made_by(tables: str) -> dict[str, list[str]]:
-    with closing(sqlite3.connect(":memory:")) as ours:
-        ours.executescript(tables)
+    with in_memory(tables) as ours:
         return {name: made for name, *made in ours.execute(_OBJECTS)}
 
 

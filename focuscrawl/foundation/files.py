@@ -1,4 +1,8 @@
-"""Files in folders that may be a stranger's: no links, replaced whole, locked; the cache."""
+"""Files in folders that may be a stranger's: no links, replaced whole, locked; the cache.
+
+A link in the folder of a stranger's crawl may point to any file of the user's, and a pipe there
+keeps who opens it waiting for ever. What the user names is another matter: links are followed.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +32,16 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
 
-# Files in folders that somebody else may have made: nothing there leads elsewhere.
-#
-# A link in the folder of a stranger's crawl may point to any file of the user's, and a pipe there
-# keeps who opens it waiting for ever. What the user names is another matter: links are followed.
-
 _LARGEST = 2 << 30  # bytes of a file that is read whole
+
+
+#: others look for an instant whether a lock is taken: tries, and seconds between them
+TRIES, BETWEEN = 10, 0.01
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_OF_A_PATH = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR),
+)
 
 
 def open_plain(name: str, flags: int) -> int:
@@ -217,10 +225,6 @@ def _lock(handle: int) -> bool:
         return True
 
 
-#: others look for an instant whether a lock is taken: tries, and seconds between them
-TRIES, BETWEEN = 10, 0.01
-
-
 def is_held(path: Path) -> bool:
     """Tell whether a process holds the lock at `path`, which need not exist."""
     try:
@@ -271,13 +275,6 @@ def changing(path: Path, patience: float = 60.0, busy: str = "") -> Iterator[Non
     finally:
         name.unlink(missing_ok=True)  # who waits for it sees that it is gone, and makes it anew
         lock.release()
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_OF_A_PATH = (
-    *(errno.EACCES, errno.EPERM, errno.EROFS),
-    *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR),
-)
 
 
 def as_user_error(error: OSError) -> UserError | None:

@@ -1,4 +1,10 @@
-"""Python processes: started in one way, importing nothing from the current folder."""
+"""Python processes: started in one way, ending with the one that started them.
+
+They import nothing from the current folder: ``python -m`` and ``python -c``, which process pools
+use as well, look there first, and in a stranger's folder a file with the name of any module would
+be run. They end as if killed, as everything recorded is on disk: beside a process that does the
+same again, a live host would be asked by two.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-# Processes that end with the one that began them, however that ended.
-#
-# What they do would be done again beside them: a live host would be asked by two. They end as if
-# killed, as everything recorded is on disk.
-
 _STDIN = 0  # of which whoever began this process holds the other end
+
+
+#: variable of the environment: settings, as JSON, of all crawls that processes of ours begin
+SETTINGS = "STUDIO_CRAWL_SETTINGS"
+_SAFE = "PYTHONSAFEPATH"
+_PATH = "PYTHONPATH"
 
 
 def end_with_parent() -> None:
@@ -48,17 +55,6 @@ def _read_to_the_end() -> None:
     while os.read(_STDIN, 1):
         pass
     os._exit(1)
-
-
-# The one way to start Python: whoever is started imports nothing from the current folder.
-#
-# ``python -m`` and ``python -c``, which process pools use as well, look there first. In a folder
-# of a stranger's, a file with the name of any module would be run.
-
-#: variable of the environment: settings, as JSON, of all crawls that processes of ours begin
-SETTINGS = "STUDIO_CRAWL_SETTINGS"
-_SAFE = "PYTHONSAFEPATH"
-_PATH = "PYTHONPATH"
 
 
 def start_python(

@@ -39,6 +39,17 @@ _N = TypeVar("_N", int, float)
 _OFF, _ON = ("0", "false"), ("1", "true")
 
 
+_GZIP_MAGIC = b"\x1f\x8b"
+_STORE_MAGIC = b"SQLite format 3\0"
+_BESIDE_KEYS = re.compile(r"[^\w \t.\"'-]+")
+_DEEPEST = 64  # parts of a dotted key; what reading one takes grows with their square
+MOST_PATTERNS = 1000  # of a list; each is looked for in every URL
+_NEXT_URL = re.compile(r",\s*(?=https?:|www\.)|,(?=\s)|\s(?=https?:|www\.)", re.IGNORECASE)
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_FILE = re.compile(r"^[^*]+\.(?:txt|csv|tsv|lst|list)$")  # what lists are called
+_NO_WILDCARD = re.compile(r"\\|\||\^|\.[*+]")  # what regular expressions are written with
+
+
 @dataclass(frozen=True)
 class Reader(Generic[T_co]):
     """Reads what was written, a text or what a settings module holds.
@@ -225,10 +236,6 @@ def _within(value: _N, lowest: float, highest: float | None) -> _N:
     return value
 
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_STORE_MAGIC = b"SQLite format 3\0"
-
-
 @contextmanager
 def open_source(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes; gzip is known by its first bytes, not by the name.
@@ -369,10 +376,6 @@ def read_rows(
             ) from error
 
 
-_BESIDE_KEYS = re.compile(r"[^\w \t.\"'-]+")
-_DEEPEST = 64  # parts of a dotted key; what reading one takes grows with their square
-
-
 def text_of(path: Path) -> str:
     """Return the text of a file.
 
@@ -410,19 +413,6 @@ def read_toml(text: str) -> dict[str, Any]:
         raise ValueError(msg) from None
 
 
-# Lists of URLs, their parts, hosts, languages, as users write them: with commas, or a file.
-#
-# Parts of URLs have wildcards as robots.txt has them (RFC 9309, section 2.2.3), and no regular
-# expressions: whoever writes a page writes the URLs that they are held against, and could make an
-# expression that goes back and forth take minutes. Here the time grows with the URL's length.
-
-MOST_PATTERNS = 1000  # of a list; each is looked for in every URL
-_NEXT_URL = re.compile(r",\s*(?=https?:|www\.)|,(?=\s)|\s(?=https?:|www\.)", re.IGNORECASE)
-_LANGUAGE = re.compile(r"[a-z]{2,3}")
-_FILE = re.compile(r"^[^*]+\.(?:txt|csv|tsv|lst|list)$")  # what lists are called
-_NO_WILDCARD = re.compile(r"\\|\||\^|\.[*+]")  # what regular expressions are written with
-
-
 def split_urls(text: str) -> list[str]:
     """Return what is written with commas or blanks between; a comma within a URL belongs to it."""
     return [part.strip() for part in _NEXT_URL.split(text)]
@@ -453,6 +443,10 @@ class Hosts:
 
 class UrlPatterns:
     """Finds parts of URLs: ``*`` stands for anything, ``$`` at the end for the end of the URL.
+
+    Wildcards are those of robots.txt (RFC 9309, section 2.2.3). They are no regular expressions:
+    whoever writes a page writes the URLs that they are held against, and could make an expression
+    that goes back and forth take minutes. Here the time grows with the URL's length.
 
     Parameters
     ----------

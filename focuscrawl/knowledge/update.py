@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge.keywords import words_of
 from focuscrawl.knowledge.knowledge import (
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord
 
-RELEVANT = 0.5  # a page counts as relevant above
 WAITING = 20_000  # URLs never fetched that are kept, the best
 WORDS = 50_000  # words kept, the most frequent
 SEEDS = 100

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from focuscrawl.lab.study_tables import by_topic, grids
-from focuscrawl.report.figures import Line, axes, legend, plain, png
+from focuscrawl.report.figures import axes, curves_figure, plain, png
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.templates import load_template
 
@@ -30,7 +30,6 @@ _POINTS = 100  # of a curve
 _JUDGED = "judged"
 #: by which judge losses are drawn, in names of files: columns of fetches, and of runs
 _JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
-_MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
 
 Curves = dict[str, dict[str, "Floats"]]
 
@@ -129,17 +128,16 @@ def _figure(
     xlabel: str,
     ylabel: str,
 ) -> Figure:
-    with axes(height=5.2) as (figure, plot):
-        for number, label in enumerate(strategies):
-            if label not in curves:
-                continue
-            marks = {"marker": _MARKERS[number % len(_MARKERS)], "markevery": (number % 10, 20)}
-            Line.of(number).draw(
-                plot, at, curves[label], label, lw=1.6, ms=5, mfc="white", **marks
-            )
-        plot.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=(-0.01, 1.01))
-        legend(figure, fontsize=8.5)
-    return figure
+    return curves_figure(
+        {label: (at, losses) for label, losses in curves.items()},
+        labels=strategies,
+        marked=True,
+        height=5.2,
+        xlabel=xlabel,
+        ylabel=ylabel,
+        xlim=(0, at[-1]),
+        ylim=(-0.01, 1.01),
+    )
 
 
 class Picture(NamedTuple):

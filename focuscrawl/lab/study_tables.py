@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.lab.results import ORACLE
 from focuscrawl.report import plain_text
 from focuscrawl.report.figures import Curve, learning_curves

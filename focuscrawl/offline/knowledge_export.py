@@ -8,16 +8,14 @@ from datetime import datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from focuscrawl.distiller import Distiller
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import CrawlRecord, FetchRecord
 from focuscrawl.knowledge.update import WAITING
 from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.offline.link_graph import CrawlLinks
-from focuscrawl.store import schema
 from focuscrawl.store.history import History
+from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,11 +44,11 @@ def collection_of(
         It fetched nothing.
     """
     identity = store.identity()
-    pages = store.row(sa.select(sa.func.min(schema.page.c.fetched_at).label("first")))
-    if pages.first is None:
+    (first,) = store.row("SELECT min(fetched_at) FROM page")
+    if first is None:
         raise UserError(f"{store.where}: this crawl fetched nothing: nothing to learn from")
     about = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))
-    digest = hashlib.blake2b(f"{about}\n{pages.first}".encode(), digest_size=16)
+    digest = hashlib.blake2b(f"{about}\n{first}".encode(), digest_size=16)
     replay = identity.get("web", "live") != "live"
     return CrawlRecord(
         id=digest.hexdigest(),
@@ -59,7 +57,7 @@ def collection_of(
         critic=identity.get("critic", ""),
         critic_name=identity.get("critic_name", ""),
         replay=replay,
-        learned_at=pages.first[:19],
+        learned_at=first[:19],
         fetches=_fetches(store, on_page),
         waiting=_waiting(store),
         graduate=_graduate(store),
@@ -119,12 +117,7 @@ def _over_greatest(scores: Floats) -> Floats:
 
 def _waiting(store: CrawlStore) -> Iterator[tuple[str, float]]:
     """Yield the best URLs that the crawl did not come to."""
-    u = schema.url.c
-    statement = (
-        sa.select(u.url, u.score)
-        .where(u.state == schema.QUEUED, u.score.is_not(None))
-        .order_by(u.score.desc(), u.id)
-        .limit(WAITING)
-    )
-    for row in store.rows(statement):
-        yield row.url, min(max(row.score, 0.0), 1.0)
+    best = """SELECT url, score FROM url WHERE state = ? AND score IS NOT NULL
+              ORDER BY score DESC, id LIMIT ?"""
+    for url, score in store.rows(best, (QUEUED, WAITING)):
+        yield url, min(max(score, 0.0), 1.0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.databases import open_database
 from focuscrawl.foundation.files import draft_of
 from focuscrawl.report.measures import harvest_rate, load_pages, moving_harvest_rate
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 #: crawls are compared when these are the same (methods 1)
 _SAME = ("topic", "web", "critic")
+
+
+_POINTS = 300  # of a curve
+SHOWN = 100  #: pages of a part at a time
+PARTS = ("only_a", "both", "only_b")  #: of the pages of two crawls
 
 
 @dataclass(frozen=True)
@@ -148,11 +153,6 @@ def cells(row: Compared) -> list[str]:
 def text(compared: Sequence[Compared]) -> str:
     """Return the comparison for a terminal."""
     return "\n".join(table([heading(compared), *map(cells, compared)], left={0}))
-
-
-_POINTS = 300  # of a curve
-SHOWN = 100  #: pages of a part at a time
-PARTS = ("only_a", "both", "only_b")  #: of the pages of two crawls
 
 
 def two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) -> dict[str, Any]:

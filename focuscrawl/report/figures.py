@@ -1,4 +1,8 @@
-"""Figures: one style, the curves of crawls, completeness, learning from crawl to crawl."""
+"""Figures: one style, the curves of crawls, completeness, learning from crawl to crawl.
+
+Pages are as `focuscrawl.report.measures.load_pages` returns them. The matplotlib figures belong to
+nobody: save one with `png`, or show it in a notebook.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import numpy as np
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import measures
 from focuscrawl.report.plain_text import middle
 
@@ -48,6 +52,16 @@ _STYLE: dict[str, Any] = {
 # Colours that differ in lightness, too, and to colour-blind eyes (after Okabe and Ito).
 _COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _DASHES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)))
+
+_MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes, where there are a dozen curves
+_LEARNING_POINTS = 200  # of a curve
+_CURVE_POINTS = 2000  # of a curve; more than a figure has pixels
+#: looks of milestones; two of them after one fetch can both be seen
+_MARKS: dict[str, dict[str, Any]] = {
+    "restart": {"marker": "|", "ms": 18, "mew": 1.5},
+    "alarm": {"marker": "v", "ms": 8, "mec": "white"},
+    "topic changed": {"marker": "D", "ms": 7, "mec": "white"},
+}
 
 
 class Line(NamedTuple):
@@ -134,6 +148,43 @@ def plain(text: str) -> str:
     return f"\u200b{text}" if text.startswith("_") else text
 
 
+def curves_figure(
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    labels: Sequence[str] | None = None,
+    marked: bool = False,
+    columns: int = 4,
+    height: float = 4.2,
+    **looks: Any,
+) -> Figure:
+    """Draw curves, with a legend below them.
+
+    Parameters
+    ----------
+    curves : x and y, by label
+    labels : of all curves of a report, of which these may be some: each keeps its look in all
+        figures; None: `curves`
+    marked : with markers, which tell a dozen curves apart
+    columns : of the legend, at most
+    height : inches
+    looks : labels and limits of the axes, as `matplotlib.axes.Axes.set` takes them
+    """
+    with axes(height=height) as (figure, plot):
+        for number, label in enumerate(curves if labels is None else labels):
+            if label not in curves:
+                continue
+            look: dict[str, Any] = {}
+            if marked:
+                marker = _MARKERS[number % len(_MARKERS)]
+                look = {"marker": marker, "markevery": (number % 10, 20)}
+                look |= {"lw": 1.6, "ms": 5, "mfc": "white"}
+            Line.of(number).draw(plot, *curves[label], label, **look)
+        plot.set(**looks)
+        if curves:
+            legend(figure, columns=columns, fontsize=8.5 if marked else None)
+    return figure
+
+
 def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figure:
     """Draw the estimated recall with its interval against fetches.
 
@@ -156,19 +207,14 @@ def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figur
     return figure
 
 
-# Learning curves of consecutive crawls: what a crawl gains by those before it (methods 8).
-#
-# The paper draws the share of relevant pages collected against the share of pages collected, one
-# curve a crawl; a curve above the one before is positive learning. How many relevant pages there
-# are nobody knows on the live Web, so those count that any of the crawls compared has found
-# (*pooling*, as in the evaluation of retrieval).
-
-_POINTS = 200  # of a curve
-
-
 @dataclass(frozen=True)
 class Curve:
-    """The learning curve of one crawl.
+    """The learning curve of one crawl: what it gains by those before it (methods 8).
+
+    The paper draws the share of relevant pages collected against the share of pages collected. A
+    curve above the one before is positive learning. How many relevant pages there are nobody knows
+    on the live Web, so those count that any of the crawls compared has found (*pooling*, as in
+    the evaluation of retrieval).
 
     Attributes
     ----------
@@ -221,40 +267,22 @@ def learned(curves: Sequence[Curve]) -> list[str]:
 
 def learning_figure(curves: Sequence[Curve]) -> Figure:
     """Draw learning curves."""
-    with axes() as (figure, plot):
-        for number, curve in enumerate(curves):
-            Line.of(number).draw(plot, *points(curve), curve.label)
-        plot.set(
-            xlabel="% of the fetches",
-            ylabel="% of the relevant pages found by any",
-            xlim=(0, 100),
-            ylim=(-1, 101),
-        )
-        if curves:
-            legend(figure, columns=2)
-    return figure
+    return curves_figure(
+        {curve.label: points(curve) for curve in curves},
+        columns=2,
+        xlabel="% of the fetches",
+        ylabel="% of the relevant pages found by any",
+        xlim=(0, 100),
+        ylim=(-1, 101),
+    )
 
 
 def points(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return a curve in percent, thinned, from (0, 0) on."""
     n = len(curve.share)
-    chosen = evenly_spread(n, _POINTS)
+    chosen = evenly_spread(n, _LEARNING_POINTS)
     at = np.concatenate([[0.0], 100.0 * (chosen + 1) / max(n, 1)])
     return at, np.concatenate([[0.0], 100.0 * curve.share[chosen]])
-
-
-# The curves of one crawl, or of several in one figure.
-#
-# Every function takes pages as `focuscrawl.report.measures.load_pages` returns them and gives a
-# matplotlib figure that belongs to nobody: save it, or show it in a notebook.
-
-_CURVE_POINTS = 2000  # of a curve; more than a figure has pixels
-#: looks of milestones; two of them after one fetch can both be seen
-_MARKS: dict[str, dict[str, Any]] = {
-    "restart": {"marker": "|", "ms": 18, "mew": 1.5},
-    "alarm": {"marker": "v", "ms": 8, "mec": "white"},
-    "topic changed": {"marker": "D", "ms": 7, "mec": "white"},
-}
 
 
 def loss_figure(

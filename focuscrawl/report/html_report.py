@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
-from focuscrawl.crawl.visit import NOINDEX, RELEVANT
+from focuscrawl.crawl.visit import NOINDEX
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import comparison, measures
 from focuscrawl.report.figures import completeness_figure, png, relevance_figure
 from focuscrawl.report.outcomes import PAGE
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.summary import estimates_of, watch_again
 from focuscrawl.report.templates import load_template, rows_of
-from focuscrawl.store import schema
 from focuscrawl.store.crawl_store import taking_in
 
 if TYPE_CHECKING:
@@ -103,38 +101,38 @@ def _best_pages(store: CrawlStore, pages: pd.DataFrame) -> pd.DataFrame:
     if found.empty:
         return found.assign(named=0)
     found = found.nlargest(_PAGES, "relevance", keep="all")
-    page, link = schema.page, schema.link.c
-    source = page.alias()
-    named = sa.select(page.c.seq, sa.func.count(link.source.distinct()))
-    named = named.join(schema.link, link.target == page.c.url)
-    named = named.join(source, source.c.url == link.source)
-    least = page.c.relevance >= found["relevance"].min()
-    named = named.where(least, source.c.relevance > RELEVANT, link.source != link.target)
-    counts = dict(tuple(row) for row in store.rows(named.group_by(page.c.seq)))
+    named = """
+        SELECT p.seq, count(DISTINCT l.source)
+        FROM page p JOIN link l ON l.target = p.url JOIN page s ON s.url = l.source
+        WHERE p.relevance >= ? AND s.relevance > ? AND l.source <> l.target GROUP BY p.seq
+    """
+    least = float(found["relevance"].min())
+    counts = dict(map(tuple, store.rows(named, (least, RELEVANT))))
     found = found.assign(named=[counts.get(seq, 0) for seq in found.index])
     by = ["relevance", "named"]
     return found.sort_values(by, ascending=False, kind="stable").head(_PAGES)
 
 
 def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
-    e = schema.events.c
-    last = sa.select(e.at, e.seq, e.kind, e.detail).where(e.kind.not_in(_COUNTED))
-    events = [tuple(row) for row in store.rows(last.order_by(e.id.desc()).limit(_EVENTS))]
-    last_one = (sa.func.max(e.at).label("at"), sa.func.max(e.seq).label("seq"))
-    figures = sa.select(e.kind, *last_one, sa.func.count().label("n"))
-    for row in store.rows(figures.where(e.kind.in_(_COUNTED)).group_by(e.kind)):
-        what, why = _COUNTED[row.kind]
-        events.append((row.at, row.seq, row.kind, f"{counted(row.n, what)} so far, {why}"))
+    kinds = json.dumps([*_COUNTED])
+    last = """SELECT at, seq, kind, detail FROM events
+              WHERE kind NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?"""
+    events = [*map(tuple, store.rows(last, (kinds, _EVENTS)))]
+    figures = """SELECT kind, max(at), max(seq), count(*) FROM events
+                 WHERE kind IN (SELECT value FROM json_each(?)) GROUP BY kind"""
+    for kind, at, seq, n in store.rows(figures, (kinds,)):
+        what, why = _COUNTED[kind]
+        events.append((at, seq, kind, f"{counted(n, what)} so far, {why}"))
     return sorted(events, key=lambda event: (event[0], event[1]))
 
 
 def _models(store: CrawlStore) -> dict[str, Any]:
     """Return the last lessons: ``names`` of what was measured, and ``rows``."""
-    m = schema.models.c
-    last = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
-    rows = [*store.rows(last.order_by(m.version.desc()).limit(_MODELS))]
+    last = """SELECT version, trained_at_seq, instances, metrics FROM models
+              ORDER BY version DESC LIMIT ?"""
+    rows = [*map(tuple, store.rows(last, (_MODELS,)))]
     with taking_in(store.where):
-        found = [_numbers(row.metrics) for row in rows]
+        found = [_numbers(metrics) for *_, metrics in rows]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     cells = [[_number(each.get(name)) for name in names] for each in found]
     lessons = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import sqlalchemy as sa
 
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcomes import PAGE, outcome
@@ -57,9 +56,8 @@ def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
         with closing(open_store(crawl)) as store:
             return load_pages(store)
     columns = ["seq", *_TEXT, *_NUMBERS, "fetched_at"]
-    view = sa.table("pages", *map(sa.column, columns))
-    rows = crawl.rows(sa.select(*view.c).order_by(view.c.seq))
-    pages = pd.DataFrame([tuple(row) for row in rows], columns=columns).set_index("seq")
+    rows = crawl.rows(f"SELECT {', '.join(columns)} FROM pages ORDER BY seq")
+    pages = pd.DataFrame(map(tuple, rows), columns=columns).set_index("seq")
     pages.index = pages.index.astype(np.int64)
     texts = pages[[*_TEXT]].astype(object)
     pages = pages.astype(_NUMBERS).assign(**texts.where(texts.notna(), None))

@@ -7,8 +7,6 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import sqlalchemy as sa
-
 from focuscrawl.completeness.stop_rules import LITTLE, RECALL, TIME
 from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
 from focuscrawl.crawl.rejudging import REDEFINED
@@ -17,7 +15,6 @@ from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
 from focuscrawl.diagnosis import ALARM, SLOW
 from focuscrawl.frontier.hosts import LEFT
 from focuscrawl.page.documents import LISTS
-from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -29,6 +26,31 @@ DUPLICATE = "duplicate"
 REDIRECT = "redirect"
 NO_HTML = "no HTML"
 UNCHANGED = "not modified"
+
+
+_WORDS = {
+    "budget": "the budget of {fetched} fetches is spent",
+    "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
+    "frontier_empty": "the frontier is empty: no link is left to follow",
+    "seeds_unreachable": "no start page could be had, so there was nothing to follow",
+    "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
+    "no_relevant_page": "no relevant page for too many fetches",
+    RECALL: "the recall asked for is reached, by estimate, after {fetched} fetches",
+    LITTLE: "less harvest is expected of the next fetches than asked for",
+    TIME: "the time of this run is over; the same command goes on from here",
+    "interrupted": "interrupted; the same command goes on from here",
+    "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
+    "store_error": "the crawl store could not be written",
+    "start_error": "the spider's start failed: see the log; the same command goes on from here",
+    "error": "the critic or the strategy failed again and again: see the log",
+}
+KILLED = "killed; the same command goes on from here"
+#: kinds of the events after which a crawl is in another state
+TURNS = ("start", "stop", "paused", "resumed")
+PAUSED = "paused"
+#: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
+BREAK = timedelta(minutes=10)
+_KINDS = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
 
 
 def outcome(status: int, error: str | None, duplicate: bool) -> str:
@@ -62,30 +84,6 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 def is_error(name: str) -> bool:
     """Tell whether an outcome is a failure of the server, the network or the link."""
     return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *LISTS)
-
-
-_WORDS = {
-    "budget": "the budget of {fetched} fetches is spent",
-    "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
-    "frontier_empty": "the frontier is empty: no link is left to follow",
-    "seeds_unreachable": "no start page could be had, so there was nothing to follow",
-    "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
-    "no_relevant_page": "no relevant page for too many fetches",
-    RECALL: "the recall asked for is reached, by estimate, after {fetched} fetches",
-    LITTLE: "less harvest is expected of the next fetches than asked for",
-    TIME: "the time of this run is over; the same command goes on from here",
-    "interrupted": "interrupted; the same command goes on from here",
-    "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
-    "store_error": "the crawl store could not be written",
-    "start_error": "the spider's start failed: see the log; the same command goes on from here",
-    "error": "the critic or the strategy failed again and again: see the log",
-}
-KILLED = "killed; the same command goes on from here"
-#: kinds of the events after which a crawl is in another state
-TURNS = ("start", "stop", "paused", "resumed")
-PAUSED = "paused"
-#: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
-BREAK = timedelta(minutes=10)
 
 
 class RunState(NamedTuple):
@@ -124,8 +122,7 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
         words = "never began"
     else:
         if fetched is None:  # a sum would take as long as the crawl is
-            (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
-            fetched = last or 0
+            (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
         rule = rule_in_words(store)
         words = in_words(turn.detail, fetched, unchanged, rule) if kind == "stop" else KILLED
     return RunState(doing is not None, str(words))
@@ -178,10 +175,9 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     first fetch of a run takes no time that the store knows of and is not counted. Fetches may be
     recorded after later ones: only what is later than all before takes time.
     """
-    p = schema.page.c
     stops = {event.seq for event in History(store).events("start", "stop")}
-    statement = sa.select(p.seq, p.fetched_at).where(p.seq <= fetched).order_by(p.seq)
-    fetches = ((row.seq, datetime.fromisoformat(row.fetched_at)) for row in store.rows(statement))
+    times = store.rows("SELECT seq, fetched_at FROM page WHERE seq <= ? ORDER BY seq", (fetched,))
+    fetches = ((seq, datetime.fromisoformat(at)) for seq, at in times)
     latest = accumulate(fetches, lambda before, fetch: (fetch[0], max(before[1], fetch[1])))
     total, counted = timedelta(), 0
     for (seq, before), (_, after) in pairwise(latest):
@@ -189,9 +185,6 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
             total += after - before
             counted += 1
     return total, counted
-
-
-_KINDS = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
 
 
 class Milestone(NamedTuple):

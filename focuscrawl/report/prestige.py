@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import THRESHOLD, Distiller, best, registered_domain
 from focuscrawl.errors import UserError
 from focuscrawl.offline.link_graph import CrawlLinks
@@ -26,6 +26,11 @@ _SITES = {
     "domain": "registered domains: links within one do not count",
     "none": "none: all links count",
 }
+
+
+_TITLE = 60  # characters
+_SITE_COLUMNS = 32
+_URL = 110
 
 
 @dataclass(frozen=True)
@@ -146,11 +151,6 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(density=share, at_least=lower)
     table = table[["pages", "relevant", "density", "at_least", "relevant_in"]]
     return table.sort_values(["at_least", "relevant"], ascending=False, kind="stable")
-
-
-_TITLE = 60  # characters
-_SITE_COLUMNS = 32
-_URL = 110
 
 
 def text(found: Distillation, top: int) -> str:

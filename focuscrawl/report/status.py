@@ -8,14 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.crawl_folder import Command, Doing, FileControl
 from focuscrawl.report.outcomes import BREAK, PAUSED, run_state
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.report.summary import RECENT, estimates_of, newest_lesson
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store import CrawlStore
+from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
     import os
@@ -102,11 +101,9 @@ class Status:
         now : the time it is; None: now
         """
         running, state = run_state(store)
-        p, u = schema.page.c, schema.url.c
-        fetched, mean = store.row(sa.select(sa.func.count(), sa.func.avg(p.relevance)))
-        hosts_of = sa.func.count(sa.distinct(u.host))
-        queued = sa.select(sa.func.count(), hosts_of).where(u.state == schema.QUEUED)
-        waiting, hosts = store.row(queued)
+        fetched, mean = store.row("SELECT count(*), avg(relevance) FROM page")
+        queued = "SELECT count(*), count(DISTINCT host) FROM url WHERE state = ?"
+        waiting, hosts = store.row(queued, (QUEUED,))
         version, begun = newest_lesson(store)
         complete = next(reversed(estimates_of(store)), None)
         recent = Recent.of(last_pages(store, fetched), now or datetime.now(UTC))
@@ -166,10 +163,9 @@ def lesson_in_words(model: int, behind: int) -> list[str]:
 
 def last_pages(store: CrawlStore, fetched: int) -> list[tuple[datetime, float]]:
     """Return time and relevance of the last pages, the last one first."""
-    p = schema.page.c
-    last = sa.select(p.fetched_at, p.relevance)
-    last = last.where(p.seq > fetched - MINUTE_ROWS).order_by(p.seq.desc())
-    return [(datetime.fromisoformat(row.fetched_at), row.relevance) for row in store.rows(last)]
+    last = "SELECT fetched_at, relevance FROM page WHERE seq > ? ORDER BY seq DESC"
+    rows = store.rows(last, (fetched - MINUTE_ROWS,))
+    return [(datetime.fromisoformat(at), relevance) for at, relevance in rows]
 
 
 def rate(times: list[datetime], now: datetime) -> float:
@@ -239,8 +235,7 @@ class CurrentState:
     def of(cls, store: CrawlStore, *, now: datetime) -> CurrentState:
         """Read one kept in a folder; parameters are those of `report.status.Status.of`."""
         running, state = run_state(store)
-        (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
-        fetched = last or 0
+        (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
         pages = last_pages(store, fetched)
         return cls(
             running=running,
@@ -267,36 +262,31 @@ class ControlledCrawl:
     """
 
     def __init__(self, crawl: str) -> None:
-        self._crawl = self.name = crawl
+        self.name = crawl
+        self._folder = CrawlFolder(Path(crawl))
+        self._control = FileControl(Path(crawl))
+        self.ask, self.extend = self._control.ask, self._control.extend
 
     @property
     def wanted(self) -> Command:
         """What is asked at the moment."""
-        return FileControl(Path(self._crawl)).wanted
+        return self._control.wanted
 
     @property
     def in_use(self) -> bool:
         """True while somebody crawls."""
-        return CrawlFolder(Path(self._crawl)).in_use
+        return self._folder.in_use
 
     @property
     def starting(self) -> bool:
         """True while a process begins to crawl: what it is asked now it takes for earlier."""
-        return CrawlFolder(Path(self._crawl)).doing is Doing.STARTING
-
-    def ask(self, wanted: Command) -> None:
-        """Ask for something."""
-        FileControl(Path(self._crawl)).ask(wanted)
-
-    def extend(self, budget: int) -> None:
-        """Give it another budget, 0 for none."""
-        FileControl(Path(self._crawl)).extend(budget)
+        return self._folder.doing is Doing.STARTING
 
     @property
     def extending(self) -> bool:
         """True while it has not taken another budget in."""
-        return FileControl(Path(self._crawl)).budget is not None
+        return self._control.budget is not None
 
     def status(self) -> Status:
         """Return how it is doing."""
-        return status_of(self._crawl)
+        return status_of(self.name)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from focuscrawl.completeness.recall_estimate import FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quota, Quotas
 from focuscrawl.crawl.url_table import pattern
-from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RELEVANT, RENDERED
+from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.crawl.waiting import NEARLY, OVERTAKEN
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import LISTS
@@ -35,12 +34,23 @@ from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Mapping
     from datetime import timedelta
 
     from focuscrawl.completeness.recall_estimate import Estimate
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
+
+
+_HOSTS, _PATTERNS = "hosts", "patterns"
+_START = "start"  # kind of the event that a run begins
+RECENT = 100  # fetches of the harvest rate at the end
+_HOSTS_SHOWN = 5
+_CAUSES = 5
+_LEFT = 3
+_HOST_WIDTH = 48
+_WAYS_OUT = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
 
 
 class Again(NamedTuple):
@@ -60,13 +70,10 @@ class Again(NamedTuple):
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
         """Count them."""
-        r = schema.revisit.c
-        counts = sa.select(
-            sa.func.count(r.status),
-            sa.func.count(sa.case((r.status == NOT_MODIFIED, 1))),
-            sa.func.coalesce(sa.func.sum(r.links), 0),
-        )
-        return cls(*store.row(counts.where(r.seq.is_not(None))))
+        counts = """SELECT count(status), count(CASE WHEN status = ? THEN 1 END),
+                           coalesce(sum(links), 0)
+                    FROM revisit WHERE seq IS NOT NULL"""
+        return cls(*store.row(counts, (NOT_MODIFIED,)))
 
     def in_words(self) -> str:
         """Say it in a few words; nothing if there were none."""
@@ -74,9 +81,6 @@ class Again(NamedTuple):
             return ""
         words = f"{counted(self.fetches, 'hub')} again: {counted(self.links, 'new link')}"
         return words + (f", {self.unchanged:,} not modified" if self.unchanged else "")
-
-
-_HOSTS, _PATTERNS = "hosts", "patterns"
 
 
 def trap_events(store: CrawlStore) -> dict[str, int]:
@@ -138,9 +142,6 @@ def _in_words(account: Quota) -> str:
     return f"held back: of {account.kind} {account.name}, {account.in_words}"
 
 
-_START = "start"  # kind of the event that a run begins
-
-
 def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
     """Watch a crawl again as it is judged now; return the watch, and every alarm it gave.
 
@@ -181,12 +182,18 @@ def last_alarm(store: CrawlStore) -> str | None:
     return None
 
 
-RECENT = 100  # fetches of the harvest rate at the end
-_BEST_HOSTS = 5
-_CAUSES = 5
-_LEFT = 3
-_HOST_WIDTH = 48
-_WAYS_OUT = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
+_TOTALS = """
+SELECT coalesce(max(seq), 0), coalesce(sum(relevance), 0.0),
+       count(CASE WHEN relevance > ? THEN 1 END), coalesce(sum(links), 0),
+       coalesce(sum(dropped), 0)
+FROM page
+"""
+_BEST_HOSTS = """
+SELECT h.name AS host, count(*) AS fetches, sum(p.relevance) AS relevance
+FROM page p JOIN url u ON u.id = p.url JOIN host h ON h.id = u.host
+WHERE p.seq <= ? GROUP BY h.id, h.name HAVING sum(p.relevance) > 0
+ORDER BY sum(p.relevance) DESC, h.name LIMIT ?
+"""
 
 
 @dataclass(frozen=True)
@@ -236,7 +243,7 @@ class Summary:
     timed: int
     model: int
     models_at: int
-    best_hosts: list[sa.Row[Any]]
+    best_hosts: list[sqlite3.Row]
     left: dict[str, str]
     overtaken: dict[str, int] = field(default_factory=dict)
     alarm: str | None = None
@@ -249,19 +256,9 @@ class Summary:
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
         """Read the summary of a crawl, which may be running; the frontier is only counted."""
-        p = schema.page.c
-        totals = store.row(
-            sa.select(
-                sa.func.coalesce(sa.func.max(p.seq), 0).label("fetched"),
-                sa.func.coalesce(sa.func.sum(p.relevance), 0.0).label("relevance"),
-                sa.func.count(sa.case((p.relevance > RELEVANT, 1))).label("relevant"),
-                sa.func.coalesce(sa.func.sum(p.links), 0).label("links"),
-                sa.func.coalesce(sa.func.sum(p.dropped), 0).label("dropped"),
-            )
-        )
-        fetched: int = totals.fetched
-        mean = sa.select(sa.func.coalesce(sa.func.avg(p.relevance), 0.0).label("relevance"))
-        recent = store.row(mean.where(p.seq > fetched - RECENT, p.seq <= fetched))
+        fetched, relevance, relevant, links, dropped = store.row(_TOTALS, (RELEVANT,))
+        mean = "SELECT coalesce(avg(relevance), 0.0) FROM page WHERE seq > ? AND seq <= ?"
+        (recent,) = store.row(mean, (fetched - RECENT, fetched))
         model, models_at = newest_lesson(store)
         time, timed = time_crawling(store, fetched)
         outcomes, again = _outcomes(store, fetched), Again.of(store)
@@ -273,19 +270,19 @@ class Summary:
             where=store.where,
             stopped=_stopped(store, fetched + again.fetches + rendered, unchanged),
             fetched=fetched,
-            harvest_rate=totals.relevance / fetched if fetched else 0.0,
-            recent_harvest_rate=recent.relevance,
-            relevant=totals.relevant,
+            harvest_rate=relevance / fetched if fetched else 0.0,
+            recent_harvest_rate=recent,
+            relevant=relevant,
             outcomes=outcomes,
-            links=totals.links,
-            dropped=totals.dropped,
+            links=links,
+            dropped=dropped,
             traps=trap_events(store),
             states=_states(store),
             time=time,
             timed=timed,
             model=model,
             models_at=models_at,
-            best_hosts=_best_hosts(store, fetched),
+            best_hosts=[*store.rows(_BEST_HOSTS, (fetched, _HOSTS_SHOWN))],
             left=hosts_left(store),
             overtaken=_overtaken(store),
             alarm=last_alarm(store),
@@ -377,12 +374,12 @@ class Summary:
             rows = [["best hosts", "share", "fetches", "mean R"]]
             rows += [
                 [
-                    middle(one_line(host.host), _HOST_WIDTH),
-                    f"{host.relevance / total:.0%}",
-                    f"{host.fetches:,}",
-                    f"{host.relevance / host.fetches:.2f}",
+                    middle(one_line(name), _HOST_WIDTH),
+                    f"{relevance / total:.0%}",
+                    f"{fetches:,}",
+                    f"{relevance / fetches:.2f}",
                 ]
-                for host in self.best_hosts
+                for name, fetches, relevance in self.best_hosts
             ]
             text[-1:-1] = table(rows, left={0})
         return "\n".join(text)
@@ -449,19 +446,16 @@ def estimates_of(store: CrawlStore) -> list[Estimate]:
 
 def newest_lesson(store: CrawlStore) -> tuple[int, int]:
     """Return the number of the newest lesson, and the fetches when it was begun; 0 for none."""
-    m = schema.models.c
-    version, begun = store.row(sa.select(sa.func.max(m.version), sa.func.max(m.trained_at_seq)))
+    version, begun = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, begun or 0
 
 
 def _outcomes(store: CrawlStore, fetched: int) -> dict[str, int]:
-    p = schema.page.c
-    duplicate = p.duplicate_of.is_not(None)
-    groups = sa.select(p.status, p.error, duplicate.label("duplicate"), sa.func.count().label("n"))
-    groups = groups.where(p.seq <= fetched).group_by(p.status, p.error, duplicate)
+    groups = """SELECT status, error, duplicate_of IS NOT NULL AS duplicate, count(*)
+                FROM page WHERE seq <= ? GROUP BY status, error, duplicate"""
     counts: Counter[str] = Counter()
-    for row in store.rows(groups):
-        counts[outcome(row.status, row.error, bool(row.duplicate))] += row.n
+    for status, error, duplicate, n in store.rows(groups, (fetched,)):
+        counts[outcome(status, error, bool(duplicate))] += n
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -471,32 +465,13 @@ def _stopped(store: CrawlStore, fetched: int, unchanged: int) -> str:
 
 
 def _states(store: CrawlStore) -> dict[str, int]:
-    state = schema.url.c.state
-    rows = store.rows(sa.select(state, sa.func.count().label("n")).group_by(state))
-    return {schema.STATES[row.state]: row.n for row in rows}
-
-
-def _best_hosts(store: CrawlStore, fetched: int) -> list[sa.Row[Any]]:
-    p, u, h = schema.page.c, schema.url.c, schema.host.c
-    relevance = sa.func.sum(p.relevance).label("relevance")
-    statement = (
-        sa.select(h.name.label("host"), sa.func.count().label("fetches"), relevance)
-        .select_from(schema.page)
-        .join(schema.url, u.id == p.url)
-        .join(schema.host, h.id == u.host)
-        .where(p.seq <= fetched)
-        .group_by(h.id, h.name)
-        .having(relevance > 0)
-        .order_by(relevance.desc(), h.name)
-        .limit(_BEST_HOSTS)
-    )
-    return list(store.rows(statement))
+    rows = store.rows("SELECT state, count(*) FROM url GROUP BY state")
+    return {schema.STATES[state]: n for state, n in rows}
 
 
 def _overtaken(store: CrawlStore) -> dict[str, int]:
-    e = schema.events.c
-    counts = sa.select(e.detail, sa.func.count().label("n")).where(e.kind == OVERTAKEN)
-    return {row.detail: row.n for row in store.rows(counts.group_by(e.detail))}
+    counts = "SELECT detail, count(*) FROM events WHERE kind = ? GROUP BY detail"
+    return dict(map(tuple, store.rows(counts, (OVERTAKEN,))))
 
 
 def _recorded(store: CrawlStore) -> dict[str, int]:

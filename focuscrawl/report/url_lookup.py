@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sqlalchemy as sa
 
 from focuscrawl.crawl.page_source import LIVE, webs_of
 from focuscrawl.crawl.scope import may_be_page
@@ -25,13 +24,20 @@ from focuscrawl.webs.opening import open_named
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Mapping
 
     from focuscrawl.page import PageView
     from focuscrawl.store import CrawlStore
 
 
-def find_url(store: CrawlStore, text: str) -> sa.Row[Any]:
+_SHOWN = 100
+_CLASSES = 10  # that are shown
+_LONGEST = 20_000  # characters of text
+_LARGEST = 2 << 20  # bytes of a page
+
+
+def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
     """Return the row of the table ``url`` that `text` means, whether http or https.
 
     Raises
@@ -51,11 +57,10 @@ def find_url(store: CrawlStore, text: str) -> sa.Row[Any]:
         raise UserError(f"{shown} was not followed, links to it are dropped: {why}")
     near = _first(store, _variants(url))
     if near is not None:
-        raise UserError(f"the crawl has not seen {shown}: did you mean {near.url}?")
-    h, u = schema.host.c, schema.url.c
-    known = sa.select(sa.func.count().label("n")).select_from(schema.url)
-    count = store.row(known.join(schema.host, h.id == u.host).where(h.name == host(url)))
-    hint = f"it knows {counted(count.n, 'URL')}" if count.n else "it knows no URL"
+        raise UserError(f"the crawl has not seen {shown}: did you mean {near['url']}?")
+    known = "SELECT count(*) FROM url JOIN host h ON h.id = url.host WHERE h.name = ?"
+    (number,) = store.row(known, (host(url),))
+    hint = f"it knows {counted(number, 'URL')}" if number else "it knows no URL"
     raise UserError(
         f"no link to {shown} was followed: none was seen, or it was dropped, as pages ask robots "
         f"with nofollow; {hint} of {host(url)}; give the exact URL, as in the view pages or "
@@ -81,9 +86,9 @@ def _dropped(store: CrawlStore, url: str) -> str | None:
     return missing if there is None else None
 
 
-def _first(store: CrawlStore, urls: Iterable[str]) -> sa.Row[Any] | None:
+def _first(store: CrawlStore, urls: Iterable[str]) -> sqlite3.Row | None:
     for url in urls:
-        for row in store.rows(sa.select(schema.url).where(schema.url.c.url == url)):
+        for row in store.rows("SELECT * FROM url WHERE url = ?", (url,)):
             return row
     return None
 
@@ -102,8 +107,11 @@ def _variants(url: str) -> list[str]:
     return [f"{s}://{variant}" for variant in rests for s in ("http", "https")]
 
 
-_FETCH = ("seq", "status", "relevance", "topic", "score", "fetched_at", "content_type", "size",
-          "title", "canonical", "error", "links", "dropped")  # fmt: skip
+_FETCH = """
+SELECT p.seq, p.status, p.relevance, p.topic, p.score, p.fetched_at, p.content_type, p.size,
+       p.title, p.canonical, p.error, p.links, p.dropped, original.url AS duplicate_of
+FROM page p LEFT JOIN url original ON original.id = p.duplicate_of WHERE p.url = ?
+"""
 
 
 def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
@@ -120,34 +128,23 @@ def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
     UserError
         The crawl has never seen it; the message says what comes near.
     """
-    u, p, h = schema.url.c, schema.page.c, schema.host.c
     row = find_url(store, text)
-    host = store.row(sa.select(h.name).where(h.id == row.host)).name
-    original = schema.url.alias()
-    of_it = (
-        sa.select(*(p[name] for name in _FETCH), original.c.url.label("duplicate_of"))
-        .select_from(schema.page)
-        .outerjoin(original, original.c.id == p.duplicate_of)
-        .where(p.url == row.id)
-    )
-    fetch = next((dict(found._mapping) for found in store.rows(of_it)), None)
+    fetch = next(map(dict, store.rows(_FETCH, (row["id"],))), None)
     if fetch is not None:
         again = fetch["duplicate_of"] is not None
         fetch["outcome"] = outcome(fetch["status"], fetch["error"], again)
-    referrer = sa.select(u.url).where(u.id == row.referrer)
+    (name,) = store.row("SELECT name FROM host WHERE id = ?", (row["host"],))
+    referrer = store.rows("SELECT url FROM url WHERE id = ?", (row["referrer"],))
     return {
-        "number": row.id,
-        "url": row.url,
-        "host": host,
-        "state": schema.STATES[row.state],
-        "depth": row.depth,
-        "score": row.score,
-        "referrer": next((found.url for found in store.rows(referrer)), None),
+        "number": row["id"],
+        "url": row["url"],
+        "host": name,
+        "state": schema.STATES[row["state"]],
+        "depth": row["depth"],
+        "score": row["score"],
+        "referrer": next((url for (url,) in referrer), None),
         "fetch": fetch,
     }
-
-
-_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -176,27 +173,23 @@ class LinksAround:
         ----------
         store : of a crawl in a folder
         """
-        link = schema.link.c
-        into = store.rows(_links(link.source).where(link.target == url).order_by(link.id).limit(n))
-        count = sa.select(sa.func.count().label("n")).where(link.target == url)
+        into = store.rows(f"{_SOURCES} WHERE l.target = ? ORDER BY l.id LIMIT ?", (url, n))
         out = _out(store, url, n + 1)
         return cls(
             out=out[:n],
             more_out=len(out) > n,
-            into=[dict(row._mapping) for row in into],
-            n_into=int(store.row(count.select_from(schema.link)).n),
+            into=[*map(dict, into)],
+            n_into=int(store.row("SELECT count(*) FROM link WHERE target = ?", (url,))[0]),
         )
 
 
-def _links(other: sa.ColumnElement[int]) -> sa.Select[Any]:
-    """Select links with what is at their other end."""
-    link, u, p = schema.link.c, schema.url.c, schema.page.c
-    return (
-        sa.select(link.id, u.url, link.anchor, link.score, p.seq, p.relevance)
-        .select_from(schema.link)
-        .join(schema.url, u.id == other)
-        .outerjoin(schema.page, p.url == other)
-    )
+# links with what is at their other end
+_SOURCES = """
+SELECT l.id, u.url, l.anchor, l.score, p.seq, p.relevance
+FROM link l JOIN url u ON u.id = l.source LEFT JOIN page p ON p.url = l.source"""
+_TARGETS = """
+SELECT l.id, u.url, l.anchor, l.score, p.seq, p.relevance
+FROM link l JOIN url u ON u.id = l.target LEFT JOIN page p ON p.url = l.target"""
 
 
 def _out(store: CrawlStore, url: int, n: int) -> list[dict[str, Any]]:
@@ -206,40 +199,35 @@ def _out(store: CrawlStore, url: int, n: int) -> list[dict[str, Any]]:
     is found by halving. Those found when a hub was fetched again stand between others; where
     they are is known.
     """
-    p, link = schema.page.c, schema.link.c
-    seq = next(iter(store.rows(sa.select(p.seq).where(p.url == url))), None)
-    last = store.row(sa.select(sa.func.max(link.id).label("id"))).id
+    seq = next((seq for (seq,) in store.rows("SELECT seq FROM page WHERE url = ?", (url,))), None)
+    (last,) = store.row("SELECT max(id) FROM link")
     if seq is None or last is None:
         return []
     again = _again(store)
     low, high = 0, int(last) + 1  # the first link of a page fetched as late, or later
     while low < high:
         middle = (low + high) // 2
-        if _seq(store, again, middle) < seq[0]:
+        if _seq(store, again, middle) < seq:
             low = middle + 1
         else:
             high = middle
-    rows = store.rows(
-        _links(link.target).where(link.id >= low, link.id < low + n, link.source == url)
-        .order_by(link.id)
-    )  # fmt: skip
-    found = {row.id: dict(row._mapping) for row in rows}
-    for first, length, _, of in again:
+    first = f"{_TARGETS} WHERE l.id >= ? AND l.id < ? AND l.source = ?"
+    found = {row["id"]: dict(row) for row in store.rows(first, (low, low + n, url))}
+    for first_link, length, _, of in again:
         if of == url and len(found) < n:
-            inside = link.id.between(first, first + length - 1)
-            more = store.rows(_links(link.target).where(inside).order_by(link.id))
-            found |= {row.id: dict(row._mapping) for row in more}
+            more = f"{_TARGETS} WHERE l.id BETWEEN ? AND ?"
+            ends = (first_link, first_link + length - 1)
+            found |= {row["id"]: dict(row) for row in store.rows(more, ends)}
     return [found[number] for number in sorted(found)][:n]
 
 
 def _again(store: CrawlStore) -> list[tuple[int, int, int, int]]:
     """Return first link, number of links, fetches before, and URL of pages fetched again."""
-    a = schema.revisit.c
-    rows = sa.select(a.first_link, a.links, a.seq, a.url).where(a.first_link.is_not(None))
-    return [
-        (int(first), int(links), int(seq or 0), int(url))
-        for first, links, seq, url in map(tuple, store.rows(rows.order_by(a.first_link)))
-    ]
+    rows = store.rows(
+        "SELECT first_link, links, coalesce(seq, 0), url FROM revisit "
+        "WHERE first_link IS NOT NULL ORDER BY first_link"
+    )
+    return [(int(first), int(links), int(seq), int(url)) for first, links, seq, url in rows]
 
 
 def _seq(store: CrawlStore, again: list[tuple[int, int, int, int]], number: int) -> float:
@@ -247,14 +235,8 @@ def _seq(store: CrawlStore, again: list[tuple[int, int, int, int]], number: int)
     at = bisect_right(again, (number, 1 << 62, 0, 0)) - 1
     if at >= 0 and number < again[at][0] + again[at][1]:
         return again[at][2] + 0.5
-    p, link = schema.page.c, schema.link.c
-    of_it = sa.select(p.seq).join(schema.link, link.source == p.url).where(link.id == number)
-    return float(next((row.seq for row in store.rows(of_it)), 0))
-
-
-_CLASSES = 10  # that are shown
-_LONGEST = 20_000  # characters of text
-_LARGEST = 2 << 20  # bytes of a page
+    of_it = "SELECT p.seq FROM page p JOIN link l ON l.source = p.url WHERE l.id = ?"
+    return float(next((seq for (seq,) in store.rows(of_it, (number,))), 0))
 
 
 @dataclass(frozen=True)

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import sqlalchemy as sa
-
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.store import schema
-from focuscrawl.store.schema import FETCHED, STATES
+from focuscrawl.store.schema import FETCHED, QUEUED, STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from sqlalchemy import Connection
-
+    from focuscrawl.foundation.databases import Database
     from focuscrawl.store import CrawlStore
 
-
-# The URLs of a crawl in the orders that its store has no index for, in a file of their own.
-#
-# Re-scoring changes the score of every URL that waits: an index of the store itself would slow the
-# crawl down. So numbers, hosts and scores are copied, sorted, and joined with the store when rows
-# are read; texts stay where they are. A copy says how the crawl was when it was made.
 
 #: what `sorted.page.kind` says came of a fetch
 KINDS = ("page", "duplicate", "redirect", "nothing")
@@ -65,37 +56,42 @@ CREATE TABLE sorted.total AS
 """
 
 
+ROWS = 100  #: of a part of a table
+_BATCH = 5000  # rows that are searched at once
+_SEARCH = 0.12  # seconds; who searches on asks again
+_WORDS = 5  # that are searched for
+_LONGEST = 200  # characters of what is searched for
+WAITING_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
+HOSTS = 50
+
+
 def sort_urls(store: CrawlStore, path: Path) -> None:
     """Write the sorted copy of a crawl to `path`, where nothing is yet.
 
-    It takes some seconds for a million URLs, and none of the interpreter's time; memory does
+    Re-scoring changes the score of every URL that waits: an index of the store itself would slow
+    the crawl down. So numbers, hosts and scores are copied, sorted, and joined with the store when
+    rows are read; texts stay where they are. A copy says how the crawl was when it was made. It
+    takes some seconds for a million URLs, and none of the interpreter's time; memory does
     not grow with the crawl.
 
     Parameters
     ----------
     store : of a crawl in a folder, which may be running
     """
-    with closing(store.reopened()) as reading, reading.engine.connect() as connection:
+    with reading_sorted(store, path) as connection:
         # not kept if the machine stops: nothing is lost with it
-        _attach(connection, path)
-        for pragma in ("journal_mode = OFF", "synchronous = OFF"):
-            connection.exec_driver_sql(f"PRAGMA sorted.{pragma}")
-        for statement in _TABLES.split(";\n"):
-            if statement.strip():
-                connection.exec_driver_sql(statement)
-        connection.commit()
+        connection.execute("PRAGMA sorted.journal_mode = OFF")
+        connection.execute("PRAGMA sorted.synchronous = OFF")
+        for statement in _TABLES.split(";\n"):  # each may take as many steps as all else
+            connection.execute(statement)
 
 
 @contextmanager
-def reading_sorted(store: CrawlStore, path: Path) -> Iterator[Connection]:
+def reading_sorted(store: CrawlStore, path: Path) -> Iterator[Database]:
     """Open a store, as ``main``, with a copy that `sort_urls` made, as ``sorted``."""
-    with closing(store.reopened()) as reading, reading.engine.connect() as connection:
-        _attach(connection, path)
+    with closing(store.reopened()) as reading, reading.connection() as connection:
+        connection.execute("ATTACH ? AS sorted", (str(path),))
         yield connection
-
-
-def _attach(connection: Connection, path: Path) -> None:
-    connection.execute(sa.text("ATTACH :path AS sorted"), {"path": str(path)})
 
 
 class WaitingUrl(NamedTuple):
@@ -111,21 +107,9 @@ def frontier_top(store: CrawlStore, most: int = 20) -> list[WaitingUrl]:
     It looks at every URL of the crawl: a second for a million. What is given out next also
     depends on which hosts have room.
     """
-    u = schema.url.c
-    query = (
-        sa.select(u.url, u.score)
-        .where(u.state == schema.QUEUED)
-        .order_by(u.score.is_not(None), u.score.desc(), u.id)
-        .limit(most)
-    )
-    return [WaitingUrl(row.url, row.score) for row in store.rows(query)]
-
-
-ROWS = 100  #: of a part of a table
-_BATCH = 5000  # rows that are searched at once
-_SEARCH = 0.12  # seconds; who searches on asks again
-_WORDS = 5  # that are searched for
-_LONGEST = 200  # characters of what is searched for
+    query = """SELECT url, score FROM url WHERE state = ?
+               ORDER BY score IS NOT NULL, score DESC, id LIMIT ?"""
+    return [*map(WaitingUrl._make, store.rows(query, (QUEUED, most)))]
 
 
 class _Order(NamedTuple):
@@ -151,7 +135,6 @@ WAITING_ORDERS = {
     "oldest": _Order("id", "id", descending=False),
     "host": _Order("host", "id", descending=False),
 }
-WAITING_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
 
 
 class _Table(NamedTuple):
@@ -231,7 +214,7 @@ class Part:
 
 
 def pages_part(
-    connection: Connection, wanted: Wanted, *, after: str = "", before: str = "", n: int = ROWS
+    connection: Database, wanted: Wanted, *, after: str = "", before: str = "", n: int = ROWS
 ) -> Part:
     """Return up to `n` pages.
 
@@ -264,7 +247,7 @@ def pages_part(
 
 
 def waiting_part(
-    connection: Connection, wanted: Wanted, *, after: str = "", before: str = "", n: int = ROWS
+    connection: Database, wanted: Wanted, *, after: str = "", before: str = "", n: int = ROWS
 ) -> Part:
     """Return up to `n` URLs that were not fetched; see `pages_part`.
 
@@ -284,22 +267,20 @@ def waiting_part(
     return Part([_waiting(row) for row in found.rows], found.before, found.after, found.searched)
 
 
-def totals(connection: Connection) -> tuple[int, int]:
+def totals(connection: Database) -> tuple[int, int]:
     """Return how many pages and how many other URLs the sorted copy has."""
-    row = connection.execute(sa.text("SELECT pages, waiting FROM sorted.total")).one()
-    return int(row.pages), int(row.waiting)
+    ((pages, waiting),) = connection.execute("SELECT pages, waiting FROM sorted.total")
+    return int(pages), int(waiting)
 
 
-def duplicates_of(connection: Connection, url: int, n: int = ROWS) -> list[dict[str, Any]]:
+def duplicates_of(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
     """Return ``seq`` and ``url`` of the first duplicates of the page with that number."""
     rows = connection.execute(
-        sa.text(
-            "SELECT r.seq, u.url FROM sorted.repeat r JOIN main.page p ON p.seq = r.seq "
-            "JOIN main.url u ON u.id = p.url WHERE r.original = :url ORDER BY r.seq LIMIT :n"
-        ),
-        {"url": url, "n": n},
+        "SELECT r.seq, u.url FROM sorted.repeat r JOIN main.page p ON p.seq = r.seq "
+        "JOIN main.url u ON u.id = p.url WHERE r.original = ? ORDER BY r.seq LIMIT ?",
+        (url, n),
     )
-    return [dict(row) for row in rows.mappings()]
+    return [*map(dict, rows)]
 
 
 class _Reading:
@@ -307,7 +288,7 @@ class _Reading:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Database,
         table: _Table,
         order: _Order,
         where: _Where,
@@ -366,7 +347,7 @@ class _Reading:
         select = self._select.format(key=self._order.key, inner=inner)
         select += f" WHERE {self._match}" if self._match else ""
         select += f" ORDER BY s.{self._order.key} {way}, s.{self._order.number} {way}"
-        return [dict(row) for row in self._connection.execute(sa.text(select), values).mappings()]
+        return [*map(dict, self._connection.execute(select, values))]
 
     def _end(
         self, place: tuple[float, int] | None, *, backwards: bool
@@ -376,10 +357,9 @@ class _Reading:
         key, number = self._order.key, self._order.number
         last = f"SELECT {key} AS key, {number} AS number, row_number() OVER () AS n FROM ({inner})"
         last = f"SELECT * FROM ({last}) ORDER BY n DESC LIMIT 1"
-        row = self._connection.execute(sa.text(last), values).one_or_none()
-        if row is None:
-            return 0, None
-        return row.n, (row.key, row.number) if row.n == _BATCH else None
+        for key, number, n in self._connection.execute(last, values):
+            return n, (key, number) if n == _BATCH else None
+        return 0, None
 
     def _inner(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
@@ -458,9 +438,6 @@ def _read_place(text: str) -> tuple[float, int]:
     return found
 
 
-HOSTS = 50
-
-
 class MappedHost(NamedTuple):
     """A host: its fetches, how many were relevant, and links from and to others of the map."""
 
@@ -484,40 +461,32 @@ class HostMap(NamedTuple):
     links: list[tuple[int, int, int]]
 
 
+_HOSTS = """
+SELECT u.host, h.name, count(*) AS fetches,
+       sum(CASE WHEN p.relevance > ? THEN 1 ELSE 0 END) AS relevant
+FROM page p JOIN url u ON u.id = p.url JOIN host h ON h.id = u.host
+GROUP BY u.host, h.name ORDER BY relevant DESC, fetches, h.name LIMIT ?
+"""
+_LINKS_BETWEEN = """
+SELECT s.host, t.host, count(*) AS n
+FROM link l JOIN url s ON s.id = l.source JOIN url t ON t.id = l.target
+WHERE s.host <> t.host AND s.host IN (SELECT value FROM json_each(:hosts))
+      AND t.host IN (SELECT value FROM json_each(:hosts))
+GROUP BY s.host, t.host ORDER BY n DESC, s.host, t.host
+"""
+
+
 def host_map(store: CrawlStore, most: int = HOSTS) -> HostMap:
     """Map the `most` hosts that matter; it reads all fetches and links, once."""
-    u, p, h = schema.url.c, schema.page.c, schema.host.c
-    relevant = sa.func.sum(sa.case((p.relevance > RELEVANT, 1), else_=0))
-    fetches = sa.func.count()
-    counted = (
-        sa.select(u.host, h.name, fetches.label("fetches"), relevant.label("relevant"))
-        .select_from(schema.page)
-        .join(schema.url, u.id == p.url)
-        .join(schema.host, h.id == u.host)
-        .group_by(u.host, h.name)
-        .order_by(relevant.desc(), fetches, h.name)
-        .limit(most)
-    )
-    found = [*store.rows(counted)]
-    place = {row.host: i for i, row in enumerate(found)}
-    source, target = schema.url.alias(), schema.url.alias()
-    link, n = schema.link.c, sa.func.count()
-    between = (
-        sa.select(source.c.host, target.c.host, n)
-        .select_from(schema.link)
-        .join(source, source.c.id == link.source)
-        .join(target, target.c.id == link.target)
-        .where(source.c.host != target.c.host)
-        .where(source.c.host.in_(place), target.c.host.in_(place))
-        .group_by(source.c.host, target.c.host)
-        .order_by(n.desc(), source.c.host, target.c.host)
-    )
-    links = [(place[a], place[b], int(count)) for a, b, count in map(tuple, store.rows(between))]
+    found = [*store.rows(_HOSTS, (RELEVANT, most))]
+    place = {row["host"]: i for i, row in enumerate(found)}
+    between = store.rows(_LINKS_BETWEEN, {"hosts": json.dumps([*place])})
+    links = [(place[a], place[b], int(count)) for a, b, count in between]
     hosts = [
         MappedHost(
-            row.name,
-            int(row.fetches),
-            int(row.relevant),
+            row["name"],
+            int(row["fetches"]),
+            int(row["relevant"]),
             sum(count for a, _, count in links if a == i),
             sum(count for _, b, count in links if b == i),
         )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import sqlalchemy as sa
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.feature_extraction import name_features
@@ -20,12 +19,12 @@ from focuscrawl.report.outcomes import PAGE, hosts_left, outcome
 from focuscrawl.report.plain_text import counted, one_line, printable, table
 from focuscrawl.report.summary import held_back, near_duplicate
 from focuscrawl.report.url_lookup import find_url
-from focuscrawl.store import schema
 from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Sequence
 
     from focuscrawl.store import CrawlStore
@@ -34,42 +33,14 @@ if TYPE_CHECKING:
 _SHOWN = 3  # hosts
 
 
-def busy_hosts(store: CrawlStore, row: sa.Row[Any], page: sa.Row[Any]) -> str | None:
-    """Say which URLs of other hosts scored better than a page when it came; None if none did.
-
-    Those are meant that were found before and came later, or wait still, by the scores they left
-    the frontier with, or wait with now.
-
-    Parameters
-    ----------
-    row, page : of the URL and of its fetch
-    """
-    if page.score is None or store.identity().get("web", LIVE) != LIVE:
-        return None
-    u, p, found = schema.url.c, schema.page.c, schema.page.alias()
-    score = sa.func.coalesce(p.score, u.score)
-    better = (
-        sa.select(schema.host.c.name, sa.func.count().label("urls"))
-        .select_from(schema.url)
-        .join(schema.host, schema.host.c.id == u.host)
-        .join(found, found.c.url == u.referrer)
-        .join(schema.page, p.url == u.id, isouter=True)
-        .where(found.c.seq < page.seq, score > page.score, u.host != row.host)
-        .where(sa.or_(p.seq > page.seq, u.state == QUEUED))
-        .group_by(schema.host.c.name)
-        .order_by(sa.func.max(score).desc(), schema.host.c.name)
-    )
-    hosts = list(store.rows(better))
-    if not hosts:
-        return None
-    names = [one_line(host.name) for host in hosts[:_SHOWN]]
-    if len(hosts) > _SHOWN:
-        names.append(f"{len(hosts) - _SHOWN:,} more")
-    number = sum(host.urls for host in hosts)
-    learned = [*store.rows(sa.select(sa.literal(1)).select_from(schema.models).limit(1))]
-    since = "; or were scored higher later" if learned else ""
-    urls = counted(number, "URL")
-    return f"{urls} of busy hosts had better scores ({', '.join(names)}){since}"
+_BETTER = """
+SELECT h.name, count(*)
+FROM url u JOIN host h ON h.id = u.host JOIN page found ON found.url = u.referrer
+     LEFT JOIN page p ON p.url = u.id
+WHERE found.seq < :seq AND coalesce(p.score, u.score) > :score AND u.host <> :host
+      AND (p.seq > :seq OR u.state = :queued)
+GROUP BY h.name ORDER BY max(coalesce(p.score, u.score)) DESC, h.name
+"""
 
 
 #: the parts of a score in words, which ``docs/apprentice.md`` explains
@@ -89,6 +60,37 @@ NAMES = {
 _SHOWN_REASONS = 5  # of each side
 _NEGLIGIBLE = 0.02  # of the sum
 _PAGES = 100  # whose words are looked through
+_LINKS_SHOWN = 10
+_ANCHOR = 40  # characters
+_ENDS = 6  # steps shown at each end of a long path
+_SAME = 0.0005  # scores that differ by less read the same
+_COUNT = "SELECT count(*) FROM link WHERE target = ?"
+
+
+def busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
+    """Say which URLs of other hosts scored better than a page when it came; None if none did.
+
+    Those are meant that were found before and came later, or wait still, by the scores they left
+    the frontier with, or wait with now.
+
+    Parameters
+    ----------
+    row, page : of the URL and of its fetch
+    """
+    if page["score"] is None or store.identity().get("web", LIVE) != LIVE:
+        return None
+    about = {"seq": page["seq"], "score": page["score"], "host": row["host"], "queued": QUEUED}
+    hosts = [*map(tuple, store.rows(_BETTER, about))]
+    if not hosts:
+        return None
+    names = [one_line(name) for name, _ in hosts[:_SHOWN]]
+    if len(hosts) > _SHOWN:
+        names.append(f"{len(hosts) - _SHOWN:,} more")
+    number = sum(urls for _, urls in hosts)
+    learned = [*store.rows("SELECT 1 FROM models LIMIT 1")]
+    since = "; or were scored higher later" if learned else ""
+    urls = counted(number, "URL")
+    return f"{urls} of busy hosts had better scores ({', '.join(names)}){since}"
 
 
 @dataclass(frozen=True)
@@ -199,14 +201,12 @@ def _words(
 ) -> dict[str, float]:
     features, weights = apprentice.scorer.features(url)
     said = np.abs(weights) > 0.0
-    p, u = schema.page.c, schema.url.c
-    classes = sa.select(p.topic).where(p.topic.is_not(None)).distinct().order_by(p.topic)
-    row = store.row(sa.select(u.url).where(u.id == url))
+    classes = "SELECT DISTINCT topic FROM page WHERE topic IS NOT NULL ORDER BY topic"
     names = name_features(
         features[said],
-        url=row.url,
+        url=_url(store, url),
         words=words,
-        classes=[page.topic for page in store.rows(classes)],
+        classes=[topic for (topic,) in store.rows(classes)],
         options=apprentice.options,
     )
     found = [
@@ -215,12 +215,6 @@ def _words(
         if feature in names
     ]
     return dict(sorted(found, key=lambda item: -abs(item[1])))
-
-
-_LINKS = 10
-_ANCHOR = 40  # characters
-_ENDS = 6  # steps shown at each end of a long path
-_SAME = 0.0005  # scores that differ by less read the same
 
 
 @dataclass(frozen=True)
@@ -252,10 +246,10 @@ class Explanation:
     value: float | None
     busy: str | None
     depth: int
-    links: list[sa.Row[Any]]
+    links: list[sqlite3.Row]
     links_found: int
     links_before: int | None
-    path: list[sa.Row[Any]]
+    path: list[sqlite3.Row]
     reasons: Reasons | None
 
     @classmethod
@@ -269,22 +263,23 @@ class Explanation:
         """
         row = find_url(store, url)
         path = _path(store, row)
-        fetched_at = path[-1].seq
-        page = _page(store, row.id) if row.state == FETCHED else None
-        value = row.score if page is None else page.score
-        to_it = schema.link.c.target == row.id
+        fetched_at = path[-1]["seq"]
+        page = _page(store, row["id"]) if row["state"] == FETCHED else None
+        value = row["score"] if page is None else page["score"]
         return cls(
-            url=row.url,
+            url=row["url"],
             state=_state(store, row),
             score=_score(row, value),
             value=value,
             busy=None if page is None else busy_hosts(store, row, page),
-            depth=row.depth,
-            links=_links(store, to_it, fetched_at),
-            links_found=_count(store, to_it),
-            links_before=None if fetched_at is None else _count(store, to_it, fetched_at),
+            depth=row["depth"],
+            links=[*store.rows(_LINKS, (row["id"], fetched_at, _LINKS_SHOWN))],
+            links_found=store.row(_COUNT, (row["id"],))[0],
+            links_before=None
+            if fetched_at is None
+            else store.row(_COUNT_BEFORE, (row["id"], fetched_at))[0],
             path=path,
-            reasons=reasons(store, row.id),
+            reasons=reasons(store, row["id"]),
         )
 
     def text(self) -> str:
@@ -311,7 +306,7 @@ class Explanation:
 
     def _reasons(self, found: Reasons) -> list[str]:
         """Say what counts for and against it, and how that goes with its score."""
-        fetched = self.path[-1].seq is not None
+        fetched = self.path[-1]["seq"] is not None
         guess = ", as if it had not fetched the page" if fetched else ""
         lines = [f"reasons by the last model of the apprentice{guess}; in log-odds:"]
         lines += [f"  {side:<13} {parts}" for side, parts in found.lines()]
@@ -324,12 +319,12 @@ class Explanation:
         rows = [["  score then", "model", "fetch", "R", "anchor", "on"]]
         rows += [
             [
-                f"  {_number(link.score)}",
-                f"{link.model_version}",
-                _place(link.seq),
-                _number(link.relevance),
-                one_line(link.anchor, _ANCHOR) or "-",
-                link.source,
+                f"  {_number(link['score'])}",
+                f"{link['model_version']}",
+                _place(link["seq"]),
+                _number(link["relevance"]),
+                one_line(link["anchor"], _ANCHOR) or "-",
+                link["source"],
             ]
             for link in self.links
         ]
@@ -338,7 +333,8 @@ class Explanation:
     def _path_table(self) -> list[str]:
         rows = [["  fetch", "R", "page"]]
         rows += [
-            [f"  {_place(step.seq)}", _number(step.relevance), step.url] for step in self.path
+            [f"  {_place(step['seq'])}", _number(step["relevance"]), step["url"]]
+            for step in self.path
         ]
         lines = table(rows, left={2})
         left_out = len(self.path) - 2 * _ENDS
@@ -355,119 +351,100 @@ def _place(seq: int | None) -> str:
     return "-" if seq is None else f"{seq:,}"
 
 
-def _page(store: CrawlStore, number: int) -> sa.Row[Any]:
-    return store.row(sa.select(schema.page).where(schema.page.c.url == number))
+def _page(store: CrawlStore, url: int) -> sqlite3.Row:
+    return store.row("SELECT * FROM page WHERE url = ?", (url,))
 
 
 def _url(store: CrawlStore, number: int) -> str:
-    return str(store.row(sa.select(schema.url.c.url).where(schema.url.c.id == number)).url)
+    return str(store.row("SELECT url FROM url WHERE id = ?", (number,))[0])
 
 
-def _fetched(store: CrawlStore, row: sa.Row[Any]) -> str:
-    page = _page(store, row.id)
-    came = outcome(page.status, page.error, page.duplicate_of is not None)
-    words = f"fetched as number {page.seq:,}, relevance {page.relevance:.3f}"
+def _fetched(store: CrawlStore, row: sqlite3.Row) -> str:
+    page = _page(store, row["id"])
+    came = outcome(page["status"], page["error"], page["duplicate_of"] is not None)
+    words = f"fetched as number {page['seq']:,}, relevance {page['relevance']:.3f}"
     if came == PAGE:
-        title = one_line(page.title or "", 80)
+        title = one_line(page["title"] or "", 80)
         words = f"{words}: {title}" if title else words
-        alike = near_duplicate(store, page.seq, row.url)
+        alike = near_duplicate(store, page["seq"], row["url"])
         return words if alike is None else f"{words}; {alike}"
-    if page.duplicate_of is not None:
-        return f"{words}: a duplicate of {_url(store, page.duplicate_of)}"
-    if page.error is not None:
-        return f"{words}: {one_line(page.error, 120)}"
+    if page["duplicate_of"] is not None:
+        return f"{words}: a duplicate of {_url(store, page['duplicate_of'])}"
+    if page["error"] is not None:
+        return f"{words}: {one_line(page['error'], 120)}"
     return f"{words}: {came}"
 
 
-def _queued(store: CrawlStore, row: sa.Row[Any]) -> str:
-    u = schema.url.c
-    better: sa.ColumnElement[bool] = sa.false()
-    equal: sa.ColumnElement[bool] = u.score.is_(None)
-    if row.score is not None:  # seeds, which have no score, come before every link
-        better, equal = sa.or_(u.score.is_(None), u.score > row.score), u.score == row.score
-    counts: list[sa.ColumnElement[Any]] = [
-        sa.func.count().label("waiting"),
-        sa.func.count(sa.case((better, 1))).label("ahead"),
-        sa.func.count(sa.case((equal, 1))).label("level"),
-    ]
-    found = store.row(sa.select(*counts).where(u.state == QUEUED))
-    words = f"waits in the frontier at rank {found.ahead + 1:,} of {found.waiting:,}"
-    if found.level > 1:
-        words += f", level with {counted(found.level - 1, 'other')}"
-    held = held_back(store, row.url)
-    left = hosts_left(store).get(host(row.url))
+# seeds, which have no score, come before every link
+_RANK = """
+SELECT count(*) AS waiting, count(CASE WHEN score IS NULL AND :score IS NOT NULL
+                                            OR score > :score THEN 1 END) AS ahead,
+       count(CASE WHEN score IS :score THEN 1 END) AS level
+FROM url WHERE state = :queued
+"""
+
+
+def _queued(store: CrawlStore, row: sqlite3.Row) -> str:
+    waiting, ahead, level = store.row(_RANK, {"score": row["score"], "queued": QUEUED})
+    words = f"waits in the frontier at rank {ahead + 1:,} of {waiting:,}"
+    if level > 1:
+        words += f", level with {counted(level - 1, 'other')}"
+    held = held_back(store, row["url"])
+    left = hosts_left(store).get(host(row["url"]))
     if left is not None:
         held = f"its host is left alone: {one_line(left, 120)}"
     return words if held is None else f"{words}; {held}"
 
 
-def _excluded(store: CrawlStore, row: sa.Row[Any]) -> str:
-    e, p = schema.events.c, schema.page.c
-    events = sa.select(e.detail).where(
-        e.kind == "excluded", e.detail.startswith(f"{row.url}: ", autoescape=True)
-    )
-    for event in store.rows(events.limit(1)):
-        return f"excluded: {one_line(event.detail[len(row.url) + 2 :], 120)}"
-    named = sa.select(p.seq, p.url).where(p.canonical == row.url, p.duplicate_of.is_(None))
-    for page in store.rows(named.order_by(p.seq).limit(1)):
-        return f"excluded: its page came as fetch {page.seq:,}, under {_url(store, page.url)}"
+_EXCLUSION = """
+SELECT detail FROM events WHERE kind = 'excluded' AND substr(detail, 1, length(:start)) = :start
+LIMIT 1
+"""
+_ALIAS = """
+SELECT p.seq, u.url FROM page p JOIN url u ON u.id = p.url
+WHERE p.canonical = ? AND p.duplicate_of IS NULL ORDER BY p.seq LIMIT 1
+"""
+
+
+def _excluded(store: CrawlStore, row: sqlite3.Row) -> str:
+    start = f"{row['url']}: "
+    for (detail,) in store.rows(_EXCLUSION, {"start": start}):
+        return f"excluded: {one_line(detail[len(start) :], 120)}"
+    for seq, url in store.rows(_ALIAS, (row["url"],)):
+        return f"excluded: its page came as fetch {seq:,}, under {url}"
     return "excluded: it will not be fetched"
 
 
-def _state(store: CrawlStore, row: sa.Row[Any]) -> str:
-    if row.state == UNFOLLOWED:
+def _state(store: CrawlStore, row: sqlite3.Row) -> str:
+    if row["state"] == UNFOLLOWED:
         return "known, but the strategy follows no link to it"
-    return {QUEUED: _queued, FETCHED: _fetched, EXCLUDED: _excluded}[row.state](store, row)
+    return {QUEUED: _queued, FETCHED: _fetched, EXCLUDED: _excluded}[row["state"]](store, row)
 
 
-def _score(row: sa.Row[Any], value: float | None) -> str:
+def _score(row: sqlite3.Row, value: float | None) -> str:
     if value is None:
-        return "none: a seed" if row.referrer is None else "none"
-    return f"{value:.4g}" + (" when it left the frontier" if row.state == FETCHED else "")
+        return "none: a seed" if row["referrer"] is None else "none"
+    return f"{value:.4g}" + (" when it left the frontier" if row["state"] == FETCHED else "")
 
 
-def _count(store: CrawlStore, to_it: sa.ColumnElement[bool], before: int | None = None) -> int:
-    statement = sa.select(sa.func.count().label("n")).select_from(schema.link).where(to_it)
-    if before is not None:
-        p = schema.page.c
-        statement = statement.join(schema.page, p.url == schema.link.c.source)
-        statement = statement.where(p.seq < before)
-    return int(store.row(statement).n)
+_COUNT_BEFORE = """
+SELECT count(*) FROM link l JOIN page p ON p.url = l.source WHERE l.target = ? AND p.seq < ?
+"""
+_LINKS = """
+SELECT u.url AS source, p.seq, p.relevance, l.anchor, l.score, l.model_version
+FROM link l JOIN url u ON u.id = l.source LEFT JOIN page p ON p.url = l.source
+WHERE l.target = ? ORDER BY coalesce(p.seq < ?, 0) DESC, l.score DESC NULLS LAST, l.id LIMIT ?
+"""
+_STEP = """
+SELECT u.url, u.referrer, p.seq, p.relevance FROM url u LEFT JOIN page p ON p.url = u.id
+WHERE u.id = ?
+"""
 
 
-def _links(
-    store: CrawlStore, to_it: sa.ColumnElement[bool], fetched_at: int | None
-) -> list[sa.Row[Any]]:
-    link, u, p = schema.link.c, schema.url.c, schema.page.c
-    order = [link.score.desc().nulls_last(), link.id]
-    if fetched_at is not None:
-        order.insert(0, sa.case((p.seq < fetched_at, 0), else_=1))
-    statement = (
-        sa.select(
-            u.url.label("source"),
-            p.seq,
-            p.relevance,
-            link.anchor,
-            link.score,
-            link.model_version,
-        )
-        .select_from(schema.link)
-        .join(schema.url, u.id == link.source)
-        .join(schema.page, p.url == link.source, isouter=True)
-        .where(to_it)
-        .order_by(*order)
-        .limit(_LINKS)
-    )
-    return list(store.rows(statement))
-
-
-def _path(store: CrawlStore, row: sa.Row[Any]) -> list[sa.Row[Any]]:
-    u, p = schema.url.c, schema.page.c
-    pages = sa.select(u.id, u.url, u.referrer, p.seq, p.relevance)
-    pages = pages.select_from(schema.url).join(schema.page, p.url == u.id, isouter=True)
-    steps: dict[int, sa.Row[Any]] = {}
-    number: int | None = row.id
+def _path(store: CrawlStore, row: sqlite3.Row) -> list[sqlite3.Row]:
+    steps: dict[int, sqlite3.Row] = {}
+    number: int | None = row["id"]
     while number is not None and number not in steps:  # a stranger's store may go in circles
-        steps[number] = store.row(pages.where(u.id == number))
-        number = steps[number].referrer
+        steps[number] = store.row(_STEP, (number,))
+        number = steps[number]["referrer"]
     return [*steps.values()][::-1]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sqlalchemy as sa
 
 from focuscrawl.crawl import Crawl, CrawlFolder
 from focuscrawl.crawl.duplicates import Duplicates
@@ -39,7 +38,6 @@ from focuscrawl.rounds.context import (
 )
 from focuscrawl.rounds.live_rounds import fetch_live, keep_recordings
 from focuscrawl.rounds.tables import CONTENT, EVIDENCE, NAME, PAGE, QUOTA
-from focuscrawl.store import schema
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED
 
@@ -220,8 +218,7 @@ def excluded(urls: UrlTable) -> list[str]:
 def pages_of(crawl: Crawl) -> Iterator[dict[str, Any]]:
     """Yield the pages of a crawl, see `PAGE`."""
     urls = crawl.urls
-    for page in crawl.store.rows(sa.select(schema.page).order_by(schema.page.c.seq)):
-        row = page._asdict()
+    for row in map(dict, crawl.store.rows("SELECT * FROM page ORDER BY seq")):
         url, twin = urls[row["url"]], row["duplicate_of"]
         yield {name: row.get(name) for name in PAGE.names} | {
             "id": identity(url),

@@ -54,7 +54,7 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
     last = tables.read_json("rounds/last.json") or {"round": 0}
     drawn = _Drawn(context, last["round"], most)
     store = folder.open_store(checked.identity | {IN_ROUNDS: root}, checked.about)
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     known = [
         row
         for bucket in range(context.buckets)

@@ -1,18 +1,20 @@
-"""Opening, checking and reading a crawl store, which may be damaged or a stranger's."""
+"""Opening, checking and reading a crawl store, which may be damaged or a stranger's.
+
+What costs the same for every store is looked at whenever one is opened: the schema, the highest
+numbers, and first what `focuscrawl.foundation.databases` looks at. Of a small one every page and
+every value is looked at as well. Of a large one damage shows when it is read, or what is read
+makes something fail: then its values are looked at, see `find_damage`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import sqlalchemy as sa
-from sqlalchemy import Float, Integer, LargeBinary, event
-from sqlalchemy.schema import CreateTable
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.databases import Database, open_database
@@ -21,19 +23,9 @@ from focuscrawl.foundation.model_folder import UNSOUND, reason
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Column, Connection, Engine, Row, Table
-    from sqlalchemy.engine import ExceptionContext
-
-
-# Whether a store's file is what it should be: it may be damaged, or a stranger's.
-#
-# What costs the same for every store is looked at whenever one is opened: the schema, the highest
-# numbers, and first what `focuscrawl.foundation.databases` looks at. Of a small one every page and
-# every value is looked at as well; of a large one what is damaged shows when it is read, see
-# `say_damage`, or what is read makes something fail: then its values are looked at, see
-# `focuscrawl.store.crawl_store`.
+    from focuscrawl.store.schema import Column
 
 #: bytes of a store of which every page and value is looked at: some tenths of a second
 SMALL = 16 << 20
@@ -79,165 +71,30 @@ _HOLDS = {
     "revisit.links": _INT32,
     "events.at": _UTC,
 }
-
-
-def check_content(connection: Connection, where: str, *, whole: bool = False) -> None:
-    """Look at what a store holds.
-
-    Parameters
-    ----------
-    connection : to an SQLite store
-    where : the store, for messages
-    whole : look at every value of a large one, too
-
-    Raises
-    ------
-    UserError
-        It is damaged, or its schema is not ours.
-    """
-    connection.exec_driver_sql("BEGIN")  # one state of a crawl that is running
-    try:
-        _check_schema(connection, where)
-        length, tables = _check_numbers(connection, where), schema.metadata.sorted_tables
-        if length <= SMALL:
-            verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
-            if verdict != "ok":
-                raise damaged(where, " ".join(str(verdict).split()))
-        elif not whole:
-            half_seen.add(where)
-            tables = [schema.meta]
-        _check_values(connection, where, tables)
-    finally:
-        connection.rollback()
-
-
-def damaged(where: str, what: object) -> UserError:
-    """Return what a user is told of a damaged store."""
-    return UserError(
-        f"{where} is damaged ({what}): take a whole copy of the crawl, or crawl into a new "
-        "crawl_dir"
-    )
-
-
-@contextmanager
-def taking_in(where: str) -> Iterator[None]:
-    """Make one line of what goes wrong while bytes of a store become what they were of.
-
-    What a strategy or a lesson has kept is its own: nobody else can tell whether it is sound.
-    """
-    try:
-        yield
-    except UNSOUND as error:
-        raise damaged(where, reason(error)) from error
-
-
-def say_damage(context: ExceptionContext, where: str) -> None:
-    """Make one line of an error of SQLite's that means that a store is damaged."""
-    error = context.original_exception
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
-        raise damaged(where, error) from error
-    if code == sqlite3.SQLITE_INTERRUPT:
-        raise damaged(where, "reading it comes to no end") from error
-    if code is None and "decode to UTF-8" in str(error):
-        raise damaged(where, "a text that is not UTF-8") from error
-
-
-def _check_schema(connection: Connection, where: str) -> None:
-    """Check that all tables and views are there, and that none does what ours do not."""
-    rows = connection.exec_driver_sql("SELECT name, type, sql FROM sqlite_master")
-    found = {str(name): (str(kind), str(sql)) for name, kind, sql in rows}
-    for table in schema.metadata.sorted_tables:
-        kind, sql = found.get(table.name, ("missing", ""))
-        if kind != "table":
-            raise damaged(where, f"the table {table.name} is {kind}")
-        if not _words(sql) <= {*_words_of_ours(table), "INTEGER"}:
-            raise damaged(where, f"the table {table.name} is none of a crawl's")
-        missing = {*table.c.keys()} - set(_columns(connection, table))
-        if missing:
-            raise damaged(where, f"the table {table.name} has no column {min(missing)}")
-    for name, view in schema.VIEWS.items():
-        kind, sql = found.get(name, ("missing", ""))
-        if sql.split() != ["CREATE", "VIEW", name, "AS", *view.split()]:
-            raise damaged(where, f"the view {name} is missing, or none of a crawl's")
-    for name, (kind, sql) in found.items():
-        if kind == "index" and not name.startswith("sqlite_") and not _of_columns(sql):
-            raise damaged(where, f"its index {name} is of more than columns")
-
-
-def _words(sql: str) -> set[str]:
-    """Return the words of a statement: no check, no default, nothing computed is among ours."""
-    return set(_WORD.findall(sql.upper()))
-
-
-@cache
-def _words_of_ours(table: Table) -> set[str]:
-    return _words(str(CreateTable(table)))
-
-
-def _of_columns(sql: str) -> bool:
-    """Tell whether an index is of columns of ours and nothing computed from them."""
-    found = _INDEX.fullmatch(sql)
-    tables = schema.metadata.sorted_tables
-    names = {column.name.upper() for table in tables for column in table.c}
-    return found is not None and _words(found[1]) <= {*names, "ASC", "DESC"}
-
-
-def _columns(connection: Connection, table: Table) -> list[str]:
-    """Return the names of the columns that a table has in this store."""
-    return [str(row[1]) for row in connection.exec_driver_sql(f"PRAGMA table_info({table.name})")]
-
-
-def _check_numbers(connection: Connection, where: str) -> int:
-    """Look for numbers that no array could be made for; return the length of the store, bytes."""
-    (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
-    (page,) = connection.exec_driver_sql("PRAGMA page_size").one()
-    for table in schema.metadata.sorted_tables:
-        for column in table.c:
-            found_fast = column.primary_key or column.index or column.unique
-            if not (found_fast and isinstance(column.type, Integer)):
-                continue
-            for end in ("min", "max"):
-                of = f'SELECT {end}("{column.name}") FROM {table.name}'
-                number = connection.exec_driver_sql(of).scalar_one()
-                sound = isinstance(number, int) and 0 <= number <= pages * page // _ROW
-                if number is not None and not sound:  # of a damaged page it may be a text
-                    raise damaged(where, f"{column} is {number}")
-    return int(pages * page)
-
-
-def _check_values(connection: Connection, where: str, tables: list[Table]) -> None:
-    """Look at every value of some tables."""
-    for table in tables:
-        sound = " AND ".join(map(_sound, table.c))
-        bad = f"SELECT rowid FROM {table.name} WHERE NOT coalesce({sound}, 0) LIMIT 1"
-        for (row,) in connection.exec_driver_sql(bad):
-            raise damaged(where, f"row {row} of the table {table.name} is none of a crawl's")
-
-
-def _sound(column: Column[Any]) -> str:
-    """Return what holds, in SQL, of every value of a column."""
-    name = f'"{column.name}"'
-    kinds = {Integer: "integer", Float: "real", LargeBinary: "blob"}
-    kind = next((k for of, k in kinds.items() if isinstance(column.type, of)), "text")
-    holds = f"typeof({name}) = '{kind}'"
-    if str(column) in _HOLDS:
-        holds += f" AND {name} {_HOLDS[str(column)].format(name)}"
-    return f"({name} IS NULL OR {holds})" if column.nullable else f"({holds})"
+#: what SQLite calls the values of a column, by the type it is declared of
+_KINDS = {
+    "INTEGER": "integer",
+    "SMALLINT": "integer",
+    "FLOAT": "real",
+    "BLOB": "blob",
+    "TEXT": "text",
+}
 
 
 class CrawlStore:
-    """The database of one crawl.
+    """The database of one crawl, for any thread.
 
     Parameters
     ----------
-    engine : a SQLAlchemy engine on a database that has the schema
-    where : how to name the store in messages
+    path : an SQLite file that has the schema
+    read_only : only read, also where nothing can be written
     """
 
-    def __init__(self, engine: Engine, where: str) -> None:
-        self.engine = engine
-        self.where = where
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.where = str(path)  #: how to name the store in messages
+        self._path = path
+        self._read_only = read_only
+        self._idle: list[Database] = []
 
     @classmethod
     def create(cls, path: Path, identity: Mapping[str, str]) -> CrawlStore:
@@ -246,15 +103,15 @@ class CrawlStore:
         The file appears whole or not at all: it is made under another name, so that a process
         killed meanwhile leaves no half of a store behind.
         """
-        with draft_of(path) as draft:
-            engine = _sqlite(draft)
-            with engine.begin() as connection:
-                schema.metadata.create_all(connection)
-                rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
-                meta = [{"key": key, "value": value} for key, value in rows.items()]
-                connection.execute(sa.insert(schema.meta), meta)
-            engine.dispose()  # the last connection to go empties the write-ahead log into the file
-        return cls(_sqlite(path), str(path))
+        rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
+        with (
+            draft_of(path) as draft,
+            closing(cls(draft)) as store,  # which empties the write-ahead log into the file
+            store.connection() as connection,
+        ):
+            connection.executescript(f"BEGIN; {schema.SCHEMA}")
+            connection.executemany(schema.INSERT["meta"], rows.items())
+        return cls(path)
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False, whole: bool = False) -> CrawlStore:
@@ -272,7 +129,7 @@ class CrawlStore:
         """
         if not path.is_file():
             raise UserError(f"{path.parent} holds no crawl: there is no {path.name} in it")
-        store = cls(_reading(path) if read_only else _sqlite(path), str(path))
+        store = cls(path, read_only=read_only)
         try:
             version = str(store.identity().get("schema_version", "unknown"))
             if version != str(schema.SCHEMA_VERSION):
@@ -281,12 +138,11 @@ class CrawlStore:
                     f"{schema.SCHEMA_VERSION}: crawl again, into a new crawl_dir, or take the "
                     "focuscrawl that wrote it"
                 )
-            with store.engine.connect() as connection:
-                check_content(connection, str(path), whole=whole)
-        except (sa.exc.DatabaseError, UnicodeError) as error:  # of SQLite's own message, even
+            with store.connection() as connection:
+                _check_content(connection, str(path), whole=whole)
+        except (sqlite3.DatabaseError, UnicodeError) as error:  # of SQLite's own message, even
             store.close()
-            what = getattr(error, "orig", error)
-            raise UserError(f"{path} is no crawl store ({what})") from error
+            raise UserError(f"{path} is no crawl store ({error})") from error
         except BaseException:
             store.close()
             raise
@@ -297,70 +153,58 @@ class CrawlStore:
 
         What is in it is not checked once more.
         """
-        return CrawlStore(_reading(Path(self.where)), self.where)
+        return CrawlStore(self._path, read_only=True)
 
     def identity(self) -> dict[str, str]:
         """Return what the crawl was started with, and the schema version."""
-        with self.engine.connect() as connection:
-            rows = connection.execute(sa.select(schema.meta.c.key, schema.meta.c.value))
-            return {row.key: row.value for row in rows}
+        return {row["key"]: row["value"] for row in self.rows("SELECT key, value FROM meta")}
 
-    def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
-        """Stream the rows of `statement` without holding them all."""
-        with self.engine.connect() as connection:
-            streaming = connection.execution_options(yield_per=10_000)
-            # closed also where somebody wants the first rows only
-            with streaming.execute(statement) as result:
-                yield from result
+    @contextmanager
+    def connection(self) -> Iterator[Database]:
+        """Lend a connection for one transaction.
 
-    def row(self, statement: sa.Select[*tuple[Any, ...]]) -> Row[*tuple[Any, ...]]:
-        """Return the one row of `statement`."""
-        (row,) = self.rows(statement)
+        It is committed at the end, or rolled back when an error leaves the block.
+
+        Raises
+        ------
+        UserError
+            SQLite finds the file damaged.
+        """
+        idle = self._idle
+        with _damage_in_a_line(self.where):
+            try:
+                connection = idle.pop()
+            except IndexError:
+                connection = _reading(self._path) if self._read_only else _writing(self._path)
+                connection.row_factory = sqlite3.Row
+            try:
+                with connection:
+                    yield connection
+            finally:
+                if idle is self._idle:
+                    idle.append(connection)
+                else:  # the store was closed meanwhile
+                    connection.close()
+
+    def rows(
+        self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()
+    ) -> Iterator[sqlite3.Row]:
+        """Stream the rows of a statement without holding them all."""
+        with self.connection() as connection:
+            cursor = connection.execute(statement, values)
+            with closing(cursor):  # also where somebody wants the first rows only
+                yield from cursor
+
+    def row(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Row:
+        """Return the one row of a statement."""
+        (row,) = self.rows(statement, values)
         return row
 
     def close(self) -> None:
-        """Give back the connections."""
-        self.engine.dispose()
-
-
-def _sqlite(path: Path) -> Engine:
-    def opened() -> Database:
-        connection = open_database(path, isolation_level="DEFERRED")
-        # Write-ahead logging: readers do not wait for the crawl, a killed process loses nothing
-        # committed. NORMAL syncs before the log is copied into the database, and not at each
-        # commit: a power cut costs what the system had not yet written of the log, the last half
-        # minute or so of fetches, which are made again; the database stays whole. See
-        # docs/endurance.md.
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA cache_size = -65536")
-        return connection
-
-    return _engine(path, opened)
-
-
-def _reading(path: Path) -> Engine:
-    # SQLite needs its shared-memory file to read beside a writer, and cannot make one in a folder
-    # that is not ours. Where there is no log either, the file may be taken as it is
-    as_it_is = not os.access(path.parent, os.W_OK) and not _has_log(path)
-    return _engine(
-        path,
-        lambda: open_database(path, mode="ro", immutable=as_it_is, isolation_level="DEFERRED"),
-    )
-
-
-def _engine(path: Path, opened: Callable[[], Database]) -> Engine:
-    """Return an engine that says in a line what is wrong with a stranger's file."""
-    # SQLAlchemy takes the name for how connections are pooled alone
-    engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), creator=opened)
-    event.listen(engine, "handle_error", lambda context: say_damage(context, str(path)))
-    return engine
-
-
-def _has_log(path: Path) -> bool:
-    """Tell whether there are fetches that are not yet in the database itself."""
-    log = path.with_name(f"{path.name}-wal")
-    return log.exists() and log.stat().st_size > 0
+        """Close the connections. A store that is read again opens new ones."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
 
 
 def find_damage() -> UserError | None:
@@ -376,3 +220,153 @@ def find_damage() -> UserError | None:
         except UserError as error:
             return error
     return None
+
+
+@contextmanager
+def taking_in(where: str) -> Iterator[None]:
+    """Make one line of what goes wrong while bytes of a store become what they were of.
+
+    What a strategy or a lesson has kept is its own: nobody else can tell whether it is sound.
+    """
+    try:
+        yield
+    except UNSOUND as error:
+        raise damaged(where, reason(error)) from error
+
+
+def damaged(where: str, what: object) -> UserError:
+    """Return what a user is told of a damaged store."""
+    return UserError(
+        f"{where} is damaged ({what}): take a whole copy of the crawl, or crawl into a new "
+        "crawl_dir"
+    )
+
+
+@contextmanager
+def _damage_in_a_line(where: str) -> Iterator[None]:
+    """Make one line of an error of SQLite's that means that a store is damaged."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
+            raise damaged(where, error) from error
+        if code == sqlite3.SQLITE_INTERRUPT:
+            raise damaged(where, "reading it comes to no end") from error
+        if code is None and "decode to UTF-8" in str(error):
+            raise damaged(where, "a text that is not UTF-8") from error
+        raise
+
+
+def _writing(path: Path) -> Database:
+    connection = open_database(path, isolation_level="DEFERRED")
+    # Write-ahead logging: readers do not wait for the crawl, a killed process loses nothing
+    # committed. NORMAL syncs before the log is copied into the database, and not at each
+    # commit: a power cut costs what the system had not yet written of the log, the last half
+    # minute or so of fetches, which are made again; the database stays whole. See
+    # docs/endurance.md.
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA cache_size = -65536")
+    return connection
+
+
+def _reading(path: Path) -> Database:
+    # SQLite needs its shared-memory file to read beside a writer, and cannot make one in a folder
+    # that is not ours. Where there is no log either, the file may be taken as it is
+    as_it_is = not os.access(path.parent, os.W_OK) and not _has_log(path)
+    return open_database(path, mode="ro", immutable=as_it_is, isolation_level="DEFERRED")
+
+
+def _has_log(path: Path) -> bool:
+    """Tell whether there are fetches that are not yet in the database itself."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _check_content(connection: Database, where: str, *, whole: bool) -> None:
+    """Raise `UserError` if a store is damaged or its schema is not ours.
+
+    Parameters
+    ----------
+    whole : look at every value of a large one, too
+    """
+    connection.execute("BEGIN")  # one state of a crawl that is running
+    tables: Iterable[str] = schema.layout().tables
+    _check_schema(connection, where)
+    if _check_numbers(connection, where) <= SMALL:
+        ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
+        if verdict != "ok":
+            raise damaged(where, " ".join(str(verdict).split()))
+    elif not whole:
+        half_seen.add(where)
+        tables = ["meta"]
+    for table in tables:
+        sound = " AND ".join(map(_sound, schema.layout().tables[table]))
+        bad = f"SELECT rowid FROM {table} WHERE NOT coalesce({sound}, 0) LIMIT 1"
+        for (row,) in connection.execute(bad):
+            raise damaged(where, f"row {row} of the table {table} is none of a crawl's")
+
+
+def _check_schema(connection: Database, where: str) -> None:
+    """Check that all tables and views are there, and that none does what ours do not."""
+    rows = connection.execute("SELECT name, type, sql FROM sqlite_master")
+    found = {str(name): (str(kind), str(sql)) for name, kind, sql in rows}
+    tables, views = schema.layout()
+    for table, columns in tables.items():
+        kind, sql = found.get(table, ("missing", ""))
+        if kind != "table":
+            raise damaged(where, f"the table {table} is {kind}")
+        if not _words(sql) <= _words_of_ours():
+            raise damaged(where, f"the table {table} is none of a crawl's")
+        there = {str(row["name"]) for row in connection.execute(f"PRAGMA table_info({table})")}
+        missing = {column.name for column in columns} - there
+        if missing:
+            raise damaged(where, f"the table {table} has no column {min(missing)}")
+    for name, view in views.items():
+        _, sql = found.get(name, ("missing", ""))
+        if sql.split() != view.split():
+            raise damaged(where, f"the view {name} is missing, or none of a crawl's")
+    names = {column.name.upper() for columns in tables.values() for column in columns}
+    for name, (kind, sql) in found.items():
+        if kind == "index" and not name.startswith("sqlite_"):
+            of = _INDEX.fullmatch(sql)
+            if of is None or not _words(of[1]) <= {*names, "ASC", "DESC"}:
+                raise damaged(where, f"its index {name} is of more than columns")
+
+
+def _words(sql: str) -> set[str]:
+    """Return the words of a statement: no check, no default, nothing computed is among ours."""
+    return set(_WORD.findall(sql.upper()))
+
+
+@cache
+def _words_of_ours() -> set[str]:
+    tables = re.findall(r"CREATE TABLE [^;]*;", schema.SCHEMA)
+    return _words(" ".join(tables)) | {"FOREIGN"}  # of keys that are not written at their columns
+
+
+def _check_numbers(connection: Database, where: str) -> int:
+    """Look for numbers that no array could be made for; return the length of the store, bytes."""
+    ((pages,),) = connection.execute("PRAGMA page_count")
+    ((page,),) = connection.execute("PRAGMA page_size")
+    for column in (each for table in schema.layout().tables.values() for each in table):
+        if not column.found_fast or column.type != "INTEGER":
+            continue
+        for end in ("min", "max"):
+            of = f'SELECT {end}("{column.name}") FROM {column.table}'
+            ((number,),) = connection.execute(of)
+            sound = isinstance(number, int) and 0 <= number <= pages * page // _ROW
+            if number is not None and not sound:  # of a damaged page it may be a text
+                raise damaged(where, f"{column.table}.{column.name} is {number}")
+    return int(pages * page)
+
+
+def _sound(column: Column) -> str:
+    """Return what holds, in SQL, of every value of a column."""
+    name = f'"{column.name}"'
+    holds = f"typeof({name}) = '{_KINDS[column.type]}'"
+    more = _HOLDS.get(f"{column.table}.{column.name}")
+    if more is not None:
+        holds += f" AND {name} {more.format(name)}"
+    return f"({name} IS NULL OR {holds})" if column.nullable else f"({holds})"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import sqlalchemy as sa
 
-from focuscrawl.store import schema
 from focuscrawl.store.schema import NewUrl
 
 if TYPE_CHECKING:
@@ -73,9 +72,9 @@ class StoredFetch(NamedTuple):
     duplicate_of: int | None = None
     memo: bytes | None = None
     minhash: bytes | None = None
+    score: float | None = None
     links: tuple[StoredLink, ...] = ()
     again: bool = False
-    score: float | None = None
 
     @property
     def is_page(self) -> bool:
@@ -112,16 +111,12 @@ class History:
 
     def n_fetches(self) -> int:
         """Return how many pages were fetched; one fetched again counts once."""
-        return self._length(schema.page)
+        return int(self._store.row("SELECT coalesce(sum(1), 0) FROM page")[0])
 
     def n_urls(self) -> int:
         """Return how many URLs are known."""
-        return self._length(schema.url)
-
-    def _length(self, table: sa.Table) -> int:
         # count(*) is one step of SQLite's, however long, which nothing gives up
-        rows = sa.func.coalesce(sa.func.sum(1), 0).label("n")
-        return int(self._store.row(sa.select(rows).select_from(table)).n)
+        return int(self._store.row("SELECT coalesce(sum(1), 0) FROM url")[0])
 
     def hosts(self) -> Iterator[str]:
         """Return the hosts in the order of their numbers."""
@@ -129,42 +124,35 @@ class History:
 
     def numbered_hosts(self) -> Iterator[tuple[int, str]]:
         """Return the hosts with their numbers, in the order of these."""
-        h = schema.host.c
-        rows = self._store.rows(sa.select(h.id, h.name).order_by(h.id))
-        return ((row.id, row.name) for row in rows)
+        return map(tuple, self._store.rows("SELECT id, name FROM host ORDER BY id"))
 
     def urls(self) -> Iterator[NewUrl]:
         """Return the URLs in the order of their numbers."""
-        u = schema.url.c
-        columns = (u.id, u.url, u.host, u.depth, u.referrer, u.score, u.state)
-        return map(NewUrl._make, self._store.rows(sa.select(*columns).order_by(u.id)))
+        urls = "SELECT id, url, host, depth, referrer, score, state FROM url ORDER BY id"
+        return map(NewUrl._make, self._store.rows(urls))
 
     def links(self) -> NDArray[np.int64]:
         """Return source and target of all links in the order of their numbers, int64 (n, 2)."""
-        link = schema.link.c
-        rows = self._store.rows(sa.select(link.source, link.target).order_by(link.id))
+        rows = self._store.rows("SELECT source, target FROM link ORDER BY id")
         return np.fromiter(itertools.chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def anchors(self) -> Iterator[tuple[int, str]]:
         """Return targets and texts of all links in the order of the targets' numbers."""
-        link = schema.link.c
-        rows = self._store.rows(sa.select(link.target, link.anchor).order_by(link.target, link.id))
-        return ((row.target, row.anchor) for row in rows)
+        return map(tuple, self._store.rows("SELECT target, anchor FROM link ORDER BY target, id"))
 
     def last_model(self) -> tuple[int, bytes] | None:
         """Return the fetches when the last lesson began, and its state; None without a lesson."""
-        m = schema.models.c
-        kept = sa.select(m.trained_at_seq, m.state).where(m.state.is_not(None))
-        for row in self._store.rows(kept.order_by(m.version.desc()).limit(1)):
-            return int(row.trained_at_seq), row.state
-        return None
+        last = """SELECT trained_at_seq, state FROM models WHERE state IS NOT NULL
+                  ORDER BY version DESC LIMIT 1"""
+        return next(map(tuple, self._store.rows(last)), None)
 
     def events(self, *kinds: str, last: int | None = None) -> list[StoredEvent]:
         """Return the events of some kinds in their order; only the `last` ones if told so."""
-        e = schema.events.c
-        rows = sa.select(e.seq, e.kind, e.detail, e.at).where(e.kind.in_(kinds))
-        newest_first = self._store.rows(rows.order_by(e.id.desc()).limit(last))
-        return [StoredEvent._make(row) for row in newest_first][::-1]
+        newest_first = """SELECT seq, kind, detail, at FROM events
+                          WHERE kind IN (SELECT value FROM json_each(?))
+                          ORDER BY id DESC LIMIT ?"""
+        rows = self._store.rows(newest_first, (json.dumps(kinds), -1 if last is None else last))
+        return [StoredEvent._make(row) for row in rows][::-1]
 
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Return every fetch, pages fetched again among them, in the order they were made.
@@ -175,21 +163,10 @@ class History:
         ----------
         links, memos : False leaves them out, which is faster
         """
-        p, u, m = schema.page.c, schema.url.c, schema.memo.c
-        address = (p.url, u.url, u.depth, u.referrer)
-        judged = (p.relevance, p.topic, p.title, p.canonical, p.digest, p.duplicate_of)
-        memo = m.data if memos else sa.null()
-        pages = sa.select(p.seq, *address, p.status, p.error, *judged, memo, p.score)
-        pages = pages.join(schema.url, u.id == p.url).order_by(p.seq)
-        if memos:
-            pages = pages.outerjoin(schema.memo, m.seq == p.seq)
         found = _Links(self._store) if links else None
         again = self._again()
-        for row in self._store.rows(pages):
-            fetch = StoredFetch(*tuple(row)[:-1])._replace(score=row.score)
-            if fetch.digest is not None:
-                minhash = fetch.digest[DIGEST:] or None
-                fetch = fetch._replace(digest=fetch.digest[:DIGEST], minhash=minhash)
+        for row in self._store.rows(_FETCHES, {"digest": DIGEST, "memos": memos}):
+            fetch = StoredFetch(*row)
             yield fetch if found is None else fetch._replace(links=found.of(fetch.url))
             for later, n_links in again.get(fetch.seq, ()):
                 new = found.of(later.url) if found is not None and n_links else ()
@@ -204,13 +181,9 @@ class History:
 
         Where nothing else is kept, the digest of the body stands for that of the text.
         """
-        p, u, a = schema.page.c, schema.url.c, schema.answer.c
-        is_page = sa.and_(p.digest.is_not(None), p.duplicate_of.is_(None))
-        content = sa.func.coalesce(a.content, sa.func.substr(p.digest, 1, DIGEST))
-        fetched = (u.id, u.url, p.status, p.relevance, p.fetched_at, is_page, p.title)
-        rows = sa.select(*fetched, content, a.headings, a.etag, a.last_modified)
-        rows = rows.join(schema.url, u.id == p.url).outerjoin(schema.answer, a.seq == p.seq)
-        return (StoredAnswer._make(row) for row in self._store.rows(rows.order_by(u.id)))
+        for row in self._store.rows(_ANSWERS, {"digest": DIGEST}):
+            answer = StoredAnswer._make(row)
+            yield answer._replace(is_page=bool(answer.is_page))
 
     def _again(self) -> dict[int, list[tuple[StoredFetch, int]]]:
         """Return second fetches by how many pages were fetched before, in the order of links.
@@ -218,29 +191,43 @@ class History:
         Each with the number of its links.
         """
         rows: defaultdict[int, list[tuple[StoredFetch, int]]] = defaultdict(list)
-        a, u = schema.revisit.c, schema.url.c
-        relevance = sa.func.coalesce(a.relevance, 0.0)
-        address = (a.url, u.url, u.depth, u.referrer)
-        made = sa.select(a.links, a.memo, a.seq, *address, a.status, a.error, relevance)
-        made = made.join(schema.url, u.id == a.url).where(a.status.is_not(None))
-        in_order = made.order_by(a.seq, a.first_link.nulls_first(), a.id)
-        for n_links, memo, *fetched in map(tuple, self._store.rows(in_order)):
+        for n_links, memo, *fetched in self._store.rows(_SECOND_FETCHES):
             fetch = StoredFetch(*fetched)._replace(memo=memo, again=True)
             rows[fetch.seq].append((fetch, n_links))
         return rows
+
+
+_FETCHES = """
+SELECT p.seq, p.url, u.url, u.depth, u.referrer, p.status, p.error,
+       p.relevance, p.topic, p.title, p.canonical, substr(p.digest, 1, :digest), p.duplicate_of,
+       CASE WHEN :memos THEN (SELECT data FROM memo m WHERE m.seq = p.seq) END,
+       nullif(substr(p.digest, :digest + 1), x''), p.score
+FROM page p JOIN url u ON u.id = p.url ORDER BY p.seq
+"""
+_SECOND_FETCHES = """
+SELECT r.links, r.memo, r.seq, r.url, u.url, u.depth, u.referrer, r.status, r.error,
+       coalesce(r.relevance, 0.0)
+FROM revisit r JOIN url u ON u.id = r.url
+WHERE r.status IS NOT NULL ORDER BY r.seq, r.first_link NULLS FIRST, r.id
+"""
+_ANSWERS = """
+SELECT u.id, u.url, p.status, p.relevance, p.fetched_at,
+       p.digest IS NOT NULL AND p.duplicate_of IS NULL, p.title,
+       coalesce(a.content, substr(p.digest, 1, :digest)), a.headings, a.etag, a.last_modified
+FROM page p JOIN url u ON u.id = p.url LEFT JOIN answer a ON a.seq = p.seq ORDER BY u.id
+"""
 
 
 class _Links:
     """The links of a crawl in the order of its fetches, cut into those of each."""
 
     def __init__(self, store: CrawlStore) -> None:
-        link, again = schema.link.c, schema.revisit.c
-        rows = sa.select(link.source, link.id, link.target, link.score).order_by(link.id)
-        first = sa.select(again.first_link).where(again.first_link.is_not(None))
-        starts = [row.first_link for row in store.rows(first.order_by(again.first_link))]
+        first = "SELECT first_link FROM revisit WHERE first_link IS NOT NULL ORDER BY first_link"
+        starts = [start for (start,) in store.rows(first)]
+        links = store.rows("SELECT source, id, target, score FROM link ORDER BY id")
         # a page may be fetched again right after itself: its source alone would not do
         self._groups = itertools.groupby(
-            store.rows(rows), key=lambda row: (row.source, bisect_right(starts, row.id))
+            links, key=lambda row: (row[0], bisect_right(starts, row[1]))
         )
         self._next = next(self._groups, None)
 
@@ -248,6 +235,6 @@ class _Links:
         """Return the links of the next fetch, if that is of `url`; each is asked for in turn."""
         if self._next is None or self._next[0][0] != url:
             return ()
-        found = tuple(StoredLink(row.id, row.target, row.score) for row in self._next[1])
+        found = tuple(StoredLink(*row[1:]) for row in self._next[1])
         self._next = next(self._groups, None)
         return found

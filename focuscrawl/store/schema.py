@@ -1,23 +1,149 @@
-"""Tables and views of the crawl store, and the records that the crawl hands to it."""
+"""Tables and views of the crawl store, and the records that the crawl hands to it.
+
+URLs and hosts are numbered, so that a link is three small integers and a text. The views are what
+people, notebooks and other programs read; the tables behind them may change.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import (
-    DDL,
-    Column,
-    Float,
-    ForeignKey,
-    Integer,
-    LargeBinary,
-    MetaData,
-    SmallInteger,
-    Table,
-    Text,
-    event,
-)
+from focuscrawl.foundation.databases import in_memory
+
+#: raised by one with every change of the tables; stores of another version are refused
+SCHEMA_VERSION = 4
+
+QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
+#: what becomes of a URL: waits in the frontier; has a row in `pages`; will never be fetched
+#: (robots.txt, an alias of a page already here); known, but the strategy follows no link to it
+STATES = ("queued", "fetched", "excluded", "unfollowed")
+
+_SCRIPT = """
+CREATE TABLE meta (
+    key TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+CREATE TABLE host (
+    id INTEGER NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+
+CREATE TABLE url (
+    id INTEGER NOT NULL PRIMARY KEY,
+    url TEXT NOT NULL UNIQUE,
+    host INTEGER NOT NULL REFERENCES host (id),
+    depth INTEGER NOT NULL,
+    referrer INTEGER REFERENCES url (id),
+    score FLOAT,  -- NULL for a seed, which comes before every link
+    state SMALLINT NOT NULL  -- place in STATES
+);
+
+CREATE TABLE page (
+    seq INTEGER NOT NULL PRIMARY KEY,
+    url INTEGER NOT NULL UNIQUE REFERENCES url (id),
+    status INTEGER NOT NULL,  -- HTTP status; 0 where none was received
+    relevance FLOAT NOT NULL,
+    topic TEXT,  -- the critic's most probable class
+    score FLOAT,  -- score it left the frontier with; NULL for a seed
+    fetched_at TEXT NOT NULL,  -- UTC, ISO 8601
+    content_type TEXT,
+    size INTEGER NOT NULL,  -- bytes received
+    title TEXT,
+    canonical TEXT,  -- URL the page names as its canonical one
+    digest BLOB,  -- of the body of an HTML page, 16 bytes; then its sketch
+    duplicate_of INTEGER REFERENCES url (id),
+    error TEXT,  -- why there is no status, or no judgement
+    links INTEGER NOT NULL,  -- links on the page
+    dropped INTEGER NOT NULL  -- of these, left out before the frontier
+);
+
+CREATE TABLE link (
+    id INTEGER NOT NULL PRIMARY KEY,
+    source INTEGER NOT NULL REFERENCES url (id),
+    target INTEGER NOT NULL REFERENCES url (id),
+    anchor TEXT NOT NULL,
+    dom_position INTEGER NOT NULL,  -- first DOM leaf of the link
+    score FLOAT,  -- NULL: the strategy does not follow it
+    model_version INTEGER NOT NULL
+);
+CREATE INDEX ix_link_target ON link (target);
+
+CREATE TABLE answer (
+    seq INTEGER NOT NULL PRIMARY KEY REFERENCES page (seq),
+    content BLOB NOT NULL,  -- digest of the page's text
+    headings TEXT,  -- one a line
+    etag TEXT,
+    last_modified TEXT
+);
+
+CREATE TABLE memo (
+    seq INTEGER NOT NULL PRIMARY KEY REFERENCES page (seq),
+    data BLOB NOT NULL  -- the strategy's own, of the page's links
+);
+
+CREATE TABLE revisit (
+    id INTEGER NOT NULL PRIMARY KEY,
+    url INTEGER NOT NULL REFERENCES url (id),
+    asked_at INTEGER NOT NULL,  -- pages fetched when it was decided on
+    seq INTEGER,  -- pages fetched when it was over; NULL while it waits
+    status INTEGER,  -- HTTP status; 0 where none was received; NULL: not asked for
+    relevance FLOAT,  -- NULL where nothing new was there to be judged
+    fetched_at TEXT,  -- UTC, ISO 8601
+    size INTEGER NOT NULL,  -- bytes received
+    error TEXT,  -- why there is no status, or no page
+    etag TEXT,  -- what the page is, or was, asked for by; as in `answer`
+    last_modified TEXT,
+    links INTEGER NOT NULL,  -- links that the page did not have before
+    first_link INTEGER,  -- id of the first of them in `link`, the others follow
+    memo BLOB  -- the strategy's own, of these links
+);
+CREATE INDEX ix_revisit_url ON revisit (url);
+
+CREATE TABLE models (
+    version INTEGER NOT NULL PRIMARY KEY,
+    trained_at_seq INTEGER NOT NULL,
+    instances INTEGER NOT NULL,
+    metrics TEXT NOT NULL,  -- JSON
+    state BLOB  -- the strategy's own; kept of the last model only
+);
+
+CREATE TABLE events (
+    id INTEGER NOT NULL PRIMARY KEY,
+    at TEXT NOT NULL,  -- UTC, ISO 8601
+    seq INTEGER NOT NULL,  -- pages fetched when it happened
+    kind TEXT NOT NULL,
+    detail TEXT NOT NULL
+);
+
+CREATE VIEW pages AS
+    SELECT p.seq, u.url, p.status, p.relevance, p.topic, u.depth, p.score,
+           r.url AS referrer, p.fetched_at, p.content_type, p.size AS bytes,
+           p.title, d.url AS duplicate_of, p.error, p.links, p.dropped
+    FROM page p JOIN url u ON u.id = p.url
+    LEFT JOIN url r ON r.id = u.referrer
+    LEFT JOIN url d ON d.id = p.duplicate_of;
+
+CREATE VIEW links AS
+    SELECT s.url AS source, t.url AS target, l.anchor, l.dom_position, l.score,
+           l.model_version
+    FROM link l JOIN url s ON s.id = l.source JOIN url t ON t.id = l.target;
+
+CREATE VIEW frontier AS
+    SELECT u.url, h.name AS host, u.score,
+           CASE u.state WHEN 0 THEN 'queued' WHEN 1 THEN 'fetched' WHEN 2 THEN 'excluded'
+                        WHEN 3 THEN 'unfollowed' END AS state
+    FROM url u JOIN host h ON h.id = u.host WHERE u.state <> 1;
+
+CREATE VIEW revisits AS
+    SELECT r.seq, u.url, r.status, r.relevance, r.fetched_at, r.size AS bytes, r.links, r.error
+    FROM revisit r JOIN url u ON u.id = r.url WHERE r.seq IS NOT NULL;
+"""
+#: makes the tables, indexes and views; a store keeps the statements, so they have no comments
+SCHEMA = re.sub(r" *--.*", "", _SCRIPT)
 
 
 class NewUrl(NamedTuple):
@@ -44,9 +170,8 @@ class LinkRow(NamedTuple):
     model_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class PageRow:
-    """One fetch; columns as in `focuscrawl.store.schema.page`."""
+class PageRow(NamedTuple):
+    """One fetch; columns as in the table ``page``."""
 
     seq: int
     url: int
@@ -66,8 +191,7 @@ class PageRow:
     dropped: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
+class AnswerRow(NamedTuple):
     """What the next crawl wants to know of a page; columns as in the table ``answer``."""
 
     content: bytes
@@ -76,8 +200,7 @@ class AnswerRow:
     last_modified: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RevisitRow:
+class RevisitRow(NamedTuple):
     """A page to be fetched once more, or that was; columns as in the table ``revisit``."""
 
     id: int
@@ -96,15 +219,14 @@ class RevisitRow:
     memo: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRow:
-    """One lesson; columns as in `focuscrawl.store.schema.models`."""
+class ModelRow(NamedTuple):
+    """One lesson; columns as in the table ``models``."""
 
     version: int
     trained_at_seq: int
     instances: int
     metrics: str
-    state: bytes
+    state: bytes | None
 
 
 @dataclass(slots=True)
@@ -137,157 +259,55 @@ class VisitRecord:
     events: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-# Tables and views of the crawl store.
-#
-# URLs and hosts are numbered, so that a link is three small integers and a text. The views are
-# what people, notebooks and other programs read; the tables behind them may change.
-
-#: raised by one with every change of the tables; stores of another version are refused
-SCHEMA_VERSION = 4
-
-QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
-#: what becomes of a URL: waits in the frontier; has a row in `pages`; will never be fetched
-#: (robots.txt, an alias of a page already here); known, but the strategy follows no link to it
-STATES = ("queued", "fetched", "excluded", "unfollowed")
-
-metadata = MetaData()
-
-meta = Table(
-    "meta",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
-
-host = Table(
-    "host",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False, unique=True),
-)
-
-url = Table(
-    "url",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("url", Text, nullable=False, unique=True),
-    Column("host", Integer, ForeignKey("host.id"), nullable=False),
-    Column("depth", Integer, nullable=False),
-    Column("referrer", Integer, ForeignKey("url.id")),
-    Column("score", Float, doc="NULL for a seed, which comes before every link"),
-    Column("state", SmallInteger, nullable=False),
-)
-
-page = Table(
-    "page",
-    metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("url", Integer, ForeignKey("url.id"), nullable=False, unique=True),
-    Column("status", Integer, nullable=False, doc="HTTP status; 0 where none was received"),
-    Column("relevance", Float, nullable=False),
-    Column("topic", Text, doc="the critic's most probable class"),
-    Column("score", Float, doc="score it left the frontier with; NULL for a seed"),
-    Column("fetched_at", Text, nullable=False, doc="UTC, ISO 8601"),
-    Column("content_type", Text),
-    Column("size", Integer, nullable=False, doc="bytes received"),
-    Column("title", Text),
-    Column("canonical", Text, doc="URL the page names as its canonical one"),
-    Column("digest", LargeBinary, doc="of the body of an HTML page, 16 bytes; then its sketch"),
-    Column("duplicate_of", Integer, ForeignKey("url.id")),
-    Column("error", Text, doc="why there is no status, or no judgement"),
-    Column("links", Integer, nullable=False, doc="links on the page"),
-    Column("dropped", Integer, nullable=False, doc="of these, left out before the frontier"),
-)
-
-link = Table(
-    "link",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("source", Integer, ForeignKey("url.id"), nullable=False),
-    Column("target", Integer, ForeignKey("url.id"), nullable=False, index=True),
-    Column("anchor", Text, nullable=False),
-    Column("dom_position", Integer, nullable=False, doc="first DOM leaf of the link"),
-    Column("score", Float, doc="NULL: the strategy does not follow it"),
-    Column("model_version", Integer, nullable=False),
-)
-
-answer = Table(
-    "answer",
-    metadata,
-    Column("seq", Integer, ForeignKey("page.seq"), primary_key=True, autoincrement=False),
-    Column("content", LargeBinary, nullable=False, doc="digest of the page's text"),
-    Column("headings", Text, doc="one a line"),
-    Column("etag", Text),
-    Column("last_modified", Text),
-)
-
-memo = Table(
-    "memo",
-    metadata,
-    Column("seq", Integer, ForeignKey("page.seq"), primary_key=True, autoincrement=False),
-    Column("data", LargeBinary, nullable=False, doc="the strategy's own, of the page's links"),
-)
-
-revisit = Table(
-    "revisit",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("url", Integer, ForeignKey("url.id"), nullable=False, index=True),
-    Column("asked_at", Integer, nullable=False, doc="pages fetched when it was decided on"),
-    Column("seq", Integer, doc="pages fetched when it was over; NULL while it waits"),
-    Column("status", Integer, doc="HTTP status; 0 where none was received; NULL: not asked for"),
-    Column("relevance", Float, doc="NULL where nothing new was there to be judged"),
-    Column("fetched_at", Text, doc="UTC, ISO 8601"),
-    Column("size", Integer, nullable=False, doc="bytes received"),
-    Column("error", Text, doc="why there is no status, or no page"),
-    Column("etag", Text, doc="what the page is, or was, asked for by; as in `answer`"),
-    Column("last_modified", Text),
-    Column("links", Integer, nullable=False, doc="links that the page did not have before"),
-    Column("first_link", Integer, doc="id of the first of them in `link`, the others follow"),
-    Column("memo", LargeBinary, doc="the strategy's own, of these links"),
-)
-
-models = Table(
-    "models",
-    metadata,
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("trained_at_seq", Integer, nullable=False),
-    Column("instances", Integer, nullable=False),
-    Column("metrics", Text, nullable=False, doc="JSON"),
-    Column("state", LargeBinary, doc="the strategy's own; kept of the last model only"),
-)
-
-events = Table(
-    "events",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("at", Text, nullable=False, doc="UTC, ISO 8601"),
-    Column("seq", Integer, nullable=False, doc="pages fetched when it happened"),
-    Column("kind", Text, nullable=False),
-    Column("detail", Text, nullable=False),
-)
-
-_STATE_NAME = " ".join(f"WHEN {code} THEN '{name}'" for code, name in enumerate(STATES))
-
-#: what the views of this name select
-VIEWS = {
-    "pages": """
-        SELECT p.seq, u.url, p.status, p.relevance, p.topic, u.depth, p.score,
-               r.url AS referrer, p.fetched_at, p.content_type, p.size AS bytes,
-               p.title, d.url AS duplicate_of, p.error, p.links, p.dropped
-        FROM page p JOIN url u ON u.id = p.url
-        LEFT JOIN url r ON r.id = u.referrer
-        LEFT JOIN url d ON d.id = p.duplicate_of""",
-    "links": """
-        SELECT s.url AS source, t.url AS target, l.anchor, l.dom_position, l.score,
-               l.model_version
-        FROM link l JOIN url s ON s.id = l.source JOIN url t ON t.id = l.target""",
-    "frontier": f"""
-        SELECT u.url, h.name AS host, u.score, CASE u.state {_STATE_NAME} END AS state
-        FROM url u JOIN host h ON h.id = u.host WHERE u.state <> {FETCHED}""",
-    "revisits": """
-        SELECT r.seq, u.url, r.status, r.relevance, r.fetched_at, r.size AS bytes, r.links, r.error
-        FROM revisit r JOIN url u ON u.id = r.url WHERE r.seq IS NOT NULL""",
+#: SQL that puts the rows of each table, with values in the order of the records above
+INSERT = {
+    table: f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    for table, columns in {
+        "host": ("id", "name"),
+        "url": NewUrl._fields,
+        "page": PageRow._fields,
+        "link": LinkRow._fields,
+        "memo": ("seq", "data"),
+        "answer": ("seq", *AnswerRow._fields),
+        "revisit": RevisitRow._fields,
+        "models": ModelRow._fields,
+        "events": ("at", "seq", "kind", "detail"),
+        "meta": ("key", "value"),
+    }.items()
 }
-for _name, _select in VIEWS.items():
-    event.listen(metadata, "after_create", DDL(f"CREATE VIEW {_name} AS {_select}"))  # type: ignore[no-untyped-call]
+
+
+class Column(NamedTuple):
+    """A column of the schema; `found_fast`: its least and greatest value are."""
+
+    table: str
+    name: str
+    type: str
+    nullable: bool
+    found_fast: bool
+
+
+class Layout(NamedTuple):
+    """What the schema makes: columns by table, and the statements of its views by name."""
+
+    tables: dict[str, list[Column]]
+    views: dict[str, str]
+
+
+@cache
+def layout() -> Layout:
+    """Return what SQLite makes of `SCHEMA`."""
+    with in_memory(SCHEMA) as empty:
+        tables: dict[str, list[Column]] = {}
+        for row in empty.execute(_COLUMNS):
+            tables.setdefault(row[0], []).append(Column(*row))
+        views = empty.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'")
+        return Layout(tables, dict(views))
+
+
+_COLUMNS = """
+SELECT t.name, c.name, c.type, NOT c."notnull",
+       c.pk OR c.name IN (SELECT of.name FROM pragma_index_list(t.name) i
+                          JOIN pragma_index_info(i.name) of)
+FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'
+"""

@@ -1,36 +1,33 @@
-"""Writes to the crawl store, off the event loop; records that the database refuses."""
+"""Writes to the crawl store, off the event loop; records that the database refuses.
+
+A number that is too large, half of a character: what came of one page must not end the crawl of
+all others. A database that is full or damaged is no fault of a record: nothing is written any
+more.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import queue
 import sqlite3
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, insert, update
-
-from focuscrawl.store import schema
-from focuscrawl.store.schema import PageRow, VisitRecord
+from focuscrawl.foundation.model_folder import reason
+from focuscrawl.store.schema import INSERT, PageRow, VisitRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sqlalchemy import Connection, Engine, Table
-
+    from focuscrawl.store.crawl_store import CrawlStore
     from focuscrawl.store.schema import ModelRow, RevisitRow
 
 
-# Records that the database refuses for what is in them, and what is written of them all the same.
-#
-# A number that is too large, half of a character, a text with a NUL in it: what came of one page
-# must not end the crawl of all others. A database that is full or damaged is another matter:
-# that is no fault of a record, and nothing is written any more.
+logger = logging.getLogger(__name__)
+
+_CHANGE_URL = "UPDATE url SET score = ?, state = ? WHERE id = ?"
 
 #: what the error of such a page begins with
 NOT_STORED = "not stored"
@@ -42,183 +39,24 @@ _UNFIT = (
 )
 
 
-def refused(error: Exception) -> bool:
-    """Tell whether SQLite, or its driver, refuses values that are to be written.
-
-    Other violations of the schema than a missing value (a NaN is none) are not for what somebody
-    said: store and crawl disagree about what is there already.
-    """
-    if isinstance(error, sqlite3.IntegrityError):
-        return str(error).startswith("NOT NULL")
-    return isinstance(error, _UNFIT)
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what the driver says."""
-    lines = str(getattr(error, "orig", error)).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-def without_contents(record: VisitRecord, why: str) -> VisitRecord:
-    """Return what is to be kept of a record that was refused.
-
-    Its fetches were made: they keep their places, with `why` in place of what came. URLs and
-    hosts keep the numbers that later records name them by, and events are told.
-    """
-    error = f"{NOT_STORED}: {_plain(why)}"
-    return VisitRecord(
-        page=None if record.page is None else _page(record.page, error),
-        hosts=record.hosts,
-        urls=record.urls,
-        changes=record.changes,
-        revisits=[_revisit(row, error) for row in record.revisits],
-        events=[(seq, kind, _plain(detail)) for seq, kind, detail in record.events],
-    )
-
-
-def _page(page: PageRow, error: str) -> PageRow:
-    return PageRow(
-        seq=page.seq,
-        url=page.url,
-        status=0,
-        relevance=0.0,
-        topic=None,
-        score=page.score,
-        fetched_at=page.fetched_at,
-        content_type=None,
-        size=0,
-        error=error,
-    )
-
-
-def _revisit(row: RevisitRow, error: str) -> RevisitRow:
-    bare = replace(row, etag=None, last_modified=None, size=0, links=0, first_link=None, memo=None)
-    if row.seq is None:  # it waits
-        return bare
-    return replace(bare, status=0, relevance=None, error=error)
-
-
-def _plain(text: str) -> str:
-    """Return a text that SQLite takes as it is."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
-
-
-_PAGE = (
-    update(schema.page)
-    .where(schema.page.c.seq == bindparam("_seq"))
-    .values(relevance=bindparam("_relevance"), topic=bindparam("_topic"))
-)
-_LINK = (
-    update(schema.link)
-    .where(schema.link.c.id == bindparam("_id"))
-    .values(score=bindparam("_score"), model_version=bindparam("_version"))
-)
-_URL = (
-    update(schema.url)
-    .where(schema.url.c.id == bindparam("_id"))
-    .values(score=bindparam("_score"), state=bindparam("_state"))
-)
-
-
-def rewrite(
-    engine: Engine,
-    *,
-    pages: Iterable[tuple[int, float, str | None]],
-    links: Iterable[tuple[int, float | None, int]],
-    memos: Iterable[tuple[int, bytes | None]],
-    urls: Iterable[tuple[int, float | None, int]],
-    models: list[ModelRow],
-    identity: Mapping[str, str],
-    event: tuple[int, str, str],
-) -> None:
-    """Write what another critic makes of a crawl; all of it or nothing.
-
-    Parameters
-    ----------
-    pages, links, memos, urls : rows to change, see `focuscrawl.crawl.rejudging.Rejudged`
-    models : they take the place of those that there are
-    identity : what to change of what the crawl was begun with, or to add to it
-    event : (seq, kind, detail)
-    """
-    memos = list(memos)
-    batches = (
-        (_PAGE, [dict(zip(("_seq", "_relevance", "_topic"), row, strict=True)) for row in pages]),
-        (_LINK, [dict(zip(("_id", "_score", "_version"), row, strict=True)) for row in links]),
-        (_URL, [dict(zip(("_id", "_score", "_state"), row, strict=True)) for row in urls]),
-        (
-            delete(schema.memo).where(schema.memo.c.seq == bindparam("_seq")),
-            [{"_seq": seq} for seq, _ in memos],
-        ),
-        (
-            insert(schema.memo),
-            [{"seq": seq, "data": data} for seq, data in memos if data is not None],
-        ),
-    )
-    kept = [dataclasses.asdict(model) for model in models]
-    for model in kept[:-1]:
-        model["state"] = None
-    seq, kind, detail = event
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    with engine.begin() as connection:
-        for statement, rows in batches:
-            if rows:
-                connection.execute(statement, rows)
-        connection.execute(delete(schema.models))
-        if kept:
-            connection.execute(insert(schema.models), kept)
-        connection.execute(delete(schema.meta).where(schema.meta.c.key.in_(list(identity))))
-        if identity:
-            meta = [{"key": key, "value": value} for key, value in identity.items()]
-            connection.execute(insert(schema.meta), meta)
-        event_row = {"at": at, "seq": seq, "kind": kind, "detail": detail}
-        connection.execute(insert(schema.events), [event_row])
-
-
-logger = logging.getLogger(__name__)
-
-
-def _insertion(table: Table) -> str:
-    columns = ", ".join(table.c.keys())
-    return f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.c))})"
-
-
-_INSERT = {
-    table.name: _insertion(table)
-    for table in (
-        schema.host,
-        schema.url,
-        schema.page,
-        schema.link,
-        schema.memo,
-        schema.answer,
-        schema.revisit,
-        schema.models,
-    )
-}
-_PAGE_COLUMNS = attrgetter(*schema.page.c.keys())
-_ANSWER = attrgetter(*schema.answer.c.keys()[1:])
-_REVISIT = attrgetter(*schema.revisit.c.keys())
-_MODEL = attrgetter(*schema.models.c.keys())
-
-
 class StoreWriter:
     """Commits records in the order they are put, those of some moments in one transaction.
 
     A record is committed whole or not at all, 50 ms after it was put or little later. Records put
     while a transaction is being written go into the next one (group commit), so a slow disk
     makes transactions larger instead of holding up the event loop. One that the database refuses
-    for what is in it is written without that; see `focuscrawl.store.writer`.
+    for what is in it is written without that (`without_contents`).
 
     Parameters
     ----------
-    engine : of the crawl store, an SQLite file
+    store : of the crawl
     backlog : records that may wait; `full` tells the crawl to hold back beyond it
     """
 
     gather = 0.05  #: seconds in which records are gathered for a transaction: it costs a page's
 
-    def __init__(self, engine: Engine, backlog: int = 256) -> None:
-        self._engine = engine
+    def __init__(self, store: CrawlStore, backlog: int = 256) -> None:
+        self._store = store
         self._backlog = backlog
         self._queue: queue.SimpleQueue[VisitRecord | threading.Event | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
@@ -284,7 +122,7 @@ class StoreWriter:
         except Exception as error:
             if not refused(error):
                 raise
-            why = first_line(error)
+            why = reason(error)
         else:
             return
         if len(batch) > 1:
@@ -299,45 +137,138 @@ class StoreWriter:
 
     def _commit(self, batch: list[VisitRecord]) -> None:
         """Write records in one transaction, or none of them."""
-        with self._engine.begin() as connection:
+        with self._store.connection() as connection:
             _write(connection, batch)
 
 
-def _write(connection: Connection, batch: list[VisitRecord]) -> None:
-    """Insert parents before children: hosts, URLs, pages, links; then what changed.
+def rewrite(
+    store: CrawlStore,
+    *,
+    pages: Iterable[tuple[int, float, str | None]],
+    links: Iterable[tuple[int, float | None, int]],
+    memos: Iterable[tuple[int, bytes | None]],
+    urls: Iterable[tuple[int, float | None, int]],
+    models: list[ModelRow],
+    identity: Mapping[str, str],
+    event: tuple[int, str, str],
+) -> None:
+    """Write what another critic makes of a crawl; all of it or nothing.
 
-    Through the driver's own cursor: a row costs SQLAlchemy five times what it costs SQLite, and
-    holds the interpreter lock meanwhile.
+    Parameters
+    ----------
+    pages, links, memos, urls : rows to change, see `focuscrawl.crawl.rejudging.Rejudged`
+    models : they take the place of those that there are
+    identity : what to change of what the crawl was begun with, or to add to it
+    event : (seq, kind, detail)
     """
-    cursor = connection.connection.cursor()
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    visits = [(record.page, record) for record in batch if record.page is not None]
-    memos = [(page.seq, record.memo) for page, record in visits if record.memo is not None]
-    answers = [(page.seq, *_ANSWER(record.answer)) for page, record in visits if record.answer]
-    revisits = {row.id: _REVISIT(row) for record in batch for row in record.revisits}
-    if revisits:
-        cursor.executemany("DELETE FROM revisit WHERE id = ?", [(number,) for number in revisits])
-    models = [_MODEL(record.model) for record in batch if record.model is not None]
-    if models:  # only the last one keeps its state, which comes last
-        models[:-1] = [(*row[:-1], None) for row in models[:-1]]
-        cursor.execute("UPDATE models SET state = NULL WHERE state IS NOT NULL")
-    tables: tuple[tuple[Table, list[Any]], ...] = (
-        (schema.host, [row for record in batch for row in record.hosts]),
-        (schema.url, [row for record in batch for row in record.urls]),
-        (schema.page, [_PAGE_COLUMNS(page) for page, _ in visits]),
-        (schema.link, [row for record in batch for row in record.links]),
-        (schema.memo, memos),
-        (schema.answer, answers),
-        (schema.revisit, [*revisits.values()]),
-        (schema.models, models),
+    memos = list(memos)
+    kept = [(seq, data) for seq, data in memos if data is not None]
+    with store.connection() as connection:
+        change = connection.executemany
+        change("UPDATE page SET relevance = ?, topic = ? WHERE seq = ?", map(_key_last, pages))
+        change("UPDATE link SET score = ?, model_version = ? WHERE id = ?", map(_key_last, links))
+        change(_CHANGE_URL, map(_key_last, urls))
+        change("DELETE FROM memo WHERE seq = ?", [(seq,) for seq, _ in memos])
+        change(INSERT["memo"], kept)
+        connection.execute("DELETE FROM models")
+        change(INSERT["models"], _only_last_state(models))
+        change("DELETE FROM meta WHERE key = ?", [(key,) for key in identity])
+        change(INSERT["meta"], identity.items())
+        connection.execute(INSERT["events"], (_now(), *event))
+
+
+def refused(error: Exception) -> bool:
+    """Tell whether SQLite, or its driver, refuses values that are to be written.
+
+    Other violations of the schema than a missing value (a NaN is none) are not for what somebody
+    said: store and crawl disagree about what is there already.
+    """
+    if isinstance(error, sqlite3.IntegrityError):
+        return str(error).startswith("NOT NULL")
+    return isinstance(error, _UNFIT)
+
+
+def without_contents(record: VisitRecord, why: str) -> VisitRecord:
+    """Return what is to be kept of a record that was refused.
+
+    Its fetches were made: they keep their places, with `why` in place of what came. URLs and
+    hosts keep the numbers that later records name them by, and events are told.
+    """
+    error = f"{NOT_STORED}: {_plain(why)}"
+    return VisitRecord(
+        page=None if record.page is None else _page(record.page, error),
+        hosts=record.hosts,
+        urls=record.urls,
+        changes=record.changes,
+        revisits=[_revisit(row, error) for row in record.revisits],
+        events=[(seq, kind, _plain(detail)) for seq, kind, detail in record.events],
     )
-    for table, rows in tables:
+
+
+def _page(page: PageRow, error: str) -> PageRow:
+    return PageRow(
+        seq=page.seq,
+        url=page.url,
+        status=0,
+        relevance=0.0,
+        topic=None,
+        score=page.score,
+        fetched_at=page.fetched_at,
+        content_type=None,
+        size=0,
+        error=error,
+    )
+
+
+def _revisit(row: RevisitRow, error: str) -> RevisitRow:
+    bare = row._replace(etag=None, last_modified=None, size=0, links=0, first_link=None, memo=None)
+    if row.seq is None:  # it waits
+        return bare
+    return bare._replace(status=0, relevance=None, error=error)
+
+
+def _plain(text: str) -> str:
+    """Return a text that SQLite takes as it is."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
+
+
+def _write(connection: sqlite3.Connection, batch: list[VisitRecord]) -> None:
+    """Insert parents before children: hosts, URLs, pages, links; then what changed."""
+    at = _now()
+    visits = [(record.page, record) for record in batch if record.page is not None]
+    revisits = {row.id: row for record in batch for row in record.revisits}
+    models = [record.model for record in batch if record.model is not None]
+    tables: dict[str, list[Any]] = {
+        "host": [row for record in batch for row in record.hosts],
+        "url": [row for record in batch for row in record.urls],
+        "page": [page for page, _ in visits],
+        "link": [row for record in batch for row in record.links],
+        "memo": [(page.seq, record.memo) for page, record in visits if record.memo is not None],
+        "answer": [(page.seq, *record.answer) for page, record in visits if record.answer],
+        "revisit": [*revisits.values()],
+        "models": _only_last_state(models),
+        "events": [(at, *event) for record in batch for event in record.events],
+    }
+    if revisits:
+        connection.executemany("DELETE FROM revisit WHERE id = ?", [(row,) for row in revisits])
+    if models:
+        connection.execute("UPDATE models SET state = NULL WHERE state IS NOT NULL")
+    for table, rows in tables.items():
         if rows:
-            cursor.executemany(_INSERT[table.name], rows)
-    events = [(at, *event) for record in batch for event in record.events]
-    cursor.executemany("INSERT INTO events (at, seq, kind, detail) VALUES (?, ?, ?, ?)", events)
-    changes = [
-        (score, state, number) for record in batch for number, score, state in record.changes
-    ]
-    cursor.executemany("UPDATE url SET score = ?, state = ? WHERE id = ?", changes)
-    cursor.close()
+            connection.executemany(INSERT[table], rows)
+    changes = [change for record in batch for change in record.changes]
+    connection.executemany(_CHANGE_URL, map(_key_last, changes))
+
+
+def _key_last(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    key, *values = row
+    return *values, key
+
+
+def _only_last_state(models: list[ModelRow]) -> list[tuple[Any, ...]]:
+    """Return the rows of lessons: the last one alone keeps its state."""
+    return [*(row._replace(state=None) for row in models[:-1]), *models[-1:]]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.knowledge import Keywords
@@ -126,7 +127,7 @@ class Learnable(LinkStrategy):
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links; a start page on the topic adds to the keywords first."""
         memo = None
-        if self._at_start is not None and not page.depth and page.relevance > _RELEVANT:
+        if self._at_start is not None and not page.depth and page.relevance > RELEVANT:
             words = sorted(words_of([page.view.title, *page.view.headings]))
             self._learn(words)
             memo = _BETWEEN.join(words).encode()

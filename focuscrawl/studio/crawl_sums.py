@@ -9,6 +9,7 @@ import atexit
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -23,8 +24,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import start_python
@@ -37,8 +36,7 @@ from focuscrawl.studio.jobs import OWN_SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sqlalchemy import Connection
-
+    from focuscrawl.foundation.databases import Database
     from focuscrawl.store import CrawlStore
 
 
@@ -96,7 +94,7 @@ class OpenCrawls:
             yield store
 
     @contextmanager
-    def sorted(self, path: Path) -> Iterator[tuple[Connection, SortedCopy] | None]:
+    def sorted(self, path: Path) -> Iterator[tuple[Database, SortedCopy] | None]:
         """Open store and sorted copy of the crawl in `path`; None: it is being sorted.
 
         A copy that is out of date is renewed in the background.
@@ -115,10 +113,10 @@ class OpenCrawls:
         """Raise `UserError` if a store that was sound is damaged now; check it the next time."""
         try:
             yield
-        except sa.exc.DatabaseError as error:
+        except sqlite3.DatabaseError as error:
             with self._lock:
                 self._crawls.pop(path, None)
-            raise UserError(f"the store in {path} cannot be read ({error.orig})") from None
+            raise UserError(f"the store in {path} cannot be read ({error})") from None
 
     def _crawl(self, path: Path) -> _Crawl:
         about = CrawlFolder(path).store_path.stat()

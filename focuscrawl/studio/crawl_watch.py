@@ -13,18 +13,16 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl.rejudging import REDEFINED
-from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import HarvestWatch, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome
 from focuscrawl.report.status import open_store
-from focuscrawl.report.summary import RECENT, is_page
-from focuscrawl.store import schema
+from focuscrawl.report.summary import RECENT
 from focuscrawl.store.history import StoredEvent
+from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
@@ -153,13 +151,12 @@ class Happenings:
 
     def read(self, store: CrawlStore) -> bool:
         """Read what is new; tell whether the crawl follows another topic since."""
-        e = schema.events.c
-        new = sa.select(e.id, e.seq, e.kind, e.detail, e.at)
-        new = new.where(e.id > self._last, e.kind.in_(_KINDS)).order_by(e.id)
+        new = """SELECT id, seq, kind, detail, at FROM events
+                 WHERE id > ? AND kind IN (SELECT value FROM json_each(?)) ORDER BY id"""
         redefined = False
-        for row in store.rows(new):
-            self._last = row.id
-            event = StoredEvent(row.seq, row.kind, row.detail, row.at)
+        for number, *row in store.rows(new, (self._last, json.dumps(_KINDS))):
+            self._last = number
+            event = StoredEvent(*row)
             if event.kind == OVERTAKEN:
                 self._overtakes[event.seq] = event.detail
             elif event.kind == REDEFINED:
@@ -189,37 +186,25 @@ class LatestFetches:
 
     def read(self, store: CrawlStore, seq: int) -> None:
         """Read those that are new, up to one."""
-        p, u, link = schema.page.c, schema.url.c, schema.link.c
-        from_ = schema.url.alias()
-        anchor = (
-            sa.select(link.anchor)
-            .where(link.target == p.url, link.source == u.referrer)
-            .order_by(link.score.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
-        rows = (
-            sa.select(
-                *(p.seq, p.relevance, p.score, p.title, p.topic, p.status, p.error),
-                *(p.duplicate_of, u.url.label("url"), from_.c.url.label("referrer")),
-                anchor.label("anchor"),
-            )
-            .join(schema.url, u.id == p.url)
-            .outerjoin(from_, from_.c.id == u.referrer)
-            .where(p.seq <= seq, p.seq > max(self._seq, seq - _LATEST))
-            .order_by(p.seq)
-        )
-        for row in store.rows(rows):
+        rows = """
+            SELECT p.seq, p.relevance, p.score, p.title, p.topic, p.status, p.error,
+                   p.duplicate_of, u.url, r.url AS referrer,
+                   (SELECT l.anchor FROM link l WHERE l.target = p.url AND l.source = u.referrer
+                    ORDER BY l.score DESC LIMIT 1) AS anchor
+            FROM page p JOIN url u ON u.id = p.url LEFT JOIN url r ON r.id = u.referrer
+            WHERE p.seq <= ? AND p.seq > ? ORDER BY p.seq
+        """
+        for row in store.rows(rows, (seq, max(self._seq, seq - _LATEST))):
             fetch = {
-                "seq": row.seq,
-                "url": row.url,
-                "title": (row.title or "")[:200],
-                "relevance": round(row.relevance, 3),
-                "score": None if row.score is None else round(row.score, 3),
-                "topic": row.topic,
-                "outcome": outcome(row.status, row.error, row.duplicate_of is not None),
-                "referrer": row.referrer,
-                "anchor": (row.anchor or "")[:200],
+                "seq": row["seq"],
+                "url": row["url"],
+                "title": (row["title"] or "")[:200],
+                "relevance": round(row["relevance"], 3),
+                "score": None if row["score"] is None else round(row["score"], 3),
+                "topic": row["topic"],
+                "outcome": outcome(row["status"], row["error"], row["duplicate_of"] is not None),
+                "referrer": row["referrer"],
+                "anchor": (row["anchor"] or "")[:200],
             }
             self._fetches.appendleft(fetch)
         self._seq = seq
@@ -231,12 +216,12 @@ class LatestFetches:
 
 def lessons(store: CrawlStore) -> list[dict[str, Any]]:
     """Return the newest lessons, the last one first."""
-    m = schema.models.c
-    rows = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
+    newest = """SELECT version, trained_at_seq, instances, metrics FROM models
+                ORDER BY version DESC LIMIT ?"""
     found = []
-    for row in store.rows(rows.order_by(m.version.desc()).limit(_LESSONS)):
-        metrics = json.loads(row.metrics)
-        lesson = {"lesson": row.version, "at": row.trained_at_seq, "instances": row.instances}
+    for version, at, instances, measured in store.rows(newest, (_LESSONS,)):
+        metrics = json.loads(measured)
+        lesson = {"lesson": version, "at": at, "instances": instances}
         lesson |= {name: metrics.get(name) for name in ("auc", "predicted", "relevance", "drift")}
         found.append(lesson)
     return found
@@ -267,8 +252,7 @@ class Watch:
         """
         with self._lock:
             store = self._opened()
-            (fetched,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
-            fetched = fetched or 0
+            (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
             # after the number of pages: events of all of them are there
             if self._happenings.read(store):
                 self._forget()
@@ -305,32 +289,27 @@ class Watch:
 
     def _read(self, store: CrawlStore, falls: HarvestWatch, last: int) -> None:
         """Read the pages up to one."""
-        p, u = schema.page.c, schema.url.c
-        from_ = schema.page.alias()
-        earlier = sa.and_(from_.c.url == u.referrer, from_.c.seq < p.seq)
-        new = (
-            sa.select(
-                *(p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of, u.host),
-                from_.c.topic.label("from_topic"),
-                from_.c.relevance.label("from_relevance"),
-            )
-            .join(schema.url, u.id == p.url)
-            .outerjoin(from_, earlier)
-            .where(p.seq > self._seq, p.seq <= last)
-            .order_by(p.seq)
-        )
-        for row in store.rows(new):
-            self._curve.add(row.relevance)
-            self._outcomes[outcome(row.status, row.error, row.duplicate_of is not None)] += 1
-            self._hosts.add(row.host, row.relevance)
+        new = """
+            SELECT p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of IS NOT NULL,
+                   u.host, f.topic, coalesce(f.relevance, 0.0)
+            FROM page p JOIN url u ON u.id = p.url
+                 LEFT JOIN page f ON f.url = u.referrer AND f.seq < p.seq
+            WHERE p.seq > ? AND p.seq <= ? ORDER BY p.seq
+        """
+        for row in store.rows(new, (self._seq, last)):
+            seq, status, error, relevance, topic, again, host, from_topic, from_relevance = row
+            came = outcome(status, error, bool(again))
+            self._curve.add(relevance)
+            self._outcomes[came] += 1
+            self._hosts.add(host, relevance)
             falls.add(
                 Outcome(
-                    row.relevance,
-                    is_page(row.status, row.error, row.duplicate_of),
-                    row.topic,
-                    row.from_topic,
-                    (row.from_relevance or 0.0) > RELEVANT,
-                    self._happenings.overtakes(row.seq),
+                    relevance,
+                    came == PAGE,
+                    topic,
+                    from_topic,
+                    from_relevance > RELEVANT,
+                    self._happenings.overtakes(seq),
                 )
             )
         self._seq = last
@@ -341,16 +320,14 @@ class Watch:
         began = time.monotonic()
         if began < self._count_waiting_at:
             return
-        u = schema.url.c
-        tenth: sa.ColumnElement[Any] = sa.cast(u.score * 10, sa.Integer)
-        counted = sa.select(tenth.label("tenth"), sa.func.count().label("n"))
-        counts = counted.where(u.state == schema.QUEUED).group_by(tenth)
+        counts = """SELECT CAST(score * 10 AS INTEGER) AS tenth, count(*) FROM url
+                    WHERE state = ? GROUP BY tenth"""
         bins, seeds = [0] * 10, 0
-        for row in store.rows(counts):
-            if row.tenth is None:
-                seeds = row.n
+        for tenth, n in store.rows(counts, (QUEUED,)):
+            if tenth is None:
+                seeds = n
             else:
-                bins[min(max(row.tenth, 0), 9)] += row.n
+                bins[min(max(tenth, 0), 9)] += n
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._waiting = {"bins": bins, "total": sum(bins) + seeds, "seeds": seeds, "at": now}
         took = time.monotonic() - began
@@ -390,9 +367,9 @@ class Watch:
 
     def _best_hosts(self, store: CrawlStore) -> list[dict[str, Any]]:
         best = self._hosts.best()
-        h = schema.host.c
-        found = store.rows(sa.select(h.id, h.name).where(h.id.in_([host for host, _, _ in best])))
-        names = {row.id: row.name for row in found}
+        hosts = json.dumps([host for host, _, _ in best])
+        named = "SELECT id, name FROM host WHERE id IN (SELECT value FROM json_each(?))"
+        names = dict(map(tuple, store.rows(named, (hosts,))))
         return [
             {"host": names.get(host, "?"), "fetches": n, "relevance": round(total, 2)}
             for host, n, total in best

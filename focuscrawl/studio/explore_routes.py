@@ -268,7 +268,7 @@ def why(crawls: OpenCrawls, path: Path, url: str) -> Values:
         "score": found.score,
         "busy": found.busy,
         "path": [
-            {"url": step.url, "seq": step.seq, "relevance": step.relevance} for step in found.path
+            {name: step[name] for name in ("url", "seq", "relevance")} for step in found.path
         ],
         "reasons": reasons,
     }

@@ -9,8 +9,6 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, webs_of
 from focuscrawl.critic.critic_files import find_model, load_trained, read_critic
@@ -20,7 +18,6 @@ from focuscrawl.foundation.files import open_plain, read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
-from focuscrawl.store import schema
 from focuscrawl.studio.page_cards import page_card
 from focuscrawl.studio.served_folder import kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
@@ -192,15 +189,14 @@ def _brought(crawl: CrawlFolder) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _answered(folder: str, _changed: int) -> frozenset[str]:
-    p, u = schema.page.c, schema.url.c
-    asked = sa.select(u.url, p.status, p.error).join(schema.page, p.url == u.id)
+    asked = "SELECT u.url, p.status, p.error FROM url u JOIN page p ON p.url = u.id"
     try:
         with closing(open_store(folder)) as store:
             rows = [*store.rows(asked)]
     except UserError:
         return frozenset()
     return frozenset(
-        row.url for row in rows if not is_error(outcome(row.status, row.error, duplicate=False))
+        url for url, status, error in rows if not is_error(outcome(status, error, duplicate=False))
     )
 
 

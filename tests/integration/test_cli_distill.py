@@ -34,7 +34,7 @@ def stored(folder: Path, urls: list[str], links: list[tuple[int, int]], *dead: i
     hosts = sorted({url.split("/")[2] for url in urls})
     folder.mkdir()
     store = CrawlStore.create(folder / "crawl.db", {"topic": "/Tea"})
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     states = [FETCHED] * (len(urls) - 1) + [QUEUED]
     rows = [
         NewUrl(i, url, hosts.index(url.split("/")[2]), 0, None, None, state)

@@ -45,7 +45,7 @@ _PROGRAMS = {
 #: what is imported beforehand, beside the components of the settings
 _MODULES = (
     *("scrapy.cmdline", "scrapy.core.downloader.handlers", "scrapy.statscollectors"),
-    *("sqlalchemy.dialects.sqlite", "twisted.internet.asyncioreactor"),
+    "twisted.internet.asyncioreactor",
     *("focuscrawl.commands.crawl", "focuscrawl.scheduler", "focuscrawl.spiders.focused"),
     *("focuscrawl.engine.lean_settings", "focuscrawl.webs.synthetic"),
     *("focuscrawl.strategies.apprentice_strategy", "focuscrawl.downloadhandlers"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl.loop import answer_of, visit
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.testing import KeywordCritic, TinyWeb, new_crawl, step
@@ -108,7 +106,6 @@ def urls(visits: list[Visit]) -> list[str]:
 
 def states(crawl: Crawl) -> dict[str, str]:
     """Return the view `frontier` of a closed crawl: states by URL."""
-    rows = crawl.store.rows(sa.text("SELECT url, state FROM frontier"))
-    found = {row.url: row.state for row in rows}
+    found = dict(map(tuple, crawl.store.rows("SELECT url, state FROM frontier")))
     crawl.store.close()
     return found

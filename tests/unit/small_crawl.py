@@ -4,19 +4,45 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from focuscrawl.foundation.urls import host
-from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
+from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord, schema
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED, LinkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 IDENTITY = {"topic": "/Home/Bees", "strategy": "best-first", "web": "live", "critic": "c"}
 BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 HOSTILE = "</a><script>alert(1)</script>\x1b]0;x\x07"
+
+
+def put(store: CrawlStore, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+    """Insert rows by the names of their tables; columns that a row leaves out are NULL."""
+    with store.connection() as connection:
+        for table, given in rows.items():
+            columns = [column.name for column in schema.layout().tables[table]]
+            statement = f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})"
+            connection.executemany(statement, ([row.get(c) for c in columns] for row in given))
+
+
+def page_row(seq: int, url: int, **columns: Any) -> PageRow:
+    """A fetch of which only the `columns` matter."""
+    about: dict[str, Any] = {
+        "status": 200,
+        "relevance": 0.25,
+        "topic": "/A",
+        "score": 0.5,
+        "size": 10,
+    }
+    about |= {"fetched_at": "2026-01-01T00:00:00.000+00:00", "content_type": "text/html"}
+    return PageRow(seq=seq, url=url, **about | columns)
+
+
+def rows(store: CrawlStore, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in store.rows(sql)]
 
 
 class Building:
@@ -25,7 +51,7 @@ class Building:
     def __init__(self, folder: Path, **identity: str) -> None:
         folder.mkdir()
         self.store = CrawlStore.create(folder / "crawl.db", IDENTITY | identity)
-        self.writer = StoreWriter(self.store.engine)
+        self.writer = StoreWriter(self.store)
         self.urls: dict[str, int] = {}
         self.hosts: dict[str, int] = {}
         self.links = 0
@@ -72,15 +98,13 @@ class Building:
         self.seq += 1
         self.clock += timedelta(seconds=after)
         number = self.urls[url] if url in self.urls else self.url(url, depth=0)
-        row = PageRow(
-            seq=self.seq,
-            url=number,
+        row = page_row(
+            self.seq,
+            number,
             status=status,
             relevance=relevance,
             topic="/Home/Bees",
-            score=0.5,
             fetched_at=self.clock.isoformat(timespec="milliseconds"),
-            content_type="text/html",
             size=100,
             title=title,
             canonical=canonical,

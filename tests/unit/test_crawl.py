@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from longer import long
 
 from focuscrawl.crawl import CrawlConfig, Download
@@ -121,12 +121,12 @@ def test_nothing_is_written_between_expanding_and_recording(web: Shelf, tmp_path
     crawl.expand(visit)
     crawl.note("lesson", "of another thread")
     crawl.flush()
-    stored = sa.text("SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM page)")
+    stored = "SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM page)"
     assert [tuple(row) for row in crawl.store.rows(stored)] == [(1, 0)]
     crawl.record(visit, 0.0)
     crawl.flush()
     assert [tuple(row) for row in crawl.store.rows(stored)] == [(3, 1)]
-    events = [kind for (kind,) in crawl.store.rows(sa.text("SELECT kind FROM events ORDER BY id"))]
+    events = [kind for (kind,) in crawl.store.rows("SELECT kind FROM events ORDER BY id")]
     assert events[-1] == "lesson"
     crawl.close("interrupted")
 
@@ -381,10 +381,9 @@ def test_a_lesson_that_fails_ends_the_crawl(
 def test_a_store_opened_to_read_is_not_written(web: Shelf, tmp_path: Path) -> None:
     crawled(tmp_path / "crawl", web, "/", fetches=3)
     store = CrawlStore.open(tmp_path / "crawl" / "crawl.db", read_only=True)
-    with store.engine.connect() as connection:
-        assert connection.scalar(sa.text("SELECT count(*) FROM pages")) == 3
-        with pytest.raises(sa.exc.OperationalError, match="readonly"):
-            connection.execute(sa.text("DELETE FROM events"))
+    assert store.row("SELECT count(*) FROM pages")[0] == 3
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        list(store.rows("DELETE FROM events"))
     store.close()
 
 

@@ -68,11 +68,8 @@ def copied(begun: CrawlConfig, folder: Path) -> CrawlConfig:
 
 def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
     path = folder / "crawl.db"
-    with (
-        closing(CrawlStore.open(path, read_only=True)) as store,
-        store.engine.connect() as connection,
-    ):
-        return [tuple(row) for row in connection.exec_driver_sql(sql)]
+    with closing(CrawlStore.open(path, read_only=True)) as store:
+        return [tuple(row) for row in store.rows(sql)]
 
 
 def judged(folder: Path) -> list[list[tuple[Any, ...]]]:
@@ -196,12 +193,12 @@ def test_a_web_that_is_another_by_now_is_refused_and_nothing_changes(
     copied(begun, folder)
     before = judged(folder)
     with closing(CrawlStore.open(folder / "crawl.db")) as store:
-        with store.engine.begin() as connection:
-            connection.exec_driver_sql("UPDATE meta SET value = 'x' WHERE key = 'web'")
+        with store.connection() as connection:
+            connection.execute("UPDATE meta SET value = 'x' WHERE key = 'web'")
         with pytest.raises(UserError, match=r"is not what .* crawled"):
             follow(store, folder, "critic-1", OTHER)
-        with store.engine.begin() as connection:
-            connection.exec_driver_sql("UPDATE meta SET value = 'live' WHERE key = 'web'")
+        with store.connection() as connection:
+            connection.execute("UPDATE meta SET value = 'live' WHERE key = 'web'")
         with pytest.raises(UserError, match="FOCUSCRAWL_WARC=1"):
             follow(store, folder, "critic-1", OTHER)
     assert judged(folder) == before

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl import state
 from focuscrawl.crawl.traps import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
 from focuscrawl.report.summary import Summary
@@ -40,10 +38,8 @@ def calendar() -> Shelf:
 
 def events(folder: Path, kind: str) -> list[tuple[int, str]]:
     store = CrawlStore.open(folder / "crawl.db", read_only=True)
-    rows = store.rows(
-        sa.text("SELECT seq, detail FROM events WHERE kind = :kind").bindparams(kind=kind)
-    )
-    found = [(row.seq, row.detail) for row in rows]
+    rows = store.rows("SELECT seq, detail FROM events WHERE kind = ?", (kind,))
+    found = [(seq, detail) for seq, detail in rows]
     store.close()
     return found
 

@@ -48,12 +48,13 @@ def test_nothing_there_is_a_link_or_a_pipe(path: Path, name: str, mode: str) -> 
         open_database(path, mode=mode)
 
 
-def test_no_journal_names_a_file_to_delete(path: Path) -> None:
+@pytest.mark.parametrize("mode", ["ro", "rw", "rwc"])
+def test_no_journal_names_a_file_to_delete(path: Path, mode: str) -> None:
     victim = path.with_name("victim")
     victim.write_text("precious")
     path.with_name("theirs.db-journal").write_bytes(hot_journal(path, victim))
     with pytest.raises(UserError, match="names a file for SQLite to delete"):
-        open_database(path)
+        open_database(path, mode=mode)
     assert victim.read_text() == "precious"
 
 
@@ -94,17 +95,6 @@ def test_reading_what_has_no_end_is_given_up(
 
 
 # -- texts ---------------------------------------------------------------------------------
-
-
-def test_an_export_deletes_no_file(tmp_path: Path) -> None:
-    TextStore(tmp_path).close()
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    journal = hot_journal(tmp_path / FILE, victim)
-    (tmp_path / f"{FILE}-journal").write_bytes(journal)
-    with pytest.raises(UserError, match="names a file for SQLite to delete"):
-        TextStore(tmp_path)
-    assert victim.read_text() == "precious"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,14 +12,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 from focuscrawl.cli.common_options import write_files
+from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.crawl_folder import Command, FileControl
 from focuscrawl.crawl.rejudging import REQUEST, ask_to_follow
 from focuscrawl.engine.spider_requests import RequestFile
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import discard_drafts, draft_of, open_plain, write_whole
+from focuscrawl.foundation.files import (
+    as_user_error,
+    discard_drafts,
+    draft_of,
+    open_plain,
+    write_whole,
+)
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
@@ -208,3 +217,33 @@ def test_lines_of_a_request_file_that_make_no_sense_are_left_out(folder: Path) -
     file = RequestFile(folder, spider)
     assert file.load(lambda _: False) == []
     assert file.given == {url}
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["lab", "report"], ["new"], ["web", "info"]])
+def test_a_name_that_cannot_be_is_one_line(arguments: list[str]) -> None:
+    done = CliRunner().invoke(main, [*arguments, "n" * 300])
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("focuscrawl: nnn")
+    assert "name too long: name another path" in line
+
+
+@pytest.mark.parametrize(
+    ("code", "path", "said"),
+    [
+        (
+            errno.EACCES,
+            ("/data/crawl.db",),
+            "/data/crawl.db: permission denied: name another path",
+        ),
+        (errno.ENOSPC, (), "the disk is full: make room"),
+        *((code, (), None) for code in (errno.ECONNREFUSED, errno.EMFILE, errno.EPIPE)),
+        (errno.EACCES, (), None),
+    ],
+)
+def test_what_a_user_can_put_right_is_said(
+    code: int, path: tuple[str, ...], said: str | None
+) -> None:
+    error = as_user_error(OSError(code, os.strerror(code), *path))
+    assert (error is None) == (said is None)
+    assert str(error).startswith(str(said))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +29,7 @@ from focuscrawl.offline.d_max_selection import (
     try_windows,
 )
 from focuscrawl.page import parse_page
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store import CrawlStore
 from focuscrawl.testing import KeywordCritic, TinyWeb, new_crawl, step
 
 from .toy_crawl import toy_critic
@@ -201,9 +200,8 @@ class Hinting(TinyWeb):
             pass
         crawl.close("frontier_empty")
         store = CrawlStore.open(folder / "crawl.db")
-        with store.engine.begin() as connection:
-            row = {"key": "options", "value": options}
-            connection.execute(sa.insert(schema.meta), [row])
+        with store.connection() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('options', ?)", (options,))
         return store
 
 
@@ -253,12 +251,12 @@ def test_what_cannot_be_chosen_is_said(tmp_path: Path) -> None:
     with closing(web.crawled(tmp_path / "crawl")) as store:
         with pytest.raises(UserError, match="context"):
             try_windows(store, Options(groups=("url", "title")), critic=critic, web=web)
-        with store.engine.begin() as connection:
-            connection.execute(sa.update(schema.page).values(relevance=0.9))
+        with store.connection() as connection:
+            connection.execute("UPDATE page SET relevance = 0.9")
         with pytest.raises(UserError, match="10 fetches of irrelevant pages"):
             try_windows(store, Options(), critic=critic, web=web)
-        with store.engine.begin() as connection:
-            connection.execute(sa.delete(schema.link))
+        with store.connection() as connection:
+            connection.execute("DELETE FROM link")
         with pytest.raises(UserError, match="there are 0"):
             try_windows(store, Options(), critic=critic, web=web)
 
@@ -267,7 +265,7 @@ def test_what_another_strategy_kept_is_not_taken_for_facts(tmp_path: Path) -> No
     web = Hinting(1)
     options = '{"depth": 3, "d_max": 3, "memory": 7, "learner": "x"}'
     with closing(web.crawled(tmp_path / "crawl", "shark-search", options)) as store:
-        assert len([*store.rows(sa.select(schema.memo))]) == 120
+        assert len([*store.rows("SELECT * FROM memo")]) == 120
         assert options_of(store) is None
         with pytest.raises(UserError, match="--web"):
             learn_from(store)
@@ -286,10 +284,9 @@ def test_a_crawl_of_the_apprentice_is_learned_from_under_its_own_options(tmp_pat
         with pytest.raises(UserError, match="--web"):
             learn_from(store, options=replace(options, d_max=2))
         other = learn_from(store, options=Options(d_max=3, groups=options.groups))
-        with store.engine.begin() as connection:  # as if nothing of the pages was kept
-            connection.execute(sa.delete(schema.memo))
-            strategy = sa.update(schema.meta).where(schema.meta.c.key == "strategy")
-            connection.execute(strategy.values(value="best-first"))
+        with store.connection() as connection:  # as if nothing of the pages was kept
+            connection.execute("DELETE FROM memo")
+            connection.execute("UPDATE meta SET value = 'best-first' WHERE key = 'strategy'")
         read_again = learn_from(store, options=options, critic=CRITIC, web=web)
     assert (learned.options.learner, learned.options.d_max) == ("nb", 3)
     assert other.options.learner == "logistic"

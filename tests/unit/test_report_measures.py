@@ -104,7 +104,10 @@ def test_depths_and_outcomes_are_counted() -> None:
         (200, None, False, "page", False),
         (200, None, True, "duplicate", False),
         (200, "no HTML", False, "no HTML", False),
+        (200, "meta refresh: http://a.example/", False, "redirect", False),
+        (200, "redirect loop: back to http://a.example/", False, "redirect loop", True),
         (301, None, False, "redirect", False),
+        (302, "redirect to nowhere", False, "redirect to nowhere", True),
         (304, None, False, "not modified", False),
         (404, None, False, "HTTP 404", True),
         (503, None, False, "HTTP 503", True),
@@ -144,23 +147,3 @@ def test_middle_keeps_both_ends(text: str, width: int) -> None:
 def test_tables_align_numbers_right_and_text_left() -> None:
     rows = table([["name", "n"], ["a", "1,000"], ["long name", "7"]], left={0})
     assert rows == ["name           n", "a          1,000", "long name      7"]
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "duplicate", "name"),
-    [
-        (200, None, False, "page"),
-        (200, None, True, "duplicate"),
-        (200, "no HTML", False, "no HTML"),
-        (200, "meta refresh: http://a.example/", False, "redirect"),
-        (200, "redirect loop: back to http://a.example/", False, "redirect loop"),
-        (301, None, False, "redirect"),
-        (302, "redirect to nowhere", False, "redirect to nowhere"),
-        (304, None, False, "not modified"),
-        (404, None, False, "HTTP 404"),
-        (0, "timed out: after 30 s", False, "timed out"),
-        (0, None, False, "no answer"),
-    ],
-)
-def test_what_came_of_a_fetch(status: int, error: str | None, duplicate: bool, name: str) -> None:
-    assert outcome(status, error, duplicate) == name

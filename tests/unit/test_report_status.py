@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import sqlalchemy as sa
 
 from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
 from focuscrawl.report.outcomes import run_state
@@ -22,8 +21,8 @@ from focuscrawl.store import (
     PageRow,
     StoreWriter,
     VisitRecord,
-    schema,
 )
+from focuscrawl.store.history import History, StoredEvent
 from focuscrawl.store.schema import FETCHED, QUEUED
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def folder(store: CrawlStore) -> Iterator[CrawlFolder]:
 
 
 def write(store: CrawlStore, *records: VisitRecord) -> None:
-    writer = StoreWriter(store.engine)
+    writer = StoreWriter(store)
     for record in records:
         writer.put(record)
     writer.close()
@@ -135,17 +134,20 @@ def test_states(
 
 
 def test_a_crawl_that_ends_while_it_is_looked_at_was_not_killed(
-    store: CrawlStore, folder: CrawlFolder
+    store: CrawlStore, folder: CrawlFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(store, *fetched([1.0]))
     folder.acquire(Doing.CRAWLING)
+    events = History.events
 
-    def end(*_: object) -> None:
+    def ends_after(history: History, *kinds: str, last: int | None = None) -> list[StoredEvent]:
+        found = events(history, *kinds, last=last)
+        monkeypatch.setattr(History, "events", events)
         write(store, VisitRecord(events=[(1, "stop", "budget")]))
         folder.release()
+        return found
 
-    # it has just read the last event
-    sa.event.listen(store.engine, "after_cursor_execute", end, once=True)
+    monkeypatch.setattr(History, "events", ends_after)
     assert run_state(store) == (False, "the budget of 1 fetches is spent")
 
 
@@ -166,10 +168,9 @@ def test_before_the_first_fetch(store: CrawlStore, folder: CrawlFolder) -> None:
 
 def test_the_one_row_of_a_statement(store: CrawlStore) -> None:
     write(store, *fetched([3.0, 2.0]))
-    count = sa.select(sa.func.count().label("n"))
-    assert store.row(count.select_from(schema.page)).n == 2
+    assert store.row("SELECT count(*) AS n FROM page")["n"] == 2
     with pytest.raises(ValueError, match="too many values"):
-        store.row(sa.select(schema.page.c.seq))
+        store.row("SELECT seq FROM page")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import sqlalchemy as sa
 
 from focuscrawl.errors import UserError
 from focuscrawl.report import url_tables
@@ -16,6 +15,7 @@ from focuscrawl.report.url_tables import (
     WAITING_ORDERS,
     Wanted,
     duplicates_of,
+    frontier_top,
     host_map,
     pages_part,
     reading_sorted,
@@ -23,12 +23,15 @@ from focuscrawl.report.url_tables import (
     totals,
     waiting_part,
 )
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store import CrawlStore
+
+from .small_crawl import put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from sqlalchemy import Connection
+    from focuscrawl.foundation.databases import Database
 
 PAGES, WAITING, HOSTS, LINKS = 23, 31, 3, 4
 AGAIN = 5  # links found when the third page was fetched again, after the tenth
@@ -39,16 +42,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlStore]:
     """A store whose links are numbered in the order of fetches, but for a second one of a hub."""
     path = tmp_path_factory.mktemp("store") / "crawl.db"
     with closing(CrawlStore.create(path, {"topic": "/A"})) as store:
-        with store.engine.begin() as connection:
-            for table, rows in _rows().items():
-                connection.execute(sa.insert(schema.metadata.tables[table]), rows)
+        put(store, _rows())
         yield store
 
 
 @pytest.fixture(scope="module")
-def connection(
-    store: CrawlStore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Connection]:
+def connection(store: CrawlStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     path = tmp_path_factory.mktemp("sorted") / "sorted.db"
     sort_urls(store, path)
     with reading_sorted(store, path) as connection:
@@ -105,7 +104,7 @@ def _link(number: int, source: int, target: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("order", [*PAGE_ORDERS])
 def test_parts_of_pages_make_the_whole_forwards_and_backwards(
-    connection: Connection, order: str
+    connection: Database, order: str
 ) -> None:
     whole = pages_part(connection, Wanted(order=order)).rows
     keys = {
@@ -131,7 +130,7 @@ def test_parts_of_pages_make_the_whole_forwards_and_backwards(
 
 
 @pytest.mark.parametrize("order", [*WAITING_ORDERS])
-def test_parts_of_the_frontier_make_the_whole(connection: Connection, order: str) -> None:
+def test_parts_of_the_frontier_make_the_whole(connection: Database, order: str) -> None:
     whole = waiting_part(connection, Wanted(order=order)).rows
     found, after = list[dict[str, Any]](), ""
     while True:
@@ -145,7 +144,7 @@ def test_parts_of_the_frontier_make_the_whole(connection: Connection, order: str
     assert totals(connection) == (PAGES, WAITING)
 
 
-def test_filters(connection: Connection) -> None:
+def test_filters(connection: Database) -> None:
     def seqs(**wanted: Any) -> set[int]:
         return {row["seq"] for row in pages_part(connection, Wanted(**wanted)).rows}
 
@@ -161,7 +160,7 @@ def test_filters(connection: Connection) -> None:
 
 
 def test_a_search_goes_on_where_it_stopped(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
+    connection: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(url_tables, "_BATCH", 4)
     monkeypatch.setattr(url_tables, "_SEARCH", 0.0)
@@ -183,7 +182,7 @@ def test_a_search_goes_on_where_it_stopped(
     assert [row["seq"] for row in pages_part(connection, Wanted(search="7%_0")).rows] == [8]
 
 
-def test_what_makes_no_sense_is_refused(connection: Connection) -> None:
+def test_what_makes_no_sense_is_refused(connection: Database) -> None:
     with pytest.raises(UserError, match="no order"):
         pages_part(connection, Wanted(order="seq; DROP TABLE page"))
     with pytest.raises(UserError, match="no state"):
@@ -193,7 +192,7 @@ def test_what_makes_no_sense_is_refused(connection: Connection) -> None:
             pages_part(connection, Wanted(), after=place)
 
 
-def test_duplicates(connection: Connection) -> None:
+def test_duplicates(connection: Database) -> None:
     assert [row["seq"] for row in duplicates_of(connection, 4)] == [12, 14]
 
 
@@ -218,3 +217,14 @@ def test_the_map_counts_links_between_hosts(store: CrawlStore) -> None:
     between = sum(each["source"] % HOSTS != each["target"] % HOSTS for each in rows["link"])
     assert sum(n for *_, n in found.links) == between == sum(host.out for host in found.hosts)
     assert host_map(store, most=1).links == []
+
+
+def test_start_urls_come_before_links_and_these_by_score(tmp_path: Path) -> None:
+    urls = [(0, None, 1), (1, 0.5, 0), (2, 0.9, 0), (3, None, 0), (4, 0.9, 0), (5, 1.0, 2)]
+    with closing(CrawlStore.create(tmp_path / "crawl.db", {})) as store:
+        put(store, {"url": [
+            {"id": n, "url": f"u{n}", "host": 0, "depth": 0, "score": score, "state": state}
+            for n, score, state in urls
+        ]})  # fmt: skip
+        assert frontier_top(store) == [("u3", None), ("u2", 0.9), ("u4", 0.9), ("u1", 0.5)]
+        assert frontier_top(store, 1) == [("u3", None)]

@@ -42,11 +42,11 @@ def test_why_says_the_state(building: Building, url: str, words: str) -> None:
 
 def test_why_shows_links_and_the_path_from_the_seed(building: Building) -> None:
     found = Explanation.of(bees(building), "http://hive.example/wax")
-    assert [(link.source, link.score) for link in found.links] == [
+    assert [(link["source"], link["score"]) for link in found.links] == [
         ("http://hive.example/honey", 0.4),
         ("http://hive.example/", None),
     ]
-    assert [(step.seq, step.url) for step in found.path] == [
+    assert [(step["seq"], step["url"]) for step in found.path] == [
         (1, "http://hive.example/"),
         (2, "http://hive.example/honey"),
         (None, "http://hive.example/wax"),
@@ -59,7 +59,7 @@ def test_why_shows_links_and_the_path_from_the_seed(building: Building) -> None:
 
 def test_why_puts_links_known_at_the_fetch_first(building: Building) -> None:
     found = Explanation.of(bees(building), "http://hive.example/honey")
-    assert [link.score for link in found.links] == [0.9, 0.99]
+    assert [link["score"] for link in found.links] == [0.9, 0.99]
     assert (found.links_found, found.links_before) == (2, 1)
     assert "score   0.5 when it left the frontier\n" in found.text()
     assert "\x1b" not in found.text()
@@ -106,7 +106,7 @@ def test_why_shortens_long_paths_and_many_links(building: Building) -> None:
         building.link(urls[n], urls[-1], n / 100)
     found = Explanation.of(building.written(), urls[-1])
     assert len(found.path) == 40
-    assert [link.score for link in found.links] == [n / 100 for n in range(24, 14, -1)]
+    assert [link["score"] for link in found.links] == [n / 100 for n in range(24, 14, -1)]
     text = found.text()
     assert "25 to it" in text
     assert "28 more" in text

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 
 from focuscrawl.store import CrawlStore, StoreWriter, schema
 from focuscrawl.store.history import DIGEST, History
@@ -132,7 +131,7 @@ def test_what_is_left_out(tmp_path: Path, written: list[VisitRecord]) -> None:
 def test_a_page_fetched_again_right_after_itself(tmp_path: Path) -> None:
     """Two fetches of one page in a row: its source alone does not tell their links apart."""
     store = CrawlStore.create(tmp_path / "crawl.db", {})
-    with store.engine.begin() as connection:
+    with store.connection() as connection:
         for statement in (
             "INSERT INTO host VALUES (0, 'h')",
             "INSERT INTO url VALUES (0, 'http://h/', 0, 0, NULL, NULL, 1)",
@@ -145,7 +144,7 @@ def test_a_page_fetched_again_right_after_itself(tmp_path: Path) -> None:
             "VALUES (0, 0, 1, 1, 200, 1, 1, 2), (1, 0, 1, 1, 304, 1, 0, NULL), "
             "(2, 0, 1, NULL, NULL, 0, 0, NULL)",
         ):
-            connection.execute(sa.text(statement))
+            connection.execute(statement)
     fetches = [*History(store).fetches()]
     assert [(each.again, each.status) for each in fetches] == [
         (False, 200),
@@ -160,10 +159,8 @@ def test_a_page_fetched_again_right_after_itself(tmp_path: Path) -> None:
 def test_events_by_their_kinds(tmp_path: Path) -> None:
     store = CrawlStore.create(tmp_path / "crawl.db", {})
     rows = [(0, "start", "1"), (3, "limited", "h: a"), (3, "stop", "x"), (5, "start", "2")]
-    with store.engine.begin() as connection:
-        keys = ("seq", "kind", "detail")
-        given = [{"at": "now", **dict(zip(keys, row, strict=True))} for row in rows]
-        connection.execute(sa.insert(schema.events), given)
+    with store.connection() as connection:
+        connection.executemany(schema.INSERT["events"], [("now", *row) for row in rows])
     history = History(store)
     seen = [(each.seq, each.kind, each.detail) for each in history.events("start", "stop")]
     assert seen == [rows[0], rows[2], rows[3]]
@@ -191,8 +188,8 @@ def test_a_digest_and_the_minhash_behind_it(tmp_path: Path) -> None:
     crawl.close("budget")
     with closing(CrawlStore.open(tmp_path / "crawl.db")) as store:
         (fetch,) = History(store).fetches()
-        (row,) = store.rows(sa.select(schema.page.c.digest))
+        (digest,) = store.row("SELECT digest FROM page")
     assert fetch.digest is not None
     assert fetch.minhash is not None
     assert len(fetch.digest) == DIGEST
-    assert fetch.digest + fetch.minhash == row.digest
+    assert fetch.digest + fetch.minhash == digest

@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import sqlalchemy as sa
 
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.errors import UserError
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store import CrawlStore
 from focuscrawl.studio.crawl_form import Outlooks, begin, choice, go_on, read_crawl
 from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, Curve, Happenings
 from focuscrawl.studio.jobs import JobState
@@ -179,9 +178,9 @@ def test_happenings_are_told_once(tmp_path: Path) -> None:
     store = CrawlStore.create(tmp_path / "crawl.db", {"topic": "/x"})
 
     def write(number: int, seq: int, kind: str, detail: str) -> None:
-        row = {"id": number, "at": "2026", "seq": seq, "kind": kind, "detail": detail}
-        with store.engine.begin() as connection:
-            connection.execute(sa.insert(schema.events), [row])
+        with store.connection() as connection:
+            row = (number, "2026", seq, kind, detail)
+            connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", row)
 
     happenings = Happenings()
     write(1, 0, "start", "topic=/x, budget=50")

@@ -52,7 +52,7 @@ def test_a_sum_whose_process_cannot_start_is_made_when_it_can(
     crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crawl_sums, "_SHARE", 0)  # nobody waits to see it made anew
-    broken = tmp_path / "sqlalchemy.py"
+    broken = tmp_path / "sqlite3.py"
     broken.write_text("raise ImportError('half of it is missing')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     sums = crawl_sums.Background(crawl.parent)

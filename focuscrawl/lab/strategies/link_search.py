@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from focuscrawl.apprentice.feature_extraction import TextReader, WordReader
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.page.words import tokenize
 from focuscrawl.strategies.base import check_count, check_number
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
         Scores,
         StrategyContext,
     )
-
-
-RELEVANT = 0.5  # the critic's R(u) above which a page is food
 
 
 class DepthLimited(LinkStrategy):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.base import Expansion, check_count
 from focuscrawl.strategies.knowledge_strategy import TermHits, has_term, query
@@ -21,7 +22,6 @@ _PRECISION = 0.25  # of each prior weight: that of one observation at p = 1/2
 _SURE = 1.645  # standard deviations, 5 % on one side
 _DECAY = 0.9  # a click
 _LEAST, _FIRST_PAGES = 0.15, 3  # of a word's weight; pages before words differ in weight
-_RELEVANT = 0.5
 
 
 class Signals(NamedTuple):
@@ -143,7 +143,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         if known and not self._fetched.data[url]:
             words = word_weights(self._pages_with, self.log.pages)
             x = self._signals(np.array([url])).features(words)[0]
-            self._regression.learn(x, relevance > _RELEVANT)
+            self._regression.learn(x, relevance > RELEVANT)
         self._fetched.data[url] = True
         self._used.extend(self._regression.used)
 

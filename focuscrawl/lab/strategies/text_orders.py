@@ -13,6 +13,7 @@ from focuscrawl.apprentice.hashing import bucket
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.critic.bag_of_words import BagRows
 from focuscrawl.critic.page_vectors import tf_idf
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.base import Expansion
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _BITS = 18  # terms are told apart by hash
-_RELEVANT = 0.5
 
 
 class Topic(NamedTuple):
@@ -96,7 +96,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         page = np.repeat(np.arange(pages), of_pages.lengths)
         idf = np.log(max(pages, 1) / np.maximum(np.bincount(terms, minlength=1 << _BITS), 1))
         units = tf_idf(BagRows(terms, counts.astype(np.float64), of_pages.indptr), idf).counts
-        relevant = (self._relevance.data[:pages] > _RELEVANT)[page]
+        relevant = (self._relevance.data[:pages] > RELEVANT)[page]
         total = sums(terms[relevant], units[relevant], 1 << _BITS)
         length = float(np.linalg.norm(total))
         centroid = total / length if length else total
