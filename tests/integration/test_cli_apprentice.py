@@ -104,5 +104,3 @@ def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
     ):
         assert said in mistaken("apprentice", "train", *arguments)
         assert not out.exists()
-
-

@@ -19,7 +19,7 @@ from focuscrawl.webs.opening import open_web
 
 from .ports import await_listener, free_port
 from .running import ROOT
-from .typed import focuscrawl, mistaken
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,9 @@ def test_pywb_serves_an_archive_by_its_index(pywb: Path, folder: Path, tmp_path:
     assert "c.cdxj" in focuscrawl(*given).output
     lines = (tmp_path / "c.cdxj").read_text().splitlines()
     assert lines == sorted(lines)
-    captures = [(at, json.loads(about)["url"]) for _, at, about in (x.split(" ", 2) for x in lines)]
+    captures = [
+        (at, json.loads(about)["url"]) for _, at, about in (x.split(" ", 2) for x in lines)
+    ]
     assert {url for _, url in captures} == {*open_web(str(tmp_path / "c.warc.gz")).urls()}
     demo = open_web("demo")
     with replaying(pywb, tmp_path) as replay:
