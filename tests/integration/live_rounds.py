@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.report.measures import load_pages
 
 from .impatience import impatient
-from .running import ROOT
+from .running import BICYCLES, QUICK, ROOT
 from .spark import environment
 
 if TYPE_CHECKING:
@@ -29,25 +29,22 @@ LONG = 600  # seconds after which a process hangs
 
 
 def settings(local_web: LocalWeb) -> dict[str, object]:
-    return {
+    given = {
         "DOWNLOAD_DELAY": DELAY,
         "DOWNLOAD_DELAY_JITTER": 0,
-        "AUTOTHROTTLE_ENABLED": 0,
         "RETRY_TIMES": 1,
         "DOWNLOAD_MAXSIZE": 100_000,
-        "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
         "DOWNLOAD_HANDLERS": json.dumps(dict.fromkeys(("http", "https"), STAMPING)),
-    } | impatient(1, f"{local_web.origins['slow']}/", only=True)
+    }
+    return QUICK | given | impatient(1, f"{local_web.origins['slow']}/", only=True)
 
 
 def write_plan(path: Path, local_web: LocalWeb, **more: Any) -> Path:
     plan: dict[str, Any] = {
-        "topic": "bicycle",
-        "critic": "server.critic:judge",
-        "strategy": "best-first",
+        **BICYCLES,
         "seeds": f"{local_web.origins['a']}/",
         "budget": 1000,
-        "round": 12,
+        "round": 24,
         "buckets": 2,
     } | more
     lines = [f"{key} = {json.dumps(value)}" for key, value in plan.items()]
@@ -68,6 +65,13 @@ def begin(plan: Path, root: object, *more: str, master: str = PROCESSES) -> subp
         text=True,
         start_new_session=True,
     )
+
+
+def to_the_end(process: subprocess.Popen[str]) -> str:
+    """Wait for the end of rounds; return what was said."""
+    said = process.communicate(timeout=LONG)[0]
+    assert process.returncode == 0, said
+    return said
 
 
 def pages_of(folder: Path) -> dict[str, tuple[float, str | None]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .running import Run, crawl
+from .running import BICYCLES, QUICK, Run, crawl
 from .small_site import Answers, Site, serve
 
 if TYPE_CHECKING:
@@ -34,18 +34,9 @@ Disallow: /private
 """
 
 
-def go(folder: Path, seeds: list[str], *options: str) -> Run:
-    given = {
-        "DOWNLOAD_DELAY": DELAY,
-        "DOWNLOAD_DELAY_JITTER": 0,
-        "AUTOTHROTTLE_ENABLED": 0,
-        "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.1",
-        "USER_AGENT": AGENT,
-    }
-    settings = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
-    critic = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
-    run = crawl(folder, *settings, *options, **critic, seeds=",".join(seeds), budget=len(seeds))
-    assert run.returncode == 0, run.stderr
+def go(folder: Path, seeds: list[str]) -> Run:
+    given = QUICK | {"DOWNLOAD_DELAY": DELAY, "DOWNLOAD_DELAY_JITTER": 0, "USER_AGENT": AGENT}
+    run = crawl(folder, **given, **BICYCLES, seeds=",".join(seeds), budget=len(seeds))
     assert "Traceback" not in run.stderr
     return run
 

@@ -18,8 +18,17 @@ from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 from focuscrawl.webs.capture_index import write_index
 
-from .live_rounds import LONG, PROCESSES, assert_polite, begin, pages_of, settings, write_plan
-from .running import Kept, crawl
+from .live_rounds import (
+    LONG,
+    PROCESSES,
+    assert_polite,
+    begin,
+    pages_of,
+    settings,
+    to_the_end,
+    write_plan,
+)
+from .running import BICYCLES, Kept, crawl
 from .spark import why_not
 
 if TYPE_CHECKING:
@@ -31,22 +40,11 @@ if TYPE_CHECKING:
 def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
-    process = begin(
-        write_plan(tmp_path / "plan.toml", local_web),
-        tmp_path / "tables",
-        *("--folder", str(tmp_path / "crawl")),
-    )
-    said = process.communicate(timeout=LONG)[0]
-    assert process.returncode == 0, said
+    plan = write_plan(tmp_path / "plan.toml", local_web)
+    to_the_end(begin(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl")))
     assert_polite(local_web)
-    options = [
-        part for name, value in settings(local_web).items() for part in ("-s", f"{name}={value}")
-    ]
-    told = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
-    one = crawl(
-        tmp_path / "one", *options, **told, seeds=f"{local_web.origins['a']}/", budget=1000
-    )
-    assert one.returncode == 0, one.stderr
+    given = {**settings(local_web), **BICYCLES, "seeds": f"{local_web.origins['a']}/"}
+    crawl(tmp_path / "one", **given, budget=1000)
     assert pages_of(tmp_path / "crawl") == pages_of(tmp_path / "one")
     assert not (tmp_path / "tables" / "under-way").exists()
     recorded = [*(tmp_path / "tables").glob("recorded/*/*-pages.warc.gz")]
@@ -58,12 +56,7 @@ def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
 
 @pytest.mark.parametrize(
     ("after", "killed", "master"),
-    long(
-        (8, "all", PROCESSES),
-        (13, "driver", PROCESSES),
-        (18, "driver", PROCESSES),
-        (10, "driver", "local[2]"),
-    ),
+    long((8, "all", PROCESSES), (13, "driver", PROCESSES), (10, "driver", "local[2]")),
 )
 def test_what_was_fetched_when_it_was_killed_is_not_fetched_again(
     after: int, killed: str, master: str, local_web: LocalWeb, tmp_path: Path
@@ -89,9 +82,7 @@ def test_what_was_fetched_when_it_was_killed_is_not_fetched_again(
     fetched |= {
         url for file in root.glob("pages/*/*") for url in pq.read_table(file)["url"].to_pylist()
     }
-    process = begin(plan, root, "--folder", str(tmp_path / "crawl"), master=master)
-    said = process.communicate(timeout=LONG)[0]
-    assert process.returncode == 0, said
+    to_the_end(begin(plan, root, "--folder", str(tmp_path / "crawl"), master=master))
     assert_polite(local_web, before)
     asked = {
         f"{local_web.origins[each['site']]}{each['path']}"
@@ -123,13 +114,12 @@ def test_a_process_that_fetches_ends_with_whoever_began_it(
 def test_an_address_of_a_private_network_is_not_connected_to(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
-    plan = write_plan(tmp_path / "plan.toml", local_web, budget=3)
+    plan = write_plan(tmp_path / "plan.toml", local_web, budget=3, buckets=1)
     kept = plan.read_text(encoding="utf-8").splitlines()
     kept = [line for line in kept if not line.startswith("FOCUSCRAWL_PRIVATE_ADDRESSES")]
     plan.write_text("\n".join(kept), encoding="utf-8")
     before = len(local_web.requests())
-    process = begin(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl"))
-    said = process.communicate(timeout=LONG)[0]
+    said = to_the_end(begin(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl")))
     assert said.splitlines()[-2] == "the frontier is empty: no link is left to follow"
     ((error,),) = Kept(tmp_path / "crawl").query("SELECT error FROM pages")
     assert error.startswith("PrivateAddressError: 127.0.0.2 is a loopback address")

@@ -19,22 +19,20 @@ from zipfile import ZipFile
 
 import pytest
 
+from focuscrawl.webs.synthetic import SyntheticWeb
+
 from . import warm
 from .ports import await_listener, free_port
-from .running import ROOT, Kept, crawl, environment
+from .running import DEMO, ROOT, TOPIC, Kept, crawl, environment
 from .scrapyd import PROJECT, Scrapyd, copy_project, deploy, serving, with_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ARGUMENTS = {
-    "web": "demo",
-    "critic": "models/demo",
-    "topic": "/Sports/Cycling",
-    "seeds": "models/demo/seeds.csv",
-    "strategy": "best-first",
-}
+#: with the critic that is trained as documented
+ARGUMENTS = DEMO | {"critic": "models/cycling", "topic": "/Cycling", "strategy": "best-first"}
+ARGUMENTS["seeds"] = ",".join(SyntheticWeb().seeds(TOPIC))
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +42,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 
 @pytest.fixture(scope="module")
-def deployed(server: Scrapyd, tmp_path_factory: pytest.TempPathFactory) -> Scrapyd:
-    project = tmp_path_factory.mktemp("project") / "copy"
-    copy_project(project)
-    _train_as_documented(project)
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of this project, with the critic of docs/corpus.md."""
+    folder = tmp_path_factory.mktemp("project") / "copy"
+    copy_project(folder)
+    _train_as_documented(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def deployed(server: Scrapyd, project: Path) -> Scrapyd:
     done = deploy(server, project)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["spiders"] == 1
@@ -132,27 +136,23 @@ def test_a_cancelled_job_ends_in_order(deployed: Scrapyd, cancelled: str, crawl_
 
 
 def test_scheduled_again_it_goes_on_as_on_the_command_line(
-    deployed: Scrapyd, resumed: str, budget: int, crawl_dir: Path, tmp_path: Path
+    deployed: Scrapyd,
+    resumed: str,
+    budget: int,
+    crawl_dir: Path,
+    project: Path,
+    tmp_path: Path,
 ) -> None:
     entry = deployed.finished(resumed)
     assert f"the budget of {budget} fetches is spent" in deployed.read(entry["log_url"])
     kept = Kept(crawl_dir)
     assert kept.stop_reasons == ["interrupted", "budget"]
-    there = crawl(tmp_path / "crawl", **ARGUMENTS, budget=budget)
-    assert there.returncode == 0
+    critic = {"critic": project / "models" / "cycling"}
+    there = crawl(tmp_path / "crawl", **ARGUMENTS | critic, budget=budget)
     assert kept.order == there.kept.order
     items = deployed.read(entry["items_url"]).splitlines()
     first = json.loads(items[0])["seq"]
     assert len(items) == budget - first + 1
-
-
-def test_a_critic_trained_as_documented_crawls_there(deployed: Scrapyd, tmp_path: Path) -> None:
-    given = {"web": "demo", "critic": "models/cycling", "topic": "/Cycling", "budget": 30}
-    job = deployed.schedule(**given, crawl_dir=tmp_path / "crawl")
-    log = deployed.read(deployed.finished(job)["log_url"])
-    assert "the budget of 30 fetches is spent" in log, log
-    assert "Traceback" not in log
-    assert Kept(tmp_path / "crawl").stop_reasons == ["budget"]
 
 
 @pytest.mark.long
@@ -185,7 +185,8 @@ def test_a_restart_of_scrapyd_ends_its_crawls_in_order_and_has_them_go_on(
 
 def test_a_slip_is_one_line_in_the_log_of_the_job(deployed: Scrapyd, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
-    job = deployed.schedule(**{**ARGUMENTS, "topic": "/Sports/Cyclin"}, crawl_dir=folder)
+    wrong = {"critic": "models/demo", "topic": "/Sports/Cyclin"}
+    job = deployed.schedule(**ARGUMENTS | wrong, crawl_dir=folder)
     log = deployed.read(deployed.finished(job)["log_url"])
     (line,) = log.splitlines()
     assert "unknown topic /Sports/Cyclin; near it: /Sports/Cycling" in line

@@ -9,30 +9,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .studio import serving, start, tab
+from .running import TOPIC, as_options
+from .studio import Watched, crawl, serving, start, tab
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Browser, Page, Route
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def crawl(cwd: Path, budget: int) -> subprocess.Popen[str]:
-    arguments = {"web": "demo", "topic": "/Sports/Cycling", "strategy": "best-first"}
-    arguments |= {"budget": str(budget), "crawl_dir": "crawls/cycling"}
-    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    return start("crawl", *given, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a crawl of ten pages, and a topic of a hostile name."""
     path = tmp_path_factory.mktemp("studio")
-    assert crawl(path, 10).wait() == 0
+    crawl(path, "cycling", 10)
     (path / HOSTILE).mkdir()
     (path / HOSTILE / "topic.toml").write_text(f'words = ["{HOSTILE}"]\n')
     return path
@@ -46,9 +39,9 @@ def address(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
+def page(browser: Browser) -> Iterator[Page]:
     """A tab of a real browser."""
-    with tab() as found:
+    with tab(browser) as found:
         yield found
 
 
@@ -93,15 +86,8 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
     folder: Path, address: str, page: Page
 ) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
-    wrong: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda said: wrong.append(said.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append(dialog.message))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(address)
-    root = address.partition("?")[0]
-    assert page.url == root
+    watched = Watched(page, address)
+    assert page.url == watched.root
 
     def press(button: str) -> None:
         page.get_by_role("button", name=button).focus()
@@ -110,7 +96,8 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
     crawls = page.locator("#crawls")
     # a crawl at rest that is to wait when it runs: so that there is one that runs, and waits
     assert ask(address, "/crawls/crawls/cycling/pause", "POST")[0] == 202
-    running = crawl(folder, 20)
+    given = {"web": "demo", "topic": TOPIC, "strategy": "best-first", "budget": 20}
+    running = start("crawl", *as_options(given | {"crawl_dir": "crawls/cycling"}), cwd=folder)
     try:
         expect(crawls.get_by_text("paused", exact=True)).to_be_visible()
         press("Resume crawls/cycling")
@@ -120,8 +107,7 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
         running.wait()
     expect(crawls.get_by_role("cell", name="20", exact=True)).to_be_visible()
     expect(page.get_by_text(HOSTILE, exact=True)).to_be_visible()
-    assert not wrong
-    assert all(url.startswith(root) for url in asked)
+    watched.check()
 
 
 def test_a_crawl_is_begun_by_a_key_while_its_start_pages_are_asked_for(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -19,7 +17,7 @@ from focuscrawl.studio.jobs import Jobs
 from focuscrawl.studio.page_rendering import Desk
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.serving import make_application
-from focuscrawl.topics import TopicDefinition, read_definition, write_definition
+from focuscrawl.topics import TopicDefinition, write_definition
 
 from .running import TOPIC, Run
 from .studio import NEW_CRAWL, Client, serving
@@ -49,42 +47,6 @@ def address(home: Path) -> Iterator[str]:
         yield found
 
 
-def test_two_studios_of_one_folder_keep_every_judgement(home: Path, address: str) -> None:
-    urls = [f"http://h{n}.example/" for n in range(40)]
-    with serving(home) as other, ThreadPoolExecutor(8) as several:
-        clients = [Client(address), Client(other)]
-
-        def judge(n: int) -> Any:
-            said = {"url": urls[n], "verdict": "good" if n % 3 else "bad"}
-            return clients[n % 2].ask("/topics/t/topic.toml/judge", said)
-
-        assert len(list(several.map(judge, range(len(urls))))) == len(urls)
-    assert read_definition(home / "t" / "topic.toml").judged == set(urls)
-
-
-def test_what_it_moves_is_compared_with_what_was_before_the_first_judgement(
-    home: Path, address: str
-) -> None:
-    client, at = Client(address), "/crawls/crawls/a"
-
-    def judge(url: str, verdict: str) -> Any:
-        client.ask(f"{at}/judge", {"url": url, "verdict": verdict})
-        return client.until(f"{at}/moved", lambda said: not said["busy"])
-
-    pages = client.until(f"{at}/pages", lambda said: not said["sorting"])["rows"]
-    waiting = client.until(f"{at}/frontier", lambda said: not said["sorting"])["rows"]
-    first = {row["url"]: row["score"] for row in waiting}
-    for row, verdict in zip(pages[:2], ("bad", "good"), strict=True):
-        said = judge(row["url"], verdict)
-        assert not said["failed"], said
-        before = {each["url"]: each["score_before"] for each in said["moved"]}
-        for url in before.keys() & first.keys():
-            assert before[url] == pytest.approx(first[url])
-    assert read_definition(home / "crawls" / "a" / "topic.toml").judged == {
-        row["url"] for row in pages[:2]
-    }
-
-
 def test_a_crawl_that_is_refused_leaves_nothing(home: Path, address: str) -> None:
     before = sorted(home.rglob("*"))
     wrong = {**NEW_CRAWL, "name": "refused", "topic": "/Nowhere"}
@@ -97,15 +59,11 @@ def test_a_crawl_that_is_refused_leaves_nothing(home: Path, address: str) -> Non
 def test_a_larger_budget_is_spent_whenever_it_is_given(home: Path, address: str) -> None:
     client, at = Client(address), "/crawls/crawls/more"
 
-    def has_fetched(least: int, said: dict[str, Any]) -> bool:
-        return bool(said["fetched"] >= least)
-
     client.ask("/crawls", {**NEW_CRAWL, "name": "more", "budget": "30"})
-    for budget in (60, 90):  # near the end of the run before
-        client.until(at, partial(has_fetched, budget - 40))
-        client.ask(f"{at}/budget", {"budget": str(budget)})
+    client.until(at, lambda said: said["fetched"] >= 20)  # near the end of its run
+    client.ask(f"{at}/budget", {"budget": "50"})
     ended = client.until(at, lambda said: not said["running"])
-    assert (ended["fetched"], ended["state"]) == (90, "the budget of 90 fetches is spent")
+    assert (ended["fetched"], ended["state"]) == (50, "the budget of 50 fetches is spent")
     assert (home / "crawls" / "more" / "seeds.txt").is_file()
 
 

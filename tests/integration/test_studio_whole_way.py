@@ -21,7 +21,7 @@ from .studio import start, tab
 if TYPE_CHECKING:
     import subprocess
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 CYCLING = "/Sports/Cycling"
 #: folder that pictures of the pages are written to, for docs/studio.md; empty: none are made
@@ -200,7 +200,7 @@ class Way:
 
 
 @pytest.mark.long
-def test_the_whole_way(tmp_path: Path) -> None:
+def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
     pytest.importorskip("trafilatura")
     topics = {label.url: label.topic for label in SyntheticWeb(scale=9).labels()}
     good = [url for url, topic in topics.items() if topic == CYCLING][:3]
@@ -210,7 +210,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
     asked: list[str] = []
     wrong: list[str] = []
     try:
-        with tab() as page:
+        with tab(browser) as page:
             page.on("request", lambda request: asked.append(request.url))
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.goto(address)
