@@ -57,6 +57,9 @@ class Site:
         class Server(ThreadingHTTPServer):
             request_queue_size = 128  # a browser opens dozens of connections at once
 
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Say nothing when a client hangs up."""
+
         self.server = Server((address, 0), Handler)
         self.origin = f"http://{address}:{self.server.server_port}"
 
