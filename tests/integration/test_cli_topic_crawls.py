@@ -132,17 +132,3 @@ def test_the_examples_of_the_critic_may_be_elsewhere(local_web: LocalWeb, tmp_pa
     done = topic("suggest", folder, "--n", "1", "--web", "demo", answers="n\n")
     assert "judged anew" in done.output
     assert read_definition(folder / "topic.toml").web == "demo"
-
-
-@pytest.mark.long
-def test_the_alarm_is_in_the_store_the_summary_and_the_report(
-    demo: dict[str, str], tmp_path: Path
-) -> None:
-    run = crawl(tmp_path / "crawl", **{**demo, "strategy": "breadth-first"}, budget=200)
-    alarms = run.kept.query("SELECT seq, detail FROM events WHERE kind = 'alarm' ORDER BY id")
-    assert alarms, "a blind crawl leaves its topic"
-    assert "goes to /" in alarms[0][1]
-    assert alarms[0][1] in run.stderr
-    focuscrawl("report", tmp_path / "crawl")
-    page = (tmp_path / "crawl" / "report" / "report.html").read_text()
-    assert "Why the harvest fell" in page

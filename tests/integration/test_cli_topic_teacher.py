@@ -16,7 +16,7 @@ from . import warm
 from .model_server import Asked, Said, model_server, verdict
 from .recording import record
 from .running import ROOT, TOPIC, Kept, crawl, environment
-from .teaching import KEY, always, by_word, command, holds, refused, suggest
+from .teaching import KEY, by_word, command, holds, refused, suggest
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
@@ -58,17 +58,6 @@ def test_the_critic_learns_and_the_crawl_follows(demo: dict[str, str], folder: P
     assert KEY not in done.stdout + done.stderr
     assert not holds(folder, KEY)
     assert not any(KEY in json.dumps(asked.body) for asked in server.asked)
-
-
-def test_pages_it_was_unsure_of_are_not_asked_about_again(folder: Path) -> None:
-    with model_server(always(verdict("unsure"))) as server:
-        done = suggest(folder, server, 3)
-        assert "3 unsure" in done.output
-        assert "no judgement, no change" in done.output
-        suggest(folder, server, 3)
-        assert len(set(server.urls)) == 6
-    assert not (folder / "topic.toml").exists()
-    assert not list(folder.glob("critic-*"))
 
 
 def test_when_a_server_fails_what_it_has_answered_is_kept(folder: Path) -> None:

@@ -149,46 +149,6 @@ def test_hosts_are_crawled_side_by_side(live: Run, local_web: LocalWeb) -> None:
     assert overlaps
 
 
-def test_duplicates_are_recorded_and_not_expanded(
-    live: Run, pages: dict[str, dict[str, Any]], local_web: LocalWeb
-) -> None:
-    short = {name: _short(local_web, row["duplicate_of"] or "") for name, row in pages.items()}
-    assert {name: of for name, of in short.items() if of} == {
-        "a/twin-2": "a/twin-1",
-        "a/copy": "a/master",
-    }
-    assert pages["a/twin-2"]["relevance"] == pages["a/copy"]["relevance"] == 0.0
-    assert "a/below-the-twins" in pages
-    assert "a/below-the-copy" not in pages
-
-
-def test_a_page_that_came_under_an_alias_is_struck_out(
-    live: Run, pages: dict[str, dict[str, Any]], local_web: LocalWeb
-) -> None:
-    assert pages["a/alias"]["relevance"] == 0.9
-    assert "a/original" not in pages
-    state = f"SELECT state FROM frontier WHERE url = '{local_web.origins['a']}/original'"
-    assert live.kept.query(state) == [("excluded",)]
-
-
-def test_links_that_promise_no_page_stay_out(live: Run) -> None:
-    targets = [target for (target,) in live.kept.query("SELECT target FROM links")]
-    assert targets
-    assert not [target for target in targets if target.endswith("picture.png")]
-    assert all(target.startswith("http://") for target in targets)
-
-
-def test_start_pages_come_before_links_though_their_host_is_busy(
-    local_web: LocalWeb, tmp_path: Path
-) -> None:
-    """Examples are recorded by a budget of as many fetches (docs/usage.md)."""
-    a, b = local_web.origins["a"], local_web.origins["b"]
-    seeds = {f"{b}/", *(f"{a}/{name}" for name in ("end", "twin-1", "master", "dull", "alias"))}
-    told = BICYCLES | {"strategy": "breadth-first", "seeds": ",".join(sorted(seeds))}
-    examples = crawl(tmp_path / "examples", **SETTINGS, **told, budget=6)
-    assert set(examples.kept.urls) == seeds
-
-
 def test_the_recording_replays_as_the_same_crawl(
     live: Run, local_web: LocalWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,47 +76,6 @@ def test_a_random_order_is_that_of_its_random_state(run: Run, shuffled: dict[str
     assert run.kept.query(harvest)[0][0] > first.query(harvest)[0][0]  # best-first finds more
 
 
-def test_hard_focus_expands_pages_on_the_topic_alone(demo: dict[str, str], tmp_path: Path) -> None:
-    done = crawl(tmp_path / "crawl", **{**demo, "strategy": "hard-focus", "budget": BUDGET})
-    assert len(done.kept.order) == BUDGET
-    expanded = done.kept.query(
-        "SELECT DISTINCT topic FROM pages JOIN links ON source = url WHERE links.score NOT NULL"
-    )
-    assert expanded == [(demo["topic"],)]
-    unmotivated = """SELECT count(*) FROM pages WHERE referrer NOT NULL AND status = 200
-        AND url NOT IN (SELECT target FROM links WHERE score NOT NULL)"""
-    assert done.kept.query(unmotivated) == [(0,)]
-    unfollowed = done.kept.query(
-        "SELECT count(*), count(score) FROM frontier WHERE state = 'unfollowed'"
-    )
-    assert unfollowed[0][0] > 0
-    assert unfollowed[0][1] == 0
-
-
-def test_a_crawl_without_relevant_pages_stops(demo: dict[str, str], tmp_path: Path) -> None:
-    done = crawl(
-        tmp_path / "crawl",
-        FOCUSCRAWL_STAGNATION=6,
-        **{**demo, "strategy": "breadth-first", "budget": 0},
-    )
-    assert done.kept.stop_reasons == ["no_relevant_page"]
-    relevance = [r for (r,) in done.kept.query("SELECT relevance FROM pages ORDER BY seq")]
-    assert max(relevance[-6:]) <= 0.5 < relevance[-7]
-
-
-def test_the_views_have_the_columns_of_the_contract(run: Run) -> None:
-    contract = {
-        "pages": "seq url status relevance topic depth score referrer fetched_at content_type"
-        " bytes",
-        "links": "source target anchor dom_position score model_version",
-        "frontier": "url host score state",
-        "models": "version trained_at_seq instances metrics",
-        "events": "at seq kind detail",
-    }
-    for view, columns in contract.items():
-        run.kept.query(f"SELECT {', '.join(columns.split())} FROM {view}")
-
-
 def test_every_known_url_is_fetched_or_in_the_frontier(run: Run) -> None:
     lost = """SELECT target FROM links
         WHERE target NOT IN (SELECT url FROM frontier)

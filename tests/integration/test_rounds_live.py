@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sqlite3
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-import pytest
-from longer import long
-
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 from focuscrawl.webs.capture_index import write_index
 
 from .live_rounds import (
     LONG,
-    PROCESSES,
     assert_polite,
     begin,
     pages_of,
@@ -29,7 +19,6 @@ from .live_rounds import (
     write_plan,
 )
 from .running import BICYCLES, Kept, crawl
-from .spark import why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,45 +41,6 @@ def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
     assert {*open_web(str(tmp_path / "pages.cdxj")).urls()} == {
         *open_web(str(tmp_path / "one" / "pages.warc.gz")).urls()
     }
-
-
-@pytest.mark.parametrize(
-    ("after", "killed", "master"),
-    long((8, "all", PROCESSES), (13, "driver", PROCESSES), (10, "driver", "local[2]")),
-)
-def test_what_was_fetched_when_it_was_killed_is_not_fetched_again(
-    after: int, killed: str, master: str, local_web: LocalWeb, tmp_path: Path
-) -> None:
-    if master != PROCESSES and why_not() is not None:
-        pytest.skip(str(why_not()))
-    plan, root = write_plan(tmp_path / "plan.toml", local_web, round=10), tmp_path / "tables"
-    before = len(local_web.requests())
-    process = begin(plan, root, master=master)
-    while len(local_web.requests()) < before + after:
-        assert process.poll() is None
-        time.sleep(0.02)
-    if killed == "all":
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.communicate(timeout=LONG)  # until nobody has its standard output any more
-    asked_before = len(local_web.requests())
-    fetched: set[str] = set()
-    for folder in root.glob("under-way/*"):
-        with suppress(sqlite3.OperationalError):  # just begun: there is no store yet
-            fetched |= {*Kept(folder).urls}
-    fetched |= {
-        url for file in root.glob("pages/*/*") for url in pq.read_table(file)["url"].to_pylist()
-    }
-    to_the_end(begin(plan, root, "--folder", str(tmp_path / "crawl"), master=master))
-    assert_polite(local_web, before)
-    asked = {
-        f"{local_web.origins[each['site']]}{each['path']}"
-        for each in local_web.requests()[asked_before:]
-    }
-    assert fetched
-    assert not asked & fetched
-    assert len(pages_of(tmp_path / "crawl")) == len(load_pages(str(tmp_path / "crawl")))
 
 
 def test_a_process_that_fetches_ends_with_whoever_began_it(

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from server.bad.refused import LONGEST, PAGES, STATUSES
 
 from .badweb import explore
-from .running import crawl
-from .test_pipelines import between
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,48 +55,3 @@ def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path) -> None
     assert pages["long-urls/linked"]["relevance"] > 0.5
     # a base that is too long is none: the links of that page lead to two more
     assert sum(row["status"] == 200 for row in pages.values()) == PAGES + 8
-
-
-UNFIT = between(700, "Unfit")
-BUDGET = 150
-
-
-def assert_isolated(rows: list[tuple[Any, ...]], refused: int) -> None:
-    """Check that what was refused is recorded as such, and every other page as it is.
-
-    Parameters
-    ----------
-    rows : seq, status, error, relevance, links, links stored
-    refused : how many were
-    """
-    assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
-    bad = [row for row in rows if (row[2] or "").startswith("not stored: ")]
-    assert len(bad) == refused
-    for _, status, error, relevance, links, stored in bad:
-        assert (status, relevance, links, stored) == (0, 0.0, 0, 0)
-        assert len(error) > len("not stored: ")
-    whole = [row for row in rows if row not in bad]
-    assert sum(stored > 0 for *_, stored in whole) > len(whole) / 2
-
-
-ROWS = """
-    SELECT p.seq, p.status, p.error, p.relevance, p.links,
-        (SELECT count(*) FROM link l WHERE l.source = p.url)
-    FROM page p ORDER BY p.seq"""
-
-
-def test_what_a_store_refuses_is_recorded_as_refused(demo: dict[str, str], tmp_path: Path) -> None:
-    run = crawl(tmp_path / "crawl", **UNFIT, **demo, budget=BUDGET)
-    turns = [turn % 6 for turn in range(1, BUDGET // 7 + 1)]
-    refused = sum(turn in (0, 2, 3, 4) for turn in turns)  # SQLite keeps 2**40, and NUL
-    assert_isolated(run.kept.query(ROWS), refused)
-    assert "Traceback" not in run.stderr
-    assert run.stderr.count("cannot be stored") == refused
-    events = run.kept.query("SELECT DISTINCT detail FROM events WHERE kind = 'unfit'")
-    assert events == [("a ? b  c",)]
-    before = run.kept.order
-    again = crawl(tmp_path / "crawl", **demo, budget=BUDGET + 50)
-    assert again.kept.order[:BUDGET] == before
-    assert len(again.kept.order) == BUDGET + 50
-    ((known, last),) = run.kept.query("SELECT count(*), max(id) + 1 FROM url")
-    assert known == last  # none is missing

@@ -47,15 +47,6 @@ def address(home: Path) -> Iterator[str]:
         yield found
 
 
-def test_a_crawl_that_is_refused_leaves_nothing(home: Path, address: str) -> None:
-    before = sorted(home.rglob("*"))
-    wrong = {**NEW_CRAWL, "name": "refused", "topic": "/Nowhere"}
-    assert "/Nowhere" in Client(address).refused("/crawls", wrong)
-    jobs = home / ".studio"
-    left = [each for each in home.rglob("*") if not each.is_relative_to(jobs)]
-    assert sorted(left) == [each for each in before if not each.is_relative_to(jobs)]
-
-
 def test_a_larger_budget_is_spent_whenever_it_is_given(home: Path, address: str) -> None:
     client, at = Client(address), "/crawls/crawls/more"
 

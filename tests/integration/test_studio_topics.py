@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.topics import read_definition
-from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .accessibility import assert_accessible
 from .running import QUICK, as_options
@@ -49,11 +48,6 @@ def opened(address: str, browser: Browser) -> Iterator[BrowserContext]:
         yield page.context
 
 
-def pages(n: int, *, on_topic: bool) -> list[str]:
-    labels = SyntheticWeb().labels()
-    return [label.url for label in labels if (label.topic == CYCLING) == on_topic][:n]
-
-
 def judge(tab: Page, verdict: str) -> str:
     """Judge the page that is shown, by a key, and wait until it is gone."""
     url = tab.locator("article").get_attribute("data-url")
@@ -61,67 +55,6 @@ def judge(tab: Page, verdict: str) -> str:
     tab.keyboard.press(verdict)
     tab.locator(f'article[data-url="{url}"]').wait_for(state="detached")
     return url
-
-
-@pytest.mark.long
-def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
-    folder: Path, opened: BrowserContext
-) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
-    tab = opened.pages[0]
-    wrong: list[str] = []
-    tab.on("console", lambda said: wrong.append(said.text))
-    tab.on("pageerror", lambda error: wrong.append(str(error)))
-    on, off = pages(6, on_topic=True), pages(5, on_topic=False)
-
-    tab.get_by_role("link", name="New topic").click()
-    tab.fill("#name", "cycling")
-    tab.fill("#words", "road cycling, peloton")
-    bookmarks = "".join(f'<DT><A HREF="{url}">page</A>' for url in on[:3])
-    html = f"<!DOCTYPE NETSCAPE-Bookmark-file-1><DL>{bookmarks}</DL>"
-    file = folder / "bookmarks.html"
-    file.write_text(html)
-    tab.locator("input[type=file]").set_input_files(file)
-    expect(tab.locator("#urls")).to_have_value("\n".join(on[:3]))
-    tab.locator("summary").click()
-    tab.fill("#web", "demo")
-    tab.get_by_role("button", name="Begin, and train its critic").click()
-    expect(tab.get_by_text("how good it is")).to_be_visible()
-    expect(tab.get_by_role("link", name="Crawl with it")).to_be_visible()
-
-    tab.get_by_role("link", name="Examples").click()
-    tab.fill("#urls", "\n".join([*off, *on[3:]]))
-    tab.get_by_role("button", name="Get the pages").click()
-    expect(tab.locator("article")).to_be_visible()
-    expect(tab.locator("#urls")).to_have_value("")
-    expect(tab.locator("article")).to_contain_text("against")  # why, in words
-    assert_accessible(tab)
-    tab.locator("h1").click()  # out of the field
-    other = opened.new_page()
-    other.goto(tab.url)
-    passed = judge(other, "s")
-    tab.reload()
-    said = {judge(tab, "b") for _ in range(2)}
-    other.reload()
-    said |= {judge(other, "b")}
-    tab.reload()
-    said |= {judge(tab, "b")}
-    assert said | {passed} == set(off)
-    said |= {judge(tab, "g") for _ in range(3)}
-    expect(tab.get_by_text("No page waits to be judged")).to_be_visible()
-    known = read_definition(folder / "cycling" / "topic.toml")
-    assert known.judged - set(on[:3]) == said
-    assert set(known.good) == set(on)
-
-    # the fifth judgement had a critic trained, which is compared with the one before
-    expect(tab.get_by_text("the critic before judged")).to_be_visible()
-    tab.get_by_role("link", name="Quality").first.click()
-    for share in ("precision", "recall"):
-        expect(tab.get_by_role("row", name=re.compile(f"^{share}"))).to_contain_text("too few")
-    expect(tab.get_by_text("examples on the topic are too few to measure").last).to_be_visible()
-    expect(tab.locator("#doubt-heading, .curve")).to_have_count(0)
-    assert_accessible(tab)
-    assert not wrong
 
 
 def test_classes_are_found_marked_and_split_by_keys(
