@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.report.measures import load_pages
 
 from .impatience import impatient
-from .running import BICYCLES, QUICK, ROOT
-from .spark import environment
+from .running import BICYCLES, QUICK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +20,6 @@ DELAY = 0.2
 JITTER = 0.05  # seconds that the event loop may be held between its clock and that of the test
 #: requests say when they were sent: what is seen when they arrive has waited for a processor
 STAMPING = "server.downloadhandlers.Stamping"
-PROCESSES = "processes[2]"
-LONG = 600  # seconds after which a process hangs
 
 
 def settings(local_web: LocalWeb) -> dict[str, object]:
@@ -51,27 +45,6 @@ def write_plan(path: Path, local_web: LocalWeb, **more: Any) -> Path:
     lines += ["[settings]", *(f"{k} = {json.dumps(v)}" for k, v in settings(local_web).items())]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
-
-
-def begin(plan: Path, root: object, *more: str, master: str = PROCESSES) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan), "--out", str(root)]
-    told = os.environ | {"PYTHONPATH": str(ROOT)} if master == PROCESSES else environment()
-    return subprocess.Popen(
-        [*command, "--master", master, *more],
-        cwd=ROOT,
-        env=told | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{told['PYTHONPATH']}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def to_the_end(process: subprocess.Popen[str]) -> str:
-    """Wait for the end of rounds; return what was said."""
-    said = process.communicate(timeout=LONG)[0]
-    assert process.returncode == 0, said
-    return said
 
 
 def pages_of(folder: Path) -> dict[str, tuple[float, str | None]]:

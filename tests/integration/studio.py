@@ -48,21 +48,27 @@ def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.P
     return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True, env=environment)
 
 
-@contextmanager
-def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[str]:
-    """Serve a folder; give the address, with its token."""
+def served(folder: Path, port: int, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """Start to serve a folder; return the process and the address, with its token."""
     arguments = ["studio", ".", "--port", str(port), "--no-browser", *options]
     studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
     assert studio.stdout is not None
     with studio.stdout as said:
         found = re.search(r"https?://\S+", said.readline())
-        assert found is not None
-        try:
-            yield found[0]
-        finally:
-            studio.send_signal(signal.SIGINT)
-            code = studio.wait()
-        assert code == 0
+    assert found is not None
+    return studio, found[0]
+
+
+@contextmanager
+def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[str]:
+    """Serve a folder; give the address, with its token."""
+    studio, address = served(folder, port, *options)
+    try:
+        yield address
+    finally:
+        studio.send_signal(signal.SIGINT)
+        code = studio.wait()
+    assert code == 0
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from unit import departments
 from focuscrawl.cli.main import COMMANDS
 from focuscrawl.foundation.processes import process_pool, safe_starts, start_python
 
-from .running import ROOT, TOPIC, crawl
+from .running import QUICK, ROOT, TOPIC, as_options, crawl
 from .studio import NEW_CRAWL, Client, serving
 
 if TYPE_CHECKING:
@@ -188,13 +188,16 @@ def test_rounds_of_the_live_web_do_not(theirs: Path, local_web: LocalWeb) -> Non
     assert len(local_web.requests()) > before
 
 
-def test_what_the_studio_begins_does_not(theirs: Path) -> None:
-    """Nor does it read settings there: not for a crawl, and not for what the form says of it."""
+def test_what_the_studio_begins_does_not(theirs: Path, local_web: LocalWeb) -> None:
+    """Nor does it read settings there: they come from who starts the studio."""
     name_settings(theirs.parent)
     name_settings(theirs)
-    with serving(theirs) as address:
+    (theirs / "evil" / "settings.py").write_text("USER_AGENT = 'evil'\n")
+    before = len(local_web.requests())
+    with serving(theirs, options=as_options(QUICK | {"USER_AGENT": "survey"})) as address:
         client = Client(address)
-        new = NEW_CRAWL | {"name": "begun", "budget": "5"}
+        new = NEW_CRAWL | {"name": "begun", "budget": "3"}
+        new |= {"web": "", "seeds": f"{local_web.origins['a']}/"}
         client.until("/outlook", lambda found: not found["running"], new)
         client.ask("/crawls", new)
         job = client.until("/jobs", lambda jobs: jobs[0]["state"] != "running")[0]
@@ -202,19 +205,6 @@ def test_what_the_studio_begins_does_not(theirs: Path) -> None:
     assert job["state"] == "done", job["said"]
     assert sum_["value"]["hosts"]
     assert imported(theirs.parent) == []
-
-
-def test_settings_come_from_who_starts_the_studio(tmp_path: Path, local_web: LocalWeb) -> None:
-    name_settings(tmp_path)
-    (tmp_path / "evil" / "settings.py").write_text("USER_AGENT = 'evil'\n")
-    options = ["-s", "USER_AGENT=survey", "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8"]
-    before = len(local_web.requests())
-    with serving(tmp_path, options=options) as address:
-        client = Client(address)
-        live = {"web": "", "seeds": f"{local_web.origins['a']}/", "name": "live", "budget": "3"}
-        client.ask("/crawls", NEW_CRAWL | live)
-        (job,) = client.until("/jobs", lambda jobs: jobs[0]["state"] != "running")
-    assert job["state"] == "done", job["said"]
     assert {each["agent"] for each in local_web.requests()[before:]} == {"survey"}
 
 

@@ -9,16 +9,10 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.webs import open_web
 from focuscrawl.webs.capture_index import write_index
 
-from .live_rounds import (
-    LONG,
-    assert_polite,
-    begin,
-    pages_of,
-    settings,
-    to_the_end,
-    write_plan,
-)
+from .live_rounds import assert_polite, pages_of, settings, write_plan
 from .running import BICYCLES, Kept, crawl
+from .spark import LONG, begin
+from .spark import crawl as in_rounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +24,7 @@ def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
     plan = write_plan(tmp_path / "plan.toml", local_web)
-    to_the_end(begin(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl")))
+    in_rounds(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl"))
     assert_polite(local_web)
     given = {**settings(local_web), **BICYCLES, "seeds": f"{local_web.origins['a']}/"}
     crawl(tmp_path / "one", **given, budget=1000)
@@ -69,7 +63,7 @@ def test_an_address_of_a_private_network_is_not_connected_to(
     kept = [line for line in kept if not line.startswith("FOCUSCRAWL_PRIVATE_ADDRESSES")]
     plan.write_text("\n".join(kept), encoding="utf-8")
     before = len(local_web.requests())
-    said = to_the_end(begin(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl")))
+    said = in_rounds(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl"))
     assert said.splitlines()[-2] == "the frontier is empty: no link is left to follow"
     ((error,),) = Kept(tmp_path / "crawl").query("SELECT error FROM pages")
     assert error.startswith("PrivateAddressError: 127.0.0.2 is a loopback address")

@@ -15,9 +15,10 @@ from unit.archives import record_demo
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 
-from .live_rounds import LONG, begin, to_the_end, write_plan
+from .live_rounds import write_plan
 from .ports import await_listener, free_port
 from .running import ROOT, Kept
+from .spark import LONG, begin, crawl
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def test_a_live_round_of_tables_on_s3_is_gone_on_with_from_its_last_copy(
     process.communicate(timeout=LONG)
     before = len(local_web.requests())
     kept = Kept(take(copy, "copy/crawl.db").parent)
-    to_the_end(begin(plan, root, "--folder", str(tmp_path / "crawl")))
+    crawl(plan, root, "--folder", str(tmp_path / "crawl"))
     requests = local_web.requests()[before:]
     asked = [f"{local_web.origins[each['site']]}{each['path']}" for each in requests]
     assert not {*kept.urls} & {*asked}

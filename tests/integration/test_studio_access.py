@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
-from server.networks import certificate
+from server.certificates import Authority
 
 from .ports import await_listener, free_port
 from .small_site import serve
@@ -87,8 +87,8 @@ http {{
   scgi_temp_path {folder}/scgi;
   server {{
     listen 127.0.0.1:{port} ssl;
-    ssl_certificate {folder}/pem;
-    ssl_certificate_key {folder}/pem;
+    ssl_certificate {folder}/server.pem;
+    ssl_certificate_key {folder}/server.pem;
     client_max_body_size 5m;
     location {below} {{
       proxy_pass http://127.0.0.1:{studio}{stripped};
@@ -105,7 +105,7 @@ def nginx(folder: Path, port: int, studio: int, *, below: str, more: str) -> Ite
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
     if program is None:
         pytest.skip("there is no nginx: apt-get install nginx-light")
-    certificate(folder)
+    Authority(folder).context("127.0.0.1", signed=False)
     written = folder / "nginx.conf"
     stripped = "/" if below != "/" else ""
     written.write_text(
