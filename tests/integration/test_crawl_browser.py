@@ -334,7 +334,7 @@ def test_a_page_has_one_window_and_so_much_memory(chromium: None, tmp_path: Path
         page = f"<title>{what}</title>{_SHOWS}<script>let said = 'nothing'; {script}</script>"
         pages[f"/{what}"] = (HTML, page.encode())
     with serve(lambda _: pages) as site, Weighed() as browser:
-        crawled = go(site, tmp_path / "crawl", *pages, seconds=20)
+        crawled = go(site, tmp_path / "crawl", *pages)
     assert len(crawled.rendered) == len(pages)
     assert 0 < browser.processes <= 14  # a browser has ten or so
     assert browser.memory < 2_500_000_000

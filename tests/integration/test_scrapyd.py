@@ -13,8 +13,6 @@ import time
 from base64 import b64encode
 from io import BytesIO
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 from zipfile import ZipFile
 
 import pytest
@@ -25,6 +23,7 @@ from . import warm
 from .ports import await_listener, free_port
 from .running import DEMO, ROOT, TOPIC, Kept, crawl, environment
 from .scrapyd import PROJECT, Scrapyd, copy_project, deploy, serving, with_password
+from .serving import asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -228,19 +227,12 @@ def test_the_image_s_scrapyd_does_nothing_for_those_who_do_not_know_its_password
             assert line, "Scrapyd did not start"
         await_listener(port)
         for path in ("", "daemonstatus.json", "addversion.json", "logs/", "jobs", "none"):
-            for credentials in (None, "me:", "me:wrong", ":pass%word", "you:pass%word"):
-                assert _status(f"{url}/{path}", credentials) == 401
-        assert _status(f"{url}/daemonstatus.json", "me:pass%word") == 200
+            for credentials in ("", "me:", "me:wrong", ":pass%word", "you:pass%word"):
+                assert asked(f"{url}/{path}", None, as_a_user(credentials))[0] == 401
+        status = f"{url}/daemonstatus.json"
+        assert asked(status, None, as_a_user("me:pass%word"))[0] == 200
 
 
-def _status(url: str, credentials: str | None) -> int:
-    request = Request(url)
-    if credentials is not None:
-        packed = b64encode(credentials.encode()).decode()
-        request.add_header("Authorization", f"Basic {packed}")
-    try:
-        with urlopen(request) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        with error:
-            return error.code
+def as_a_user(credentials: str) -> dict[str, str]:
+    packed = b64encode(credentials.encode()).decode()
+    return {"Authorization": f"Basic {packed}"} if credentials else {}

@@ -6,14 +6,13 @@ import shutil
 import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import pytest
 from server.certificates import Authority
 
 from .ports import await_listener, free_port
+from .serving import asked
 from .small_site import serve
 from .studio import Client, Watched, serving, tab
 
@@ -29,16 +28,6 @@ DATA = (
     *("crawls/x/live", "api/v1/crawls/x/events", "api/v1/crawls/x/take-home/file?file=a.csv"),
 )
 CHANGES = ("api/v1/crawls", "api/v1/topics", "api/v1/jobs/x/end", "parts/estimate")
-
-
-def status(url: str, method: str, headers: dict[str, str]) -> int:
-    body = b"{}" if method == "POST" else None
-    try:
-        with urlopen(Request(url, body, headers, method=method)) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        with error:
-            return error.code
 
 
 def test_a_cookie_that_is_replayed_opens_nothing(tmp_path: Path, browser: Browser) -> None:
@@ -57,12 +46,12 @@ def test_a_cookie_that_is_replayed_opens_nothing(tmp_path: Path, browser: Browse
         headers = {"Cookie": f"{cookie['name']}={cookie['value']}"}
         studio = root.partition("/~")[0]
         for path in DATA:
-            assert status(f"{studio}/{path}", "GET", headers) == 401, path
+            assert asked(f"{studio}/{path}", None, headers)[0] == 401, path
         for path in CHANGES:
             said = headers | {"Origin": studio, "Content-Type": "application/json"}
-            assert status(f"{studio}/{path}", "POST", said) == 401, path
+            assert asked(f"{studio}/{path}", b"{}", said)[0] == 401, path
         token = {"Authorization": f"Bearer {cookie['value']}"}
-        assert status(f"{root}api/v1/crawls", "GET", token) == 401
+        assert asked(f"{root}api/v1/crawls", None, token)[0] == 401
         page.goto(root)  # while the session goes on
         page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
     assert len([path for path in neighbour.asked if path != "/favicon.ico"]) == 4
