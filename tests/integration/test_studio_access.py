@@ -40,7 +40,9 @@ def test_a_cookie_that_is_replayed_opens_nothing(tmp_path: Path, browser: Browse
         page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
         root = page.url
         assert root == address.partition("?")[0]
-        for path in ("/", "/api/v1/crawls", "/~", f"{urlsplit(root).path[:-2]}/"):
+        paths = ("/", "/api/v1/crawls", "/~", f"{urlsplit(root).path[:-2]}/")
+        neighbour.answers = dict.fromkeys(paths, ("text/html", b"<p>a page"))
+        for path in paths:
             page.goto(neighbour.origin + path)
         (cookie,) = page.context.cookies(root)  # as if it had been sent all the same
         headers = {"Cookie": f"{cookie['name']}={cookie['value']}"}
