@@ -20,7 +20,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made.close()
 
 
-@pytest.mark.parametrize("seed", [*range(2), *long(*range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *long(*range(1, 6))])
 def test_no_command_does_what_a_folder_says(world: World, seed: int) -> None:
     world.try_commands(seed, most=6)
 

@@ -23,8 +23,8 @@ EXTRA_MODULES = sorted({module for modules in EXTRAS.values() for module in modu
 GIVEN = DEMO | {"budget": "20"}
 FOCUSCRAWL = "from focuscrawl.cli.main import main; main(prog_name='focuscrawl')"
 
-# Commands one after the other, each in a fork of its own in which some modules are not installed:
-# a finder before all others does not find them. Prints exit codes and what was said.
+# Commands one after the other, those of a group in a fork of its own in which some modules are not
+# installed: a finder before all others does not find them. Prints exit codes and what was said.
 _COMMANDS = """
 import importlib.abc, json, os, sys, tempfile
 import scrapy.cmdline
@@ -38,30 +38,34 @@ class Absent(importlib.abc.MetaPathFinder):
         if name.partition(".")[0] in self.names:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-def run(program, words, absent, out):
-    os.dup2(out.fileno(), 1)
-    os.dup2(out.fileno(), 2)
-    sys.meta_path.insert(0, Absent(absent))
-    code = 1
+def run(program, *words):
     try:
         if program == "scrapy":
             scrapy.cmdline.execute(["scrapy", *words])
         main.main(words, prog_name="focuscrawl")
     except SystemExit as end:
-        code = end.code or 0
-    finally:
-        sys.stdout.flush()
-        os._exit(code)
+        return end.code or 0
 
-ended = []
-for command in json.load(sys.stdin):
-    with tempfile.TemporaryFile("w+") as out:
+def run_all(absent, commands, told):
+    sys.meta_path.insert(0, Absent(absent))
+    for command in commands:
+        with tempfile.TemporaryFile("w+") as out:
+            os.dup2(out.fileno(), 1)
+            os.dup2(out.fileno(), 2)
+            code = run(*command)
+            sys.stdout.flush()
+            out.seek(0)
+            told.write(json.dumps([code, out.read()]) + "\\n")
+            told.flush()
+
+for group in json.load(sys.stdin):
+    with os.fdopen(os.dup(1), "w") as told:
         if os.fork() == 0:
-            run(*command, out)
-        code = os.waitstatus_to_exitcode(os.wait()[1])
-        out.seek(0)
-        ended.append([code, out.read()])
-print(json.dumps(ended))
+            try:
+                run_all(*group, told)
+            finally:
+                os._exit(0)
+        os.wait()
 """
 
 
@@ -81,9 +85,9 @@ def run(program: str, *arguments: str, given: str = "") -> str:
     return done.stdout
 
 
-def without(*commands: tuple[str, list[str], list[str]]) -> list[tuple[int, str]]:
+def without(*groups: tuple[list[str], list[list[str]]]) -> list[tuple[int, str]]:
     """Run programs with their words where modules are absent; return exit codes and outputs."""
-    ended = json.loads(run(_COMMANDS, given=json.dumps(commands)))
+    ended = map(json.loads, run(_COMMANDS, given=json.dumps(groups)).splitlines())
     return [(code, said) for code, said in ended]
 
 
@@ -92,8 +96,8 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a crawl, made where no extra is installed, with a feed."""
     folder = tmp_path_factory.mktemp("bare")
     feed = folder / "pages.csv"
-    line = words(folder / "crawl", "-O", str(feed), **GIVEN)
-    ((code, said),) = without(("scrapy", line, EXTRA_MODULES))
+    line = ["scrapy", *words(folder / "crawl", "-O", str(feed), **GIVEN)]
+    ((code, said),) = without((EXTRA_MODULES, [line]))
     assert code == 0, said
     assert len(feed.read_text(encoding="utf-8").splitlines()) == 21
     return folder / "crawl"
@@ -111,37 +115,36 @@ def test_what_needs_no_extra(crawled: Path, tmp_path: Path) -> None:
         ["web", "info", "demo"],
     ]
     questions = ["topic", "suggest", str(crawled), "--out", f"{tmp_path}/q.csv"]
-    ended = without(
-        *(("focuscrawl", command, EXTRA_MODULES) for command in commands),
-        ("focuscrawl", questions, ["pandas", "matplotlib", "jinja2"]),
-    )
+    typed = [["focuscrawl", *each] for each in commands]
+    report = ["pandas", "matplotlib", "jinja2"]
+    ended = without((EXTRA_MODULES, typed), (report, [["focuscrawl", *questions]]))
     for command, (code, said) in zip([*commands, questions], ended, strict=True):
         assert code == 0, (command, said)
     for name, (_, said) in zip(helped, ended, strict=False):
         assert " ".join(["focuscrawl", *name]) in said
 
 
-#: commands, a module that each needs, and the extra that has it
-LACKING = [
-    (["report", "{crawl}"], "pandas", "report"),
-    (["report", "{crawl}"], "matplotlib", "report"),
-    (["report", "{crawl}"], "jinja2", "report"),
-    (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
-    (["distill", "{crawl}"], "pandas", "report"),
-    (["topic", "suggest", "{crawl}", "--kind", "hub", "--out", "{tmp}/q"], "pandas", "report"),
-    (["lab", "--help"], "matplotlib", "lab"),
-    (["web", "info", "a.parquet"], "pyarrow", "parquet"),
-    (["web", "info", "a.cdxj"], "pyarrow", "parquet"),
-    (["rounds", "{plan}", "--out", "{tmp}/tables", "--master", "local[2]"], "pyspark", "spark"),
-]
-#: what is given to a crawl
-LACKING_CRAWLS: list[tuple[list[str], str, str]] = [
-    (["-O", "{tmp}/pages.parquet"], "pyarrow", "parquet"),
-    (["-s", "FOCUSCRAWL_METRICS_PORT=1"], "prometheus_client", "metrics"),
-    (["-a", "languages=en"], "py3langid", "languages"),
-    (["-a", "discover=feeds"], "feedparser", "feeds"),
-    (["-s", "FOCUSCRAWL_PDF=1"], "pypdf", "pdf"),
-]
+#: by a module: commands that need it, and the extra that has it
+LACKING = {
+    "pandas": [
+        ("report", "focuscrawl report {crawl}"),
+        ("report", "focuscrawl distill {crawl}"),
+        ("report", "focuscrawl topic suggest {crawl} --kind hub --out {tmp}/q"),
+    ],
+    "matplotlib": [("report", "focuscrawl report {crawl}"), ("lab", "focuscrawl lab --help")],
+    "jinja2": [("report", "focuscrawl report {crawl}")],
+    "pyarrow": [
+        ("lab", "focuscrawl lab run study.toml --out {tmp}/out"),
+        ("parquet", "focuscrawl web info a.parquet"),
+        ("parquet", "focuscrawl web info a.cdxj"),
+        ("parquet", "{scrapy} -O {tmp}/pages.parquet"),
+    ],
+    "pyspark": [("spark", "focuscrawl rounds {plan} --out {tmp}/t --master local[2]")],
+    "prometheus_client": [("metrics", "{scrapy} -s FOCUSCRAWL_METRICS_PORT=1")],
+    "py3langid": [("languages", "{scrapy} -a languages=en")],
+    "feedparser": [("feeds", "{scrapy} -a discover=feeds")],
+    "pypdf": [("pdf", "{scrapy} -s FOCUSCRAWL_PDF=1")],
+}
 
 
 def test_without_an_extra_it_is_one_line_and_nothing_written(
@@ -149,21 +152,17 @@ def test_without_an_extra_it_is_one_line_and_nothing_written(
 ) -> None:
     plan, empty = tmp_path / "rounds.toml", tmp_path / "empty"
     empty.mkdir()
-    plan.write_text("".join(f'{key} = "{value}"\n' for key, value in DEMO.items()))
-    places = {"crawl": crawled, "tmp": empty, "plan": plan}
-    commands = [
-        ("focuscrawl", [word.format(**places) for word in command], [module])
-        for command, module, _ in LACKING
+    given = DEMO | {"budget": 20}
+    plan.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items()))
+    scrapy = " ".join(["scrapy", *words(empty / "crawl", **GIVEN)])
+    places = {"crawl": crawled, "tmp": empty, "plan": plan, "scrapy": scrapy}
+    groups = [
+        ([module], [line.format(**places).split() for _, line in lacking])
+        for module, lacking in LACKING.items()
     ]
-    commands += [
-        ("scrapy", words(empty / "crawl", *(o.format(**places) for o in options), **GIVEN), [m])
-        for options, m, _ in LACKING_CRAWLS
-    ]
-    lacking = [each[1:] for each in (*LACKING, *LACKING_CRAWLS)]
-    for command, (module, extra), (code, said) in zip(
-        commands, lacking, without(*commands), strict=True
-    ):
-        assert code == 2, (command, said)
+    needs = [(module, extra) for module, lacking in LACKING.items() for extra, _ in lacking]
+    for (module, extra), (code, said) in zip(needs, without(*groups), strict=True):
+        assert code == 2, (module, said)
         (line,) = said.splitlines()
         assert line.startswith(("focuscrawl: ", "scrapy crawl focused: "))
         assert line.endswith(

@@ -79,10 +79,10 @@ LINES = {
     "web": ["info", "demo"],
     "why": ["crawl", "http://cycling.example/"],
 }
-#: commands that begin no process: run one after the other in one
+#: commands that the process of the others stays whole for: run one after the other in one
 ALONE = (
-    *("apprentice", "distill", "extend", "knowledge", "new", "paths", "pause", "report"),
-    *("resume", "status", "stop", "web", "why"),
+    *("apprentice", "collect", "critic", "distill", "extend", "knowledge", "lab", "new", "paths"),
+    *("resume", "pause", "report", "status", "stop", "topic", "web", "why"),
 )
 #: as the console command, but for many: what is imported for one is there for the next
 PROGRAM = """
@@ -168,7 +168,7 @@ def test_no_command_imports_from_the_current_folder(theirs: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {*ALONE}))
-def test_nor_does_one_that_begins_processes(name: str, theirs: Path) -> None:
+def test_nor_does_one_with_a_process_of_its_own(name: str, theirs: Path) -> None:
     run(FOCUSCRAWL, name, *LINES[name], folder=theirs)
     assert imported(theirs) == []
 
