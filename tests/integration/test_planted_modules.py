@@ -89,14 +89,15 @@ PROGRAM = """
 import json, os, sys
 from focuscrawl.cli.main import main
 
-codes = []
-for line in json.loads(sys.argv[1]):
+def run(line):
     try:
         main(line, prog_name="focuscrawl")
     except SystemExit as end:
-        codes.append(end.code or 0)
-    assert not {"", ".", os.getcwd()} & set(sys.path), line
-print(codes)
+        assert not {"", ".", os.getcwd()} & set(sys.path), line
+        return end.code or 0
+
+if __name__ == "__main__":  # processes that are begun import it, too
+    print([run(line) for line in json.loads(sys.argv[1])])
 """
 #: commands that have nothing to do in the folder, and say so
 REFUSED = {"extend", "resume", "stop", "why"}
