@@ -58,7 +58,7 @@ def listening(log: Path, site: Mapping[str, Any]) -> Iterator[Nets]:
         yield Nets(**said, log=log)
 
 
-def explore(folder: Path, seeds: str, *options: str, code: int = 0, **given: object) -> Run:
+def explore(folder: Path, seeds: str, *options: str, code: object = 0, **given: object) -> Run:
     """Crawl with the name server of `NAMES`, without waiting."""
     settings = QUICK | {
         "TWISTED_DNS_RESOLVER": "server.names.Names",

@@ -115,7 +115,7 @@ def environment() -> dict[str, str]:
 
 
 def crawl(
-    crawl_dir: Path, *options: str, code: int = 0, fresh: object = False, **given: object
+    crawl_dir: Path, *options: str, code: object = 0, fresh: object = False, **given: object
 ) -> Run:
     """Crawl to the end, which has to be an exit code; `fresh`, `given`: see `start`, `words`."""
     with start(crawl_dir, *options, fresh=fresh, **given) as running:

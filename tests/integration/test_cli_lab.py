@@ -49,7 +49,8 @@ def write(tmp_path: Path, text: str) -> tuple[Path, Path]:
 
 def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
     study, out = write(tmp_path, STUDY + WRONG)
-    first = [Path(sys.executable).with_name("focuscrawl"), "lab", "run", study, "--out", out]
+    program = Path(sys.executable).with_name("focuscrawl")
+    first: list[str | Path] = [program, "lab", "run", study, "--out", out]
     done = subprocess.run(first, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     failed = [line for line in done.stderr.splitlines() if line.startswith("failed:")]

@@ -56,7 +56,7 @@ def hanging(tmp_path: Path) -> Iterator[Hanging]:
         yield Hanging(**said, log=log)
 
 
-def explore(folder: Path, seeds: str, names: object, code: int = 0, **settings: object) -> Run:
+def explore(folder: Path, seeds: str, names: object, code: object = 0, **settings: object) -> Run:
     """Crawl what is outside."""
     given = QUICK | {
         "TEST_NAMES": json.dumps(names),

@@ -57,7 +57,7 @@ def test_the_log_and_the_summary_are_plain(evil: tuple[Run, str]) -> None:
 def test_the_commands_print_plain_text(evil: tuple[Run, str], tmp_path: Path) -> None:
     run, url = evil
     folder = run.kept.folder
-    commands = [("report", folder, "--out", tmp_path / "report")]
+    commands: list[tuple[object, ...]] = [("report", folder, "--out", tmp_path / "report")]
     commands += [("why", folder, page) for page in (url, url.replace("/evil", "/status"))]
     commands += [("web", "get", folder / "pages.warc.gz", url, "--head")]
     printed = "".join(focuscrawl(*command).output for command in commands)
