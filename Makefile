@@ -112,7 +112,7 @@ lint: .venv/.installed
 	$(BIN)/lint-imports
 
 test: lint beside
-	$(BIN)/pytest -n 6 --dist loadscope --ignore tests/docs
+	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs
 
 test-long: .venv/.installed beside
 	$(BIN)/pytest -n 4 --dist loadscope -m long

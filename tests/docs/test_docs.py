@@ -6,7 +6,6 @@ import inspect
 import re
 import sqlite3
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,23 +19,23 @@ from focuscrawl.engine import visits
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.registry import GROUP, find_strategy
 
+from .printed_commands import DOCUMENTS, FENCED, ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+TEXTS = {path: path.read_text("utf-8") for path in (*DOCUMENTS, ROOT / "CHANGELOG.md")}
 REFERENCE = ROOT / "docs" / "reference" / "settings.md"
 STRATEGIES = ROOT / "docs" / "reference" / "strategies.md"
 APPRENTICE = ROOT / "docs" / "explanation" / "apprentice.md"
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("focuscrawl/**/*.py"))
 
-_BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def _prose(text: str) -> str:
-    return _BLOCK.sub("", text)
+    return FENCED.sub("", text)
 
 
 def _anchors(text: str) -> set[str]:

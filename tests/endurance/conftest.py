@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.running import TOPIC, Kept, Run, crawl
-
-from focuscrawl.webs.synthetic import SyntheticWeb
+from integration.running import DEMO, Kept, Run, crawl
 
 from .lasting import LONG
 
@@ -34,13 +32,9 @@ class Undisturbed:
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """An apprentice on the synthetic web, with its calendars, sessions and copies."""
-    arguments: dict[str, object] = {
-        "web": "demo",
-        "topic": TOPIC,
-        "seeds": ",".join(SyntheticWeb().seeds(TOPIC)),
+    arguments: dict[str, object] = DEMO | {
         "strategy": "apprentice",
-        "budget": 1000 if LONG else 150,
+        "budget": 1000 if LONG else 100,
     }
     done = crawl(tmp_path_factory.mktemp("undisturbed") / "crawl", fresh=True, **arguments)
-    assert done.returncode == 0, done.stderr
     return Undisturbed(arguments, done.kept)

@@ -11,8 +11,6 @@ import psutil
 from integration.running import ROOT, Kept, command, environment, waiting
 from tqdm import tqdm
 
-from focuscrawl.report.figures import Line, axes, png
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -38,8 +36,8 @@ def soak(folder: Path, budget: int, every: float, **arguments: object) -> list[S
     go_on = folder.with_name("go-on")
     samples: list[Sample] = []
     log = folder.with_suffix(".log")
-    options = ("-s", "FOCUSCRAWL_PROGRESS=0", *waiting(go_on, 3 * budget // 10))
-    crawl = command(folder, *options, **arguments, budget=budget)
+    given = {"FOCUSCRAWL_PROGRESS": 0, **waiting(go_on, 3 * budget // 10), **arguments}
+    crawl = command(folder, **given, budget=budget)
     with (
         log.open("wb") as said,
         subprocess.Popen(
@@ -104,49 +102,3 @@ def pages_a_second(samples: list[Sample], *, of_processor: bool) -> float:
     if of_processor:
         return (last.pages - first.pages) / (last.cpu_seconds - first.cpu_seconds)
     return (last.pages - first.pages) / (last.seconds - first.seconds)
-
-
-def draw(samples: list[Sample], to: Path) -> None:
-    """Draw the samples as a PNG."""
-    pages = [each.pages for each in samples]
-    with axes() as (figure, plot):
-        look = Line.of(0)
-        plot.plot(
-            pages,
-            [each.resident_mb for each in samples],
-            color=look.colour,
-            linestyle=look.dashes,
-            label="resident memory, MB",
-        )
-        look = Line.of(1)
-        plot.plot(
-            pages,
-            [each.urls / 1000 for each in samples],
-            color=look.colour,
-            linestyle=look.dashes,
-            label="URLs known, thousands",
-        )
-        look = Line.of(2)
-        step = max(len(samples) // 50, 1)
-        plot.plot(
-            pages[step::step],
-            [
-                pages_a_second([before, after], of_processor=True)
-                for before, after in zip(samples[::step], samples[step::step], strict=False)
-            ],
-            color=look.colour,
-            linestyle=look.dashes,
-            label="pages a second of processor",
-        )
-        look = Line.of(3)
-        plot.plot(
-            pages,
-            [each.descriptors for each in samples],
-            color=look.colour,
-            linestyle=look.dashes,
-            label="open files",
-        )
-        plot.set_xlabel("pages fetched")
-        plot.set_ylim(bottom=0)
-        plot.legend()
-        to.write_bytes(png(figure))

@@ -74,7 +74,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(plan: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("undisturbed") / "tables"
-    crawl(plan, root, "processes[2]")
+    crawl(plan, root)
     return root
 
 
@@ -82,7 +82,7 @@ def test_executors_that_are_killed(
     master: str, plan: Path, undisturbed: Path, tmp_path: Path
 ) -> None:
     rng, root, killed = random.Random(0), tmp_path / "tables", 0
-    process = begin(plan, root, master)
+    process = begin(plan, root, master=master)
     for n in range(1, 1 + KILLED_EXECUTORS):
         if not wait_for(root, 2 * n, process):
             break
@@ -103,11 +103,11 @@ def test_drivers_that_are_killed(
 ) -> None:
     rng, root, at = random.Random(1), tmp_path / "tables", []
     for n in range(1, 1 + KILLED_DRIVERS):
-        process = begin(plan, root, master)
+        process = begin(plan, root, master=master)
         assert wait_for(root, 4 * n, process)
         time.sleep(rng.uniform(0.0, 3.0))
         at.append(rounds_done(root))
         kill_group(process)
-    crawl(plan, root, master)
+    crawl(plan, root, master=master)
     print(f"the driver was killed after {', '.join(map(str, at))} of {rounds_done(root)} rounds")
     assert_whole(root, undisturbed)

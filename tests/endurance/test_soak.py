@@ -13,7 +13,7 @@ from integration.running import TOPIC, Kept
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .lasting import LONG, assert_sound
-from .soaking import Sample, between, draw, pages_a_second, soak
+from .soaking import Sample, between, pages_a_second, soak
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +38,8 @@ def most(samples: Sequence[Sample], what: str) -> float:
 
 def test_no_descriptor_and_no_thread_is_left_behind(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
-    samples = soak(folder, 500, 0.2, **arguments(1))
-    assert assert_sound(Kept(folder)) == 500
+    samples = soak(folder, 300, 0.1, **arguments(1))
+    assert assert_sound(Kept(folder)) == 300
     first, last = between(samples, 0.2, 0.5), between(samples, 0.5, 1.0)
     for what in ("descriptors", "threads"):
         assert most(last, what) <= most(first, what) + 2
@@ -52,7 +52,6 @@ def test_a_hundred_thousand_pages() -> None:
     folder = _OUT / "crawl"
     # a web hardly larger than the crawl: what is known of it is known early
     samples = soak(folder, _PAGES, 2.0, **arguments(round(_PAGES / 3000 * 1.5)))
-    draw(samples, _OUT / "soak.png")
     assert assert_sound(Kept(folder)) == _PAGES
     parts = {
         name: between(samples, begin, end)

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.running import TOPIC, Kept, crawl_until, start, start_up_to
+from integration.running import QUICK, TOPIC, Kept, crawl_until, start, start_up_to
 
 from .lasting import LONG, assert_alike, assert_sound
 
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from .conftest import Undisturbed
 
 
-# Ctrl-C is SIGINT; that it does the same is among the integration tests
-@pytest.mark.parametrize("once", [signal.SIGTERM, signal.SIGINT] if LONG else [signal.SIGTERM])
+# Ctrl-C is SIGINT; that SIGTERM does the same is among the integration tests
+@pytest.mark.parametrize("once", [signal.SIGINT, signal.SIGTERM] if LONG else [signal.SIGINT])
 def test_once_it_ends_in_order(tmp_path: Path, undisturbed: Undisturbed, once: int) -> None:
     folder = tmp_path / "crawl"
-    stopped = crawl_until(folder, 60, once, **undisturbed.arguments)
+    stopped = crawl_until(folder, 40, once, **undisturbed.arguments)
     assert stopped.returncode == 0
     assert stopped.kept.stop_reasons == ["interrupted"]
-    assert 60 <= assert_sound(stopped.kept) < undisturbed.budget
+    assert "Traceback" not in stopped.stderr
+    assert "\nstopped       interrupted" in stopped.stderr
+    assert 40 <= assert_sound(stopped.kept) < undisturbed.budget
     assert_alike(undisturbed.resume(folder).kept, undisturbed.kept)
 
 
@@ -42,10 +44,9 @@ def test_twice_it_does_not_wait_for_an_answer(
     tmp_path: Path, silent_server: socket.socket
 ) -> None:
     silent_site = f"http://127.0.0.1:{silent_server.getsockname()[1]}/"
-    settings = ("FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "ROBOTSTXT_OBEY=0")
-    patient = [part for each in (*settings, "DOWNLOAD_TIMEOUT=3600") for part in ("-s", each)]
+    patient = QUICK | {"ROBOTSTXT_OBEY": 0, "DOWNLOAD_TIMEOUT": 3600}
     kept, states = Kept(tmp_path / "crawl"), "SELECT url, state FROM frontier"
-    with start(kept.folder, *patient, topic=TOPIC, seeds=silent_site) as running:
+    with start(kept.folder, **patient, topic=TOPIC, seeds=silent_site) as running:
         connection, _ = silent_server.accept()
         with connection:
             assert connection.recv(4096).startswith(b"GET / ")

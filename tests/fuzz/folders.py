@@ -17,11 +17,10 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import Request, urlopen
 
 from integration import warm
+from integration.serving import asked
 from integration.studio import serving
 
 from . import ROOT
@@ -30,7 +29,7 @@ from .hostile import FETCHES, TOPIC, Harm, make_sound
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PATIENCE = 120.0  # seconds; the longest takes some
+_PATIENCE = 600.0  # seconds after which something hangs; the longest takes some
 _CODES = (0, 1, 2)
 _CRAWL = ("-a", f"topic={TOPIC}", "-a", "seeds=models/demo/seeds.csv", "-a", "web=demo")
 _ON = (*_CRAWL, "-a", f"budget={FETCHES + 2}")
@@ -153,15 +152,19 @@ class World:
         before = self._seen()
         with _environment(self._environment()), serving(folders) as address:
             base, _, token = address.partition("/?token=")
+            headers = {"Authorization": f"Bearer {token}", "Origin": base}
+            headers["Content-Type"] = "application/json"
             for path, data in self._asks(seeds):
                 said = f"seeds {seeds}, {done}: {path} {data or ''}"
-                status, text = _asked(base, path, token, data)
+                status, text = asked(
+                    base + path, None if data is None else json.dumps(data).encode(), headers
+                )
                 assert status < 500, f"{said}: {status} {text[-3000:]}"
                 assert self._seen() == before, f"{said}: something outside has changed"
                 self._nobody_came(said)
                 self.tries += 1
             until = time.monotonic() + _PATIENCE
-            while '"running"' in (text := _asked(base, "/api/v1/jobs", token)[1]):
+            while '"running"' in (text := asked(f"{base}/api/v1/jobs", None, headers)[1]):
                 assert time.monotonic() < until, f"seeds {seeds}, {done}: jobs hang: {text}"
                 time.sleep(0.2)
             assert self._seen() == before, f"{done}: a job has changed something outside"
@@ -251,19 +254,6 @@ class World:
             connection, _ = self._listening.accept()
             connection.close()
             raise AssertionError(f"{said}: it connected to where a file said")
-
-
-def _asked(
-    base: str, path: str, token: str, data: dict[str, object] | None = None
-) -> tuple[int, str]:
-    headers = {"Authorization": f"Bearer {token}", "Origin": base}
-    headers["Content-Type"] = "application/json"
-    body = None if data is None else json.dumps(data).encode()
-    try:
-        with urlopen(Request(base + path, body, headers), timeout=_PATIENCE) as answer:
-            return answer.status, answer.read().decode()
-    except HTTPError as error:
-        return error.code, error.read().decode()
 
 
 @contextmanager

@@ -20,11 +20,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made.close()
 
 
-@pytest.mark.parametrize("seed", [*range(2), *long(*range(2, 12))])
+@pytest.mark.parametrize("seed", [0, *long(*range(1, 6))])
 def test_no_command_does_what_a_folder_says(world: World, seed: int) -> None:
     world.try_commands(seed, most=6)
 
 
-@pytest.mark.parametrize("first", [0, *long(2, 4, 6, 8)])
+@pytest.mark.parametrize("first", [0, *long(2)])
 def test_no_studio_does_what_a_folder_says(world: World, first: int) -> None:
     world.try_studio(range(first, first + 2))

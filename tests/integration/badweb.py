@@ -12,22 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .running import ROOT, Kept, command, crawl, environment
+from .running import BICYCLES, QUICK, ROOT, Kept, command, environment, start
 from .serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-CRITIC = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
+CRITIC = BICYCLES | {"strategy": "breadth-first"}
 #: politeness that takes no time
-SETTINGS: dict[str, object] = {
-    "AUTOTHROTTLE_ENABLED": 0,
-    "DOWNLOAD_DELAY": 0,
+SETTINGS: dict[str, object] = QUICK | {
     "DOWNLOAD_TIMEOUT": 60,
     "RETRY_TIMES": 1,
     "FOCUSCRAWL_BACKOFF": 0.1,
     "FOCUSCRAWL_BACKOFF_MAX": 5,
-    "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
 }
 _LONG = 600  # seconds after which a crawl hangs
 _EVERY = 0.02  # seconds between two looks at its memory
@@ -96,14 +93,12 @@ def explore(folder: Path, seeds: str, /, *, weighed: object = True, **more: obje
     ----------
     weighed : look at its memory, which begins with what it imports itself
     """
-    arguments = {name: value for name, value in more.items() if name.islower()}
-    given = SETTINGS | {name: value for name, value in more.items() if name.isupper()}
-    options = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
-    arguments = {**CRITIC, "budget": 1000, **arguments, "seeds": seeds}
+    given = {**SETTINGS, **CRITIC, "budget": 1000, **more, "seeds": seeds}
     if weighed:
-        return measured(command(folder, *options, **arguments), folder)
+        return measured(command(folder, **given), folder)
     began = time.monotonic()
-    run = crawl(folder, *options, **arguments)
+    with start(folder, **given) as running:
+        run = running.end()
     return Measured(run.returncode, run.stderr, run.kept, sys.maxsize, time.monotonic() - began)
 
 

@@ -14,10 +14,13 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 from .badweb import BadWeb, listening
 from .running import TOPIC, Run, crawl
 from .serving import serving
+from .studio import chromium
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="session")
@@ -71,3 +74,10 @@ def bad_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BadWeb]:
     """A host for every way in which a web can be bad."""
     with listening(tmp_path_factory.mktemp("bad-web") / "requests.jsonl") as web:
         yield web
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real browser, which keeps this thread's event loop to itself while it runs."""
+    with chromium() as started:
+        yield started

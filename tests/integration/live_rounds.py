@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.report.measures import load_pages
 
 from .impatience import impatient
-from .running import ROOT
-from .spark import environment
+from .running import BICYCLES, QUICK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,50 +20,31 @@ DELAY = 0.2
 JITTER = 0.05  # seconds that the event loop may be held between its clock and that of the test
 #: requests say when they were sent: what is seen when they arrive has waited for a processor
 STAMPING = "server.downloadhandlers.Stamping"
-PROCESSES = "processes[2]"
-LONG = 600  # seconds after which a process hangs
 
 
 def settings(local_web: LocalWeb) -> dict[str, object]:
-    return {
+    given = {
         "DOWNLOAD_DELAY": DELAY,
         "DOWNLOAD_DELAY_JITTER": 0,
-        "AUTOTHROTTLE_ENABLED": 0,
         "RETRY_TIMES": 1,
         "DOWNLOAD_MAXSIZE": 100_000,
-        "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
         "DOWNLOAD_HANDLERS": json.dumps(dict.fromkeys(("http", "https"), STAMPING)),
-    } | impatient(1, f"{local_web.origins['slow']}/", only=True)
+    }
+    return QUICK | given | impatient(1, f"{local_web.origins['slow']}/", only=True)
 
 
 def write_plan(path: Path, local_web: LocalWeb, **more: Any) -> Path:
     plan: dict[str, Any] = {
-        "topic": "bicycle",
-        "critic": "server.critic:judge",
-        "strategy": "best-first",
+        **BICYCLES,
         "seeds": f"{local_web.origins['a']}/",
         "budget": 1000,
-        "round": 12,
+        "round": 24,
         "buckets": 2,
     } | more
     lines = [f"{key} = {json.dumps(value)}" for key, value in plan.items()]
     lines += ["[settings]", *(f"{k} = {json.dumps(v)}" for k, v in settings(local_web).items())]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
-
-
-def begin(plan: Path, root: object, *more: str, master: str = PROCESSES) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan), "--out", str(root)]
-    told = os.environ | {"PYTHONPATH": str(ROOT)} if master == PROCESSES else environment()
-    return subprocess.Popen(
-        [*command, "--master", master, *more],
-        cwd=ROOT,
-        env=told | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{told['PYTHONPATH']}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def pages_of(folder: Path) -> dict[str, tuple[float, str | None]]:

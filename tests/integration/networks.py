@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .running import Run, crawl
+from .running import BICYCLES, QUICK, Run, crawl
 from .serving import serving
 
 if TYPE_CHECKING:
@@ -31,15 +31,20 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Nets:
-    """The servers: their ports, and what they noted."""
+    """The servers: their ports, and what they noted, but for the first lines."""
 
     port: int
     tls: int
     log: Path
+    seen: int = 0
 
     def noted(self) -> list[str]:
         """Return ``server what`` for every connection and every request."""
-        return self.log.read_text(encoding="utf-8").splitlines()
+        return self.log.read_text(encoding="utf-8").splitlines()[self.seen :]
+
+    def from_now(self) -> Nets:
+        """Return the same with what is noted from now on."""
+        return replace(self, seen=self.seen + len(self.noted()))
 
     def url(self, pattern: str) -> str:
         """Fill in the ports."""
@@ -53,15 +58,13 @@ def listening(log: Path, site: Mapping[str, Any]) -> Iterator[Nets]:
         yield Nets(**said, log=log)
 
 
-def explore(folder: Path, seeds: str, *options: str) -> Run:
+def explore(folder: Path, seeds: str, *options: str, code: object = 0, **given: object) -> Run:
     """Crawl with the name server of `NAMES`, without waiting."""
-    given = {
+    settings = QUICK | {
         "TWISTED_DNS_RESOLVER": "server.names.Names",
         "TEST_NAMES": json.dumps(NAMES),
-        "AUTOTHROTTLE_ENABLED": 0,
-        "DOWNLOAD_DELAY": 0,
         "DOWNLOAD_TIMEOUT": 60,
+        "FOCUSCRAWL_PRIVATE_ADDRESSES": "",
     }
-    settings = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
-    critic = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
-    return crawl(folder, *settings, *options, **critic, seeds=seeds, budget=200)
+    given = {**settings, **BICYCLES, "strategy": "breadth-first", "budget": 200, **given}
+    return crawl(folder, *options, code=code, **given, seeds=seeds)

@@ -11,14 +11,27 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from focuscrawl.settings import ITEM_PIPELINES
 
 from .warm import WarmProcess
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "/Sports/Cycling"
+#: a crawl of the synthetic web, without a budget
+DEMO = {"web": "demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv"}
+#: a crawl of the test servers, judged by their critic
+BICYCLES = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
+#: settings for servers on this machine that need no politeness
+QUICK = {
+    "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
+    "DOWNLOAD_DELAY": 0,
+    "AUTOTHROTTLE_ENABLED": 0,
+}
 _AHEAD = 20  # pages that a crawl may be further than it is waited for
 # seconds after which a process hangs
 _LONG = 1200 if os.environ.get("FOCUSCRAWL_ENDURANCE") else 600
@@ -32,16 +45,17 @@ class Kept:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Read the store, as any program might while the crawl runs."""
-        uri = f"file:{self.folder / 'crawl.db'}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=300)) as connection:
-            return connection.execute(sql).fetchall()
+        return self._read(sql, None)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Read the store, rows as dictionaries."""
+        return [dict(row) for row in self._read(sql, sqlite3.Row)]
+
+    def _read(self, sql: str, factory: Any) -> list[Any]:
         uri = f"file:{self.folder / 'crawl.db'}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=300)) as connection:
-            connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(sql)]
+            connection.row_factory = factory
+            return connection.execute(sql).fetchall()
 
     @property
     def order(self) -> list[tuple[int, str]]:
@@ -69,16 +83,30 @@ class Run:
     kept: Kept
 
 
-def command(crawl_dir: Path | None, *options: str, **arguments: object) -> list[str]:
-    """Return the command line; `arguments` are given with ``-a``."""
-    return [sys.executable, "-m", "scrapy", *words(crawl_dir, *options, **arguments)]
+def command(crawl_dir: Path | None, *options: str, **given: object) -> list[str]:
+    """Return the command line; see `words`."""
+    return [sys.executable, "-m", "scrapy", *words(crawl_dir, *options, **given)]
 
 
-def words(crawl_dir: Path | None, *options: str, **arguments: object) -> list[str]:
-    """Return what follows ``scrapy`` in the command line."""
-    given = {"crawl_dir": crawl_dir, **arguments} if crawl_dir else arguments
-    spider = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
-    return ["crawl", "focused", *spider, *options]
+def words(crawl_dir: Path | None, *options: str, **given: object) -> list[str]:
+    """Return what follows ``scrapy`` in the command line.
+
+    Parameters
+    ----------
+    given : arguments of the spider, in small letters, and settings, in capitals
+    """
+    if crawl_dir is not None:
+        given = {"crawl_dir": crawl_dir, **given}
+    return ["crawl", "focused", *as_options(given), *options]
+
+
+def as_options(given: Mapping[str, object]) -> list[str]:
+    """Return arguments (``-a``) and settings (``-s``, in capitals) as they are typed."""
+    return [
+        part
+        for name, value in given.items()
+        for part in ("-s" if name.isupper() else "-a", f"{name}={value}")
+    ]
 
 
 def environment() -> dict[str, str]:
@@ -86,10 +114,21 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT / "tests")}
 
 
-def crawl(crawl_dir: Path, *options: str, fresh: object = False, **arguments: object) -> Run:
-    """Crawl to the end; `fresh`: see `start`."""
-    with start(crawl_dir, *options, fresh=fresh, **arguments) as running:
-        return running.end()
+def crawl(
+    crawl_dir: Path, *options: str, code: object = 0, fresh: object = False, **given: object
+) -> Run:
+    """Crawl to the end, which has to be an exit code; `fresh`, `given`: see `start`, `words`."""
+    with start(crawl_dir, *options, fresh=fresh, **given) as running:
+        run = running.end()
+    assert run.returncode == code, run.stderr
+    return run
+
+
+def refused(crawl_dir: Path, *options: str, **given: object) -> str:
+    """Start a crawl that the user has to put right; return the one line that says so."""
+    (line,) = crawl(crawl_dir, *options, code=2, **given).stderr.splitlines()
+    assert line.startswith("scrapy crawl focused: ")
+    return line
 
 
 class Running:
@@ -145,17 +184,18 @@ class Running:
         return Run(self._process.wait(), "".join(self._said) + stderr, self._kept)
 
 
-def start(crawl_dir: Path, *options: str, fresh: object = False, **arguments: object) -> Running:
+def start(crawl_dir: Path, *options: str, fresh: object = False, **given: object) -> Running:
     """Begin to crawl.
 
     Parameters
     ----------
     fresh : in a process started anew, with hashes of its own; see `integration.warm`
+    given : see `words`
     """
     with Path(os.devnull).open("wb") as nowhere:
         if fresh:
             process: WarmProcess | subprocess.Popen[str] = subprocess.Popen(
-                command(crawl_dir, *options, **arguments),
+                command(crawl_dir, *options, **given),
                 cwd=ROOT,
                 env=environment(),
                 stdin=subprocess.DEVNULL,
@@ -164,39 +204,35 @@ def start(crawl_dir: Path, *options: str, fresh: object = False, **arguments: ob
                 text=True,
             )
         else:
-            out = nowhere.fileno()
-            line = words(crawl_dir, *options, **arguments)
-            process = WarmProcess(line, cwd=ROOT, env=environment(), stdout=out)
+            line = words(crawl_dir, *options, **given)
+            process = WarmProcess(line, cwd=ROOT, env=environment(), stdout=nowhere.fileno())
     return Running(process, Kept(crawl_dir))
 
 
-def start_up_to(pages: int, crawl_dir: Path, *options: str, **arguments: object) -> Running:
+def start_up_to(pages: int, crawl_dir: Path, *options: str, **given: object) -> Running:
     """Begin to crawl, and have it wait at so many pages until it is told to go on, or to end."""
     left = pages - max(0, _stored(Kept(crawl_dir)))
-    return start(crawl_dir, *options, *waiting(_go_on(crawl_dir), left), **arguments)
+    return start(crawl_dir, *options, **given, **waiting(_go_on(crawl_dir), left))
 
 
-def waiting(go_on: Path, pages: int) -> tuple[str, ...]:
-    """Return the options of a process that waits after so many pages until `go_on` is there."""
+def waiting(go_on: Path, pages: int) -> dict[str, object]:
+    """Return the settings of a process that waits after so many pages until `go_on` is there."""
     go_on.unlink(missing_ok=True)
     pipelines = {"server.pipelines.Waiting": 50, **ITEM_PIPELINES}
-    given = {
+    return {
         "ITEM_PIPELINES": json.dumps(pipelines),
         "TEST_PAGES": pages,
         "TEST_GO_ON": go_on,
     }
-    return tuple(part for name, value in given.items() for part in ("-s", f"{name}={value}"))
 
 
 def _go_on(crawl_dir: Path) -> Path:
     return crawl_dir.with_name(f"{crawl_dir.name}.go-on")
 
 
-def crawl_until(
-    crawl_dir: Path, pages: int, signal: int, *options: str, **arguments: object
-) -> Run:
+def crawl_until(crawl_dir: Path, pages: int, signal: int, *options: str, **given: object) -> Run:
     """Crawl, and send `signal` as soon as the store holds so many pages, and not many more."""
-    with start_up_to(pages + _AHEAD, crawl_dir, *options, **arguments) as running:
+    with start_up_to(pages + _AHEAD, crawl_dir, *options, **given) as running:
         running.wait_for(pages)
         return running.stop(signal)
 

@@ -6,15 +6,18 @@ import json
 import subprocess
 import sys
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from .running import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-_LONG = 300  # seconds after which servers hang that should end
+_LONG = 600  # seconds after which servers hang that should end, or answer
 
 
 @contextmanager
@@ -41,3 +44,15 @@ def serving(module: str, log: Path, *told: object) -> Iterator[dict[str, Any]]:
         process.stdin.flush()
         yield json.loads(process.stdout.readline())
         process.communicate(timeout=_LONG)  # closes its standard input
+
+
+def asked(
+    url: str, body: bytes | None = None, headers: Mapping[str, str] = MappingProxyType({})
+) -> tuple[int, str]:
+    """Return the status and the text that a server answers with; what has a body is posted."""
+    try:
+        with urlopen(Request(url, body, dict(headers)), timeout=_LONG) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()

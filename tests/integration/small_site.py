@@ -22,12 +22,14 @@ class Site:
     ----------
     origin : ``http://127.0.0.1:port``
     asked : the paths that it was asked for, in their order
+    headers : of these requests
     times : when, in seconds
     moves : where paths are redirected to
     """
 
     def __init__(self, address: str = "127.0.0.1") -> None:
         self.asked: list[str] = []
+        self.headers: list[str] = []
         self.times: list[float] = []
         self.moves: dict[str, str] = {}
         self.answers: Mapping[str, tuple[str, bytes]] = {}
@@ -36,6 +38,7 @@ class Site:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 site.asked.append(self.path)
+                site.headers.append(str(self.headers))
                 site.times.append(time.monotonic())
                 media_type, body = site.answers.get(self.path, ("text/html", b""))
                 if self.path in site.moves:
@@ -53,6 +56,9 @@ class Site:
 
         class Server(ThreadingHTTPServer):
             request_queue_size = 128  # a browser opens dozens of connections at once
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Say nothing when a client hangs up."""
 
         self.server = Server((address, 0), Handler)
         self.origin = f"http://{address}:{self.server.server_port}"

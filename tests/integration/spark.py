@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 LONG = 1200  # seconds after which a process hangs
+PROCESSES = "processes[2]"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -32,9 +33,9 @@ def why_not() -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a process with PySpark."""
-    (site,) = (ROOT / ".venv-spark").glob("lib/python*/site-packages")
-    path = os.pathsep.join([str(ROOT), str(site)])
+    """Return the environment of a process with PySpark, if it is there, and the tests' critic."""
+    sites = (ROOT / ".venv-spark").glob("lib/python*/site-packages")
+    path = os.pathsep.join(map(str, [ROOT / "tests", ROOT, *sites]))
     return os.environ | {"PYTHONPATH": path, "SPARK_LOCAL_IP": HOST, "OMP_NUM_THREADS": "1"}
 
 
@@ -47,7 +48,12 @@ def write_plan(path: Path, **given: Any) -> Path:
 
 
 def begin(
-    plan: Path, root: Path, master: str, stderr: int = subprocess.STDOUT, **told: str
+    plan: Path,
+    root: object,
+    *more: str,
+    master: str = PROCESSES,
+    stderr: int = subprocess.STDOUT,
+    **told: str,
 ) -> subprocess.Popen[str]:
     """Begin ``focuscrawl rounds``; its processes are a group.
 
@@ -57,7 +63,7 @@ def begin(
     """
     command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan), "--out", str(root)]
     return subprocess.Popen(
-        [*command, "--master", master],
+        [*command, "--master", master, *more],
         cwd=ROOT,
         env=environment() | told,
         stdout=subprocess.PIPE,
@@ -67,9 +73,9 @@ def begin(
     )
 
 
-def crawl(plan: Path, root: Path, master: str) -> str:
+def crawl(plan: Path, root: object, *more: str, master: str = PROCESSES) -> str:
     """Crawl to the end; return what was said."""
-    process = begin(plan, root, master)
+    process = begin(plan, root, *more, master=master)
     said = process.communicate(timeout=LONG)[0]
     assert process.returncode == 0, said
     return said
@@ -77,7 +83,7 @@ def crawl(plan: Path, root: Path, master: str) -> str:
 
 def refused(plan: Path, root: Path, master: str, **told: str) -> str:
     """Begin a crawl that the user has to put right; return the line that says so."""
-    process = begin(plan, root, master, stderr=subprocess.PIPE, **told)
+    process = begin(plan, root, master=master, stderr=subprocess.PIPE, **told)
     _, said = process.communicate(timeout=LONG)
     assert process.returncode == 2, said
     (line,) = said.splitlines()

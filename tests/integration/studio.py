@@ -19,11 +19,14 @@ import pytest
 
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from . import warm
+from .running import TOPIC, as_options
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 #: a crawl of the demo web, as the form or a script says it
 NEW_CRAWL = {
@@ -45,38 +48,79 @@ def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.P
     return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True, env=environment)
 
 
-@contextmanager
-def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[str]:
-    """Serve a folder; give the address, with its token."""
+def served(folder: Path, port: int, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """Start to serve a folder; return the process and the address, with its token."""
     arguments = ["studio", ".", "--port", str(port), "--no-browser", *options]
     studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
     assert studio.stdout is not None
     with studio.stdout as said:
         found = re.search(r"https?://\S+", said.readline())
-        assert found is not None
-        try:
-            yield found[0]
-        finally:
-            studio.send_signal(signal.SIGINT)
-            code = studio.wait()
-        assert code == 0
+    assert found is not None
+    return studio, found[0]
 
 
 @contextmanager
-def tab(*, insecure: bool = False) -> Iterator[Page]:
-    """Give a tab of a real browser, which takes any certificate if `insecure`; or skip."""
+def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[str]:
+    """Serve a folder; give the address, with its token."""
+    studio, address = served(folder, port, *options)
+    try:
+        yield address
+    finally:
+        studio.send_signal(signal.SIGINT)
+        code = studio.wait()
+    assert code == 0
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start a real browser; or skip."""
     playwright = pytest.importorskip("playwright.sync_api")
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if chromium is None:
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if program is None:
         pytest.skip("there is no chromium: apt-get install chromium")
     with playwright.sync_playwright() as started:
         playwright.expect.set_options(timeout=_PATIENCE)
         launch = started.chromium.launch
-        browser = launch(executable_path=chromium, args=_FLAGS, timeout=_PATIENCE)
-        context = browser.new_context(ignore_https_errors=insecure)
-        context.set_default_timeout(_PATIENCE)
-        yield context.new_page()
+        browser = launch(executable_path=program, args=_FLAGS, timeout=_PATIENCE)
+        yield browser
         browser.close()
+
+
+@contextmanager
+def tab(browser: Browser, *, insecure: bool = False) -> Iterator[Page]:
+    """Give a tab of its own, which takes any certificate if `insecure`."""
+    context = browser.new_context(ignore_https_errors=insecure)
+    context.set_default_timeout(_PATIENCE)
+    yield context.new_page()
+    context.close()
+
+
+class Watched:
+    """A tab that has opened a studio, and what it must never do."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.root = address.partition("?")[0]
+        self.wrong: list[str] = []
+        self._asked: list[str] = []
+        page.on("console", lambda said: self.wrong.append(said.text))
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("dialog", lambda dialog: self.wrong.append(dialog.message))
+        page.on("request", lambda request: self._asked.append(request.url))
+        page.goto(address)
+
+    def check(self) -> None:
+        """Assert that nothing was wrong, and that no other server was asked."""
+        assert not self.wrong
+        assert all(url.startswith((self.root, "data:", "blob:")) for url in self._asked)
+
+
+def crawl(cwd: Path, name: str, budget: int, strategy: str = "best-first") -> None:
+    """Crawl the synthetic web, into the folder ``crawls/NAME``."""
+    given = {"web": "demo", "topic": TOPIC, "strategy": strategy, "budget": budget}
+    line = ["crawl", *as_options(given | {"crawl_dir": f"crawls/{name}"})]
+    done = warm.run(line, cwd=cwd, env=os.environ, program="focuscrawl")
+    assert done.returncode == 0, done.stderr
 
 
 class RefusedError(Exception):

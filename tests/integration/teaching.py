@@ -36,16 +36,19 @@ def command(folder: Path, endpoint: str, n: int) -> list[str]:
 
 
 def suggest(
-    folder: Path, server: ModelServer | str, n: int = 6, *, key: str | None = None
+    folder: Path, server: ModelServer | str, n: int = 6, *, key: str | None = None, code: int = 0
 ) -> Result:
+    """Have pages of a crawl judged by a model."""
     endpoint = server if isinstance(server, str) else server.endpoint
     environment = {"FOCUSCRAWL_TEACHER_KEY": key}
-    return CliRunner().invoke(main, command(folder, endpoint, n), env=environment)
+    result = CliRunner().invoke(main, command(folder, endpoint, n), env=environment)
+    assert result.exit_code == code, result.output
+    return result
 
 
 def refused(folder: Path, server: ModelServer | str, n: int = 6, *, key: str | None = None) -> str:
-    result = suggest(folder, server, n, key=key)
-    assert result.exit_code == 2, result.output
+    """Ask what is refused; return the one line that says why."""
+    result = suggest(folder, server, n, key=key, code=2)
     assert KEY not in result.output
     line: str
     (line,) = result.stderr.splitlines()

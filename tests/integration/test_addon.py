@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from . import warm
-from .running import ROOT, Kept
+from .running import ROOT, Kept, as_options, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,10 +58,8 @@ def run(
     before = len(local_web.requests())
     folder.mkdir(exist_ok=True)
     feed = folder / "items.jsonl"
-    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    origins = local_web.origins
-    spider = ["members", "-a", f"site={origins['a']}", "-a", f"other={origins['b']}"]
-    done = scrapy(module, "crawl", *spider, "-O", str(feed), *options)
+    given = {"site": local_web.origins["a"], "other": local_web.origins["b"], **settings}
+    done = scrapy(module, "crawl", "members", *as_options(given), "-O", str(feed))
     lines = feed.read_text(encoding="utf-8").splitlines() if feed.exists() else []
     items = [json.loads(line) for line in lines]
     kept = Kept(folder / "crawl")
@@ -85,15 +83,11 @@ def whole(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Job:
     return focused(local_web, tmp_path_factory.mktemp("focused"), **settings)
 
 
-def test_the_stranger_knows_what_they_do(plain: Job) -> None:
-    assert plain.returncode == 0, plain.stderr
-    kinds = [item["kind"] for item in plain.items]
-    assert sorted(kinds) == ["club", "gone", "gone", "login", "parse"] + ["section"] * 4
-
-
 def test_all_that_the_spider_got_without_it_it_gets_with_it(plain: Job, whole: Job) -> None:
     """Callbacks, errbacks, cb_kwargs, meta, redirects, POST, repeats; middlewares, pipelines."""
-    assert whole.returncode == 0, whole.stderr
+    assert (plain.returncode, whole.returncode) == (0, 0), whole.stderr
+    without = sorted(item["kind"] for item in plain.items)
+    assert without == ["club", "gone", "gone", "login", "parse"] + ["section"] * 4
     kinds = ("club", "gone", "login", "parse", "section")
     assert whole.given(*kinds) == plain.given(*kinds)
     assert len(whole.items) == len(plain.items)
@@ -139,19 +133,6 @@ def test_pages_nobody_asked_for_go_to_parse(local_web: LocalWeb, tmp_path: Path)
     assert {f"{c}/", *(f"{c}/section-{n}" for n in range(5))} <= parsed
     statuses = dict(job.kept.query("SELECT url, status FROM pages"))
     assert {statuses[url] for url in parsed} == {200}  # no redirect, no error: as ever
-
-
-def test_instances_go_to_a_feed(local_web: LocalWeb, tmp_path: Path) -> None:
-    feed = tmp_path / "instances.jsonl"
-    job = focused(local_web, tmp_path / "job", FOCUSCRAWL_INSTANCES=feed)
-    assert job.returncode == 0, job.stderr
-    relevance = dict(job.kept.query("SELECT url, relevance FROM pages"))
-    links = job.kept.query("SELECT source, target FROM links")
-    instances = [json.loads(line) for line in feed.read_text().splitlines()]
-    found = [(each["source"], each["target"]) for each in instances]
-    assert found
-    assert sorted(found) == sorted((u, v) for u, v in links if v in relevance)
-    assert all(each["relevance_target"] == relevance[each["target"]] for each in instances)
 
 
 def test_the_budget_is_exact_though_somebody_waits_for_more(
@@ -220,10 +201,8 @@ def test_a_folder_belongs_to_one_spider(module: str, local_web: LocalWeb, tmp_pa
 def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]) -> None:
     """In a project with the add-on, too."""
     given = {**demo, "critic": ROOT / "models" / "demo", "budget": 12}
-    given["crawl_dir"] = tmp_path / "crawl"
-    arguments = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
-    settings = ["-s", "SPIDER_MODULES=focuscrawl.spiders", "-s", "ITEM_PIPELINES={}"]
-    done = scrapy("clubs.focused", "crawl", "focused", *arguments, *settings)
+    settings = {"SPIDER_MODULES": "focuscrawl.spiders", "ITEM_PIPELINES": "{}"}
+    done = scrapy("clubs.focused", *words(tmp_path / "crawl", **given, **settings))
     assert done.returncode == 0, done.stderr
     pages = Kept(tmp_path / "crawl").query("SELECT relevance, error FROM pages")
     assert len(pages) == 12
@@ -243,7 +222,6 @@ def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]
         ),
         (["check", "members"], "Ran 0 contracts"),
         (["list"], "members"),
-        (["bench", "-s", "CLOSESPIDER_TIMEOUT=1"], "'finish_reason': 'closespider_timeout'"),
     ],
     ids=lambda value: "-".join(value[:1]) if isinstance(value, list) else "",
 )

@@ -71,7 +71,7 @@ def test_a_crawl_needs_no_project(tmp_path: Path) -> None:
     urls = crawled(done, tmp_path / "one")
     assert len((tmp_path / "pages.jsonl").read_text(encoding="utf-8").splitlines()) == BUDGET
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = focuscrawl.settings\n")
-    inside = run(tmp_path, *SCRAPY, "crawl", "focused", *given, "crawl_dir=two", fresh=True)
+    inside = run(tmp_path, *SCRAPY, "crawl", "focused", *given, "crawl_dir=two")
     assert crawled(inside, tmp_path / "two") == urls
 
 
@@ -118,16 +118,6 @@ def test_a_new_project_crawls_with_its_settings(
     relevance = [r for (r,) in Kept(tmp_path / "crawl").query("SELECT relevance FROM pages")]
     assert relevance[0] > 0.9  # the first seed, by the project's critic
     assert sum(r > 0.5 for r in relevance) > BUDGET // 3  # nearly a tenth of the web is relevant
-
-
-@pytest.mark.long
-def test_commands_that_crawl_take_the_settings_of_the_project(
-    project: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "crawl"
-    given = ("--budget", str(BUDGET), "--critic", "models/topic", "--crawl-dir", str(folder))
-    done = run(project, *FOCUSCRAWL, "recrawl", "/good", *given)
-    assert len(crawled(done, folder)) == BUDGET  # of the web that only crawl_settings.py names
 
 
 def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:

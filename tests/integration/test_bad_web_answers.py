@@ -16,6 +16,8 @@ from .badweb_expected import HEAVY, OUTCOMES, SLOW
 from .impatience import impatient
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .badweb import BadWeb
 
 NO_LOOK_UP = "http://silent.example/"
@@ -58,23 +60,23 @@ def _outcome(row: dict[str, Any]) -> str:
     return outcome(row["status"], row["error"], row["duplicate_of"] is not None)
 
 
-@pytest.mark.parametrize("case", SLOW)
-def test_what_takes_too_long_is_given_up(slow: Measured, bad_web: BadWeb, case: str) -> None:
-    assert _outcome(slow.pages(bad_web)[f"{case}/"]) == OUTCOMES[case]
+def _outcomes(run: Measured, web: BadWeb, cases: Iterable[str]) -> dict[str, str]:
+    """Return what became of the front pages of some hosts."""
+    pages = run.pages(web)
+    return {case: _outcome(pages[f"{case}/"]) for case in cases}
 
 
-def test_a_look_up_without_an_answer_is_given_up(slow: Measured, bad_web: BadWeb) -> None:
-    assert _outcome(slow.pages(bad_web)[NO_LOOK_UP]) == "timed out"
+def test_what_takes_too_long_is_given_up(slow: Measured, bad_web: BadWeb) -> None:
+    assert _outcomes(slow, bad_web, SLOW) == {case: OUTCOMES[case] for case in SLOW}
+    assert _outcome(slow.pages(bad_web)[NO_LOOK_UP]) == "timed out"  # a look-up, too
 
 
-@pytest.mark.parametrize("case", LIGHT)
-def test_the_cause_is_recorded(light: Measured, bad_web: BadWeb, case: str) -> None:
-    assert _outcome(light.pages(bad_web)[f"{case}/"]) == OUTCOMES[case]
+def test_the_cause_is_recorded(light: Measured, bad_web: BadWeb) -> None:
+    assert _outcomes(light, bad_web, LIGHT) == {case: OUTCOMES[case] for case in LIGHT}
 
 
-@pytest.mark.parametrize("case", HEAVY)
-def test_what_is_too_much_is_cut_or_refused(heavy: Measured, bad_web: BadWeb, case: str) -> None:
-    assert _outcome(heavy.pages(bad_web)[f"{case}/"]) == OUTCOMES[case]
+def test_what_is_too_much_is_cut_or_refused(heavy: Measured, bad_web: BadWeb) -> None:
+    assert _outcomes(heavy, bad_web, HEAVY) == {case: OUTCOMES[case] for case in HEAVY}
 
 
 def test_the_crawl_goes_on(

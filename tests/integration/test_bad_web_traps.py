@@ -12,7 +12,7 @@ from .badweb_expected import TRAPS
 if TYPE_CHECKING:
     from pathlib import Path
 
-BUDGET = 400
+BUDGET = 240
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,11 @@ def test_what_is_no_trap_is_reached(trapped: Measured, bad_web: BadWeb) -> None:
     assert good_pages(trapped, bad_web) == 9
 
 
-@pytest.mark.parametrize("case", TRAPS)
-def test_no_trap_takes_more_than_its_share(trapped: Measured, bad_web: BadWeb, case: str) -> None:
-    own = [name for name in trapped.pages(bad_web) if name.startswith(f"{case}/")]
-    assert 10 <= len(own) <= BUDGET // 2  # hosts take turns where all score the same
+def test_no_trap_takes_more_than_its_share(trapped: Measured, bad_web: BadWeb) -> None:
+    pages = trapped.pages(bad_web)
+    for case in TRAPS:
+        own = [name for name in pages if name.startswith(f"{case}/")]
+        assert 10 <= len(own) <= BUDGET // 2  # hosts take turns where all score the same
 
 
 def test_memory_is_bounded(trapped: Measured, tmp_path: Path) -> None:

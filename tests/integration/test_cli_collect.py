@@ -1,34 +1,50 @@
-"""``focuscrawl collect``: from a crawl to what is taken home."""
+"""``focuscrawl collect``: from a crawl to a corpus, as a table, as an archive, with its links."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
+import subprocess
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
+from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner, Result
 
-from focuscrawl.cli.main import main
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.text.text_store import FILE
+from focuscrawl.webs.captures import surt
 from focuscrawl.webs.opening import open_web
 
+from .ports import await_listener, free_port
+from .running import ROOT
+from .typed import focuscrawl
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytest.importorskip("trafilatura")
 pytest.importorskip("resiliparse")
 
+PYWB = ROOT / ".venv-pywb" / "bin"
+CONFIG = "collections: {c: {index_paths: c.cdxj, archive_paths: ./}}\n"
+ADDRESSES = [
+    *("http://www.A.example", "http://www2.a.example:8080//B/../c/", "https://[::1]:8443/x"),
+    *("http://10.0.0.1/?b=2&a=1&&a", "http://a.example/x?=&..&c=%26&B", "http://www.com/a?"),
+    *("http://a.example/%2541%2f%2E%2E/..%2f..%2f%20%0a%E9é?q=%23 \"'", "http://a.example/%zz%"),
+    *(f"http://a.example/x?{name}={'a1' * 16}&y" for name in ("jsessionid", "PHPSESSID", "sid")),
+    "http://a.example/x?ASPSESSIONIDABCDEFGH=ABCDEFGHIJKLMNOPQRSTUVWX&cfid=1&cftoken=2&z",
+    f"http://a.example/(S({'a1' * 12}))/({'a1' * 12})/x.aspx?y",
+]
 
-def collect(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["collect", *map(str, arguments)])
 
-
-def test_pages_are_taken_home(folder: Path, tmp_path: Path) -> None:
+def test_a_corpus_is_a_table_an_archive_and_a_graph(folder: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
     out = tmp_path / "c.jsonl"
-    result = collect(folder, "--out", out, "--language", "en", "--processes", 1)
-    assert result.exit_code == 0, result.output
+    english = ("--language", "en", "--processes", 1)
+    result = focuscrawl("collect", folder, "--out", out, *english, "--links")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) > 10
     assert all(row["relevance"] >= 0.5 and row["language"] == "en" for row in rows)
@@ -38,12 +54,22 @@ def test_pages_are_taken_home(folder: Path, tmp_path: Path) -> None:
     assert re.search(r"precision, [^:]*: [01]\.\d\d", sheet)  # it is measured
     assert f"`focuscrawl collect {folder} --out {out} --language en" in sheet
 
+    urls = {row["url"] for row in rows}
+    edges = parquet.read_table(tmp_path / "c.links.parquet").to_pylist()
+    assert edges
+    assert all({edge["source"], edge["target"]} <= urls for edge in edges)
+    graph = ET.parse(tmp_path / "c.links.graphml").getroot()[-1]
+    names = [child.tag.rpartition("}")[2] for child in graph]
+    assert names == ["node"] * len(urls) + ["edge"] * len(edges)
+    hosts = parquet.read_table(tmp_path / "c.hosts.parquet").to_pylist()
+    assert all(edge["source"] != edge["target"] for edge in hosts)
+    assert (tmp_path / "c.hosts.graphml").is_file()
+
     kept = (folder / FILE).stat().st_mtime_ns
-    again = collect(folder, "--out", tmp_path / "c.warc.gz", "--language", "en")
-    assert again.exit_code == 0, again.output
+    focuscrawl("collect", folder, "--out", tmp_path / "c.warc.gz", *english)
     assert (folder / FILE).stat().st_mtime_ns == kept  # texts are read, not taken anew
     archive, demo = open_web(str(tmp_path / "c.warc.gz")), open_web("demo")
-    assert sorted(archive.urls()) == sorted(row["url"] for row in rows)
+    assert {*archive.urls()} == urls
     for row in rows[:3]:
         answers = [web.fetch(row["url"]) for web in (archive, demo)]
         assert answers[0] is not None
@@ -51,34 +77,14 @@ def test_pages_are_taken_home(folder: Path, tmp_path: Path) -> None:
         assert answers[0].body == answers[1].body
 
     for name in ("none.csv", "none.warc.gz", "none"):
-        none = collect(folder, "--out", tmp_path / name, "--language", "ja")
-        assert none.exit_code == 2
+        none = ("collect", folder, "--out", tmp_path / name, "--language", "ja")
         assert re.search(
             r"^focuscrawl: nothing is written: of \d+ pages with R ≥ 0\.5 none is left; "
             r"left out: \d+ in other languages, or nobody knows$",
-            none.output,
+            focuscrawl(*none, code=2).output,
             re.MULTILINE,
-        ), none.output
+        )
     assert not [*tmp_path.glob("none*"), *tmp_path.glob(".none*")]
-
-
-def test_a_process_that_cannot_start_is_told_with_its_cause_and_nothing_is_kept(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = tmp_path / "broken" / "justext.py"
-    broken.parent.mkdir()
-    broken.write_text("raise ImportError('lxml.html.clean is elsewhere')\n")
-    crawl = shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns(FILE))
-    with monkeypatch.context() as patch:
-        patch.syspath_prepend(broken.parent)
-        result = collect(crawl, "--out", tmp_path / "c.csv")
-    assert result.exit_code == 1
-    assert result.output.splitlines()[-1] == (
-        "focuscrawl: the process of focuscrawl.text.extraction cannot start: ImportError: "
-        "lxml.html.clean is elsewhere"
-    )
-    assert not [*tmp_path.glob("*c.csv*")]
-    assert collect(crawl, "--out", tmp_path / "c.csv").exit_code == 0
 
 
 def test_what_cannot_be_collected_is_one_line(folder: Path, tmp_path: Path) -> None:
@@ -88,7 +94,65 @@ def test_what_cannot_be_collected_is_one_line(folder: Path, tmp_path: Path) -> N
         (folder, "--out", tmp_path / "c.csv", "--language", "english"),
         (folder, "--out", tmp_path / "c.csv", "--language", "en,xx"),
     ):
-        result = collect(*arguments)
-        assert result.exit_code == 2
-        assert "Traceback" not in result.output
+        assert "Traceback" not in focuscrawl("collect", *arguments, code=2).output
     assert not (folder / FILE).exists()
+
+
+@pytest.fixture(scope="module")
+def pywb() -> Path:
+    """Folder of the programs of pywb, a replay that is not ours, in its own environment."""
+    if not (PYWB.parent / ".installed").is_file():
+        pytest.skip("pywb is not installed: make .venv-pywb/.installed")
+    return PYWB
+
+
+@contextmanager
+def replaying(programs: Path, folder: Path) -> Iterator[str]:
+    """Serve the collection ``c`` of a folder."""
+    (folder / "config.yaml").write_text(CONFIG)
+    port = free_port()
+    with (
+        (folder / "pywb.log").open("wb") as log,
+        subprocess.Popen(
+            [programs / "wayback", "-b", "127.0.0.1", "-p", str(port)],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        ) as process,
+    ):
+        try:
+            await_listener(port)
+            yield f"http://127.0.0.1:{port}/c"
+        finally:
+            process.terminate()
+
+
+def test_pywb_serves_an_archive_by_its_index(pywb: Path, folder: Path, tmp_path: Path) -> None:
+    given = ("collect", folder, "--out", tmp_path / "c.warc.gz", "--processes", 1)
+    assert "c.cdxj" in focuscrawl(*given).output
+    lines = (tmp_path / "c.cdxj").read_text().splitlines()
+    assert lines == sorted(lines)
+    captures = [
+        (at, json.loads(about)["url"]) for _, at, about in (x.split(" ", 2) for x in lines)
+    ]
+    assert {url for _, url in captures} == {*open_web(str(tmp_path / "c.warc.gz")).urls()}
+    demo = open_web("demo")
+    with replaying(pywb, tmp_path) as replay:
+        for at, url in (captures[0], captures[len(captures) // 2], captures[-1]):
+            expected = demo.fetch(url)
+            assert expected is not None
+            with urlopen(f"{replay}/{at}id_/{url}") as answer:
+                assert answer.read() == expected.body
+            with urlopen(f"{replay}/{at}mp_/{url}") as answer:  # links lead into it
+                assert replay.rpartition(":")[2].encode() in answer.read()
+
+
+def test_keys_are_those_that_pywb_asks_for(pywb: Path) -> None:
+    urls = [url for each in ADDRESSES if (url := normalize(each)) is not None]
+    assert len(urls) == len(ADDRESSES)
+    each = "import surt, sys; [print(surt.surt(url)) for url in sys.argv[1:]]"
+    done = subprocess.run(
+        [pywb / "python", "-c", each, *urls], check=True, capture_output=True, text=True
+    )
+    assert [surt(url) for url in urls] == done.stdout.splitlines()

@@ -6,40 +6,36 @@ import csv
 from typing import TYPE_CHECKING
 
 from . import warm
-from .running import ROOT, crawl, environment
+from .running import DEMO, QUICK, ROOT, as_options, crawl, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
     from subprocess import CompletedProcess
 
-CYCLING = {"web": "demo", "topic": "/Sports/Cycling"}
 HOST = "bluenote-2.demo.example"  # of jazz
 
 
-def plan(*options: str, **arguments: str) -> CompletedProcess[str]:
-    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    line = ["plan", *given, *options]
+def plan(**given: object) -> CompletedProcess[str]:
+    line = ["plan", *as_options(given)]
     return warm.run(line, cwd=ROOT, env=environment(), program="focuscrawl")
 
 
 def test_seeds_of_another_topic_are_told_before_the_crawl_and_by_it(tmp_path: Path) -> None:
     with (ROOT / "models/demo/examples.csv").open(encoding="utf-8") as file:
         jazz = [row["url"] for row in csv.DictReader(file) if row["topic"] == "/Arts/Music/Jazz"]
-    seeds = [url for url in jazz if HOST in url][:10]
-    done = plan(**CYCLING, seeds=",".join(seeds))
+    given = DEMO | {"seeds": ",".join([url for url in jazz if HOST in url][:10])}
+    done = plan(**given)
     assert done.returncode == 0
     assert "10 of 10 could be had, 0 of them on the topic" in done.stdout
     assert "/Arts/Music/Jazz" in done.stdout
     assert "warning: no start page is on the topic" in done.stderr
-    begun = crawl(tmp_path / "crawl", **CYCLING, seeds=",".join(seeds), budget=10)
+    begun = crawl(tmp_path / "crawl", **given, budget=10)
     assert "none of the first 10 fetches is on the topic" in begun.stderr
     assert f"all start pages are on {HOST}" in begun.stderr
 
 
 def test_a_plan_judges_the_start_pages_and_says_what_they_cost(tmp_path: Path) -> None:
-    done = plan(
-        **CYCLING, seeds="models/demo/seeds.csv", budget="500", crawl_dir=str(tmp_path / "c")
-    )
+    done = plan(**DEMO, budget=500, crawl_dir=tmp_path / "c")
     assert done.returncode == 0
     assert done.stderr == ""
     assert "5 of 5 could be had, 5 of them on the topic" in done.stdout
@@ -51,7 +47,8 @@ def test_a_plan_judges_the_start_pages_and_says_what_they_cost(tmp_path: Path) -
 
 def test_start_pages_that_cannot_be_had_are_no_plan() -> None:
     done = plan(
-        *("-s", "RETRY_TIMES=0", "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.2"),
+        **QUICK,
+        RETRY_TIMES=0,
         critic="server.critic:judge",
         topic="bicycle",
         seeds="http://127.0.0.1:9/,http://127.0.0.2:9/",  # where nobody answers

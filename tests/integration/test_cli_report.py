@@ -11,13 +11,13 @@ from pathlib import Path
 import lxml.html
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
-from focuscrawl.cli.main import main
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 
 from . import warm
+from .running import words
+from .typed import focuscrawl, mistaken
 
 WEB = "demo:0.1"
 BUDGET = 60
@@ -25,10 +25,6 @@ CRITIC = """
 def judge(pages):
     return [0.9 if "jazz" in page.url else 0.2 for page in pages]
 """
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +41,9 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             "seeds": seed,
             "budget": BUDGET,
             "strategy": strategy,
-            "crawl_dir": folder / strategy,
         }
-        line = ["crawl", "focused"]
-        for name, value in arguments.items():
-            line += ["-a", f"{name}={value}"]
         settings = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
+        line = words(folder / strategy, **arguments)
         done = warm.run(line, cwd=folder, env=os.environ | settings)
         assert done.returncode == 0, done.stderr
     return [folder / "breadth-first", folder / "best-first"]
@@ -63,8 +56,7 @@ def crawl(crawls: list[Path], tmp_path: Path) -> Path:
 
 
 def test_report_writes_curves_and_a_page_beside_the_crawl(crawl: Path) -> None:
-    result = run("report", crawl)
-    assert result.exit_code == 0, result.output
+    result = focuscrawl("report", crawl)
     assert f"the budget of {BUDGET} fetches is spent" in result.output
     for name in ("loss.png", "report.html"):
         written = crawl / "report" / name
@@ -78,8 +70,8 @@ def test_report_writes_curves_and_a_page_beside_the_crawl(crawl: Path) -> None:
 
 
 def test_report_compares_crawls(crawls: list[Path], tmp_path: Path) -> None:
-    result = run("report", *crawls, crawls[0], "--out", tmp_path / "both")
-    assert result.exit_code == 0, result.output
+    table = tmp_path / "fetches.csv"
+    result = focuscrawl("report", *crawls, crawls[0], "--out", tmp_path / "both", "--csv", table)
     rows = [line.split() for line in result.output.splitlines()]
     start = next(i for i, row in enumerate(rows) if row[:2] == ["crawl", "fetched"])
     losses = [float(1 - load_pages(folder)["relevance"].mean()) for folder in crawls]
@@ -93,22 +85,6 @@ def test_report_compares_crawls(crawls: list[Path], tmp_path: Path) -> None:
     ]
     assert "learning" not in result.output
     assert not (crawls[0] / "report").exists()
-
-
-def test_report_speaks_of_learning_where_crawls_can_have_learned(
-    crawls: list[Path], tmp_path: Path
-) -> None:
-    again = shutil.copytree(crawls[0], tmp_path / "again")
-    result = run("report", crawls[0], again, "--out", tmp_path / "both")
-    assert result.exit_code == 0, result.output
-    assert "+0.000, no learning" in result.output
-    assert (tmp_path / "both" / "learning.png").is_file()
-
-
-def test_report_says_what_each_crawl_had_for_the_same_fetches(
-    crawls: list[Path], tmp_path: Path
-) -> None:
-    result = run("report", *crawls, "--out", tmp_path)
     plain, focused = [int((load_pages(folder)["relevance"] > 0.5).sum()) for folder in crawls]
     assert plain < focused
     assert (
@@ -116,22 +92,10 @@ def test_report_says_what_each_crawl_had_for_the_same_fetches(
         f"{plain} with breadth-first, {focused} with best-first"
     ) in result.output.splitlines()
 
-
-def test_report_of_several_goes_to_the_working_folder(
-    crawls: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run("report", *crawls).exit_code == 0
-    assert (tmp_path / "report" / "report.html").is_file()
-
-
-def test_csv_has_a_row_a_fetch(crawls: list[Path], tmp_path: Path) -> None:
-    table = tmp_path / "fetches.csv"
-    result = run("report", *crawls, "--out", tmp_path, "--csv", table)
     assert str(table) in result.output
-    rows = pd.read_csv(table)
-    assert len(rows) == 2 * BUDGET
-    for name, group in rows.groupby("crawl"):
+    fetches = pd.read_csv(table)
+    assert len(fetches) == 2 * BUDGET
+    for name, group in fetches.groupby("crawl"):
         pages = load_pages(str(name))
         assert group["seq"].tolist() == list(range(1, BUDGET + 1))
         assert group["url"].tolist() == pages["url"].tolist()
@@ -139,15 +103,25 @@ def test_csv_has_a_row_a_fetch(crawls: list[Path], tmp_path: Path) -> None:
         assert group["loss_rate"].iloc[-1] == pytest.approx(1 - pages["relevance"].mean())
 
 
+def test_report_speaks_of_learning_where_crawls_can_have_learned(
+    crawls: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report of several goes to the working folder."""
+    monkeypatch.chdir(tmp_path)
+    again = shutil.copytree(crawls[0], tmp_path / "again")
+    result = focuscrawl("report", crawls[0], again)
+    assert "+0.000, no learning" in result.output
+    assert (tmp_path / "report" / "learning.png").is_file()
+
+
 def test_report_does_not_wait_for_a_crawl_that_writes(crawl: Path) -> None:
     with closing(sqlite3.connect(crawl / "crawl.db", isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("DELETE FROM events WHERE kind = 'stop'")
-        result = run("report", crawl)
-        assert result.exit_code == 0, result.output
+        result = focuscrawl("report", crawl)
         assert "budget" in result.output
         writer.execute("COMMIT")
-    assert "killed; the same command goes on from here" in run("report", crawl).output
+    assert "killed; the same command goes on from here" in focuscrawl("report", crawl).output
 
 
 def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path: Path) -> None:
@@ -163,10 +137,7 @@ def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path
         ["report", crawl, "--out", crawl / "crawl.db"],
     ]
     for arguments in calls:
-        result = run(*arguments)
-        assert result.exit_code == 2
-        assert result.stderr.startswith("focuscrawl: ")
-        assert result.stderr.count("\n") == 1
+        mistaken(*arguments)
     assert list(empty.iterdir()) == []
     assert not (tmp_path / "absent").exists()
 
@@ -174,16 +145,13 @@ def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path
 def test_a_store_of_another_schema_is_left_alone(crawl: Path) -> None:
     with closing(sqlite3.connect(crawl / "crawl.db")) as store, store:
         store.execute("UPDATE meta SET value = '999' WHERE key = 'schema_version'")
-    result = run("report", crawl)
-    assert result.exit_code == 2
-    assert "crawl again, into a new crawl_dir" in result.stderr
+    assert "crawl again, into a new crawl_dir" in mistaken("report", crawl)
     assert not (crawl / "report").exists()
 
 
 def test_why_explains_the_last_fetch(crawls: list[Path]) -> None:
     last = load_pages(crawls[1]).iloc[-1]
-    result = run("why", crawls[1], last["url"])
-    assert result.exit_code == 0, result.output
+    result = focuscrawl("why", crawls[1], last["url"])
     lines = result.output.splitlines()
     assert lines[0] == last["url"]
     assert f"fetched as number {BUDGET}" in lines[1]
@@ -192,10 +160,3 @@ def test_why_explains_the_last_fetch(crawls: list[Path]) -> None:
     assert path[0].split()[0] == "1"
     assert path[-1].split()[-1] == last["url"]
     assert len(path) == last["depth"] + 1
-
-
-def test_help_names_the_arguments() -> None:
-    for command, words in (("report", "--csv"), ("why", "CRAWL_DIR URL")):
-        result = run(command, "--help")
-        assert result.exit_code == 0
-        assert words in result.output

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
-import subprocess
-import sys
 import threading
 from typing import TYPE_CHECKING
 
-import pytest
-from click.testing import CliRunner
-
-from focuscrawl.cli.main import main
 from focuscrawl.topics import read_definition
 from focuscrawl.webs import read_page
 from focuscrawl.webs.synthetic import SyntheticWeb
@@ -22,8 +15,9 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 from . import warm
 from .model_server import Asked, Said, model_server, verdict
 from .recording import record
-from .running import ROOT, TOPIC, Kept, Run, crawl, environment
-from .teaching import KEY, QUICK, always, by_word, command, holds, refused, suggest
+from .running import ROOT, TOPIC, Kept, crawl, environment
+from .teaching import KEY, by_word, command, holds, refused, suggest
+from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,55 +52,12 @@ def test_the_critic_learns_and_the_crawl_follows(demo: dict[str, str], folder: P
     assert "pages judged anew" in done.stdout
     assert Kept(folder).query("SELECT kind FROM events ORDER BY id")[-1] == ("redefined",)
     after = crawl(folder, **demo, budget=70)  # as it was begun
-    assert after.returncode == 0, after.stderr
     critic = after.kept.query("SELECT value FROM meta WHERE key = 'critic_name'")
     assert critic == [(str(folder / "critic-1"),)]
     # the key is nowhere but in the header
     assert KEY not in done.stdout + done.stderr
     assert not holds(folder, KEY)
     assert not any(KEY in json.dumps(asked.body) for asked in server.asked)
-
-
-@pytest.mark.long
-def test_what_was_answered_costs_nothing_again(crawled: Run, folder: Path, tmp_path: Path) -> None:
-    with model_server(by_word) as server:
-        assert suggest(folder, server).exit_code == 0
-        once = list(server.urls)
-        # as after a crash before the definition was written
-        again = tmp_path / "again"
-        shutil.copytree(crawled.kept.folder, again)
-        shutil.copy(folder / "teacher.jsonl", again)
-        done = suggest(again, server)
-        assert done.exit_code == 0, done.output
-        assert "0 tokens" in done.output
-        assert server.urls == once
-        assert read_definition(again / "topic.toml") == read_definition(folder / "topic.toml")
-        # its own verdicts are no examples: the question stays what it was
-        assert suggest(folder, server, 2).exit_code == 0
-        assert (
-            server.asked[-1].data.partition("URL:")[0].splitlines()[1:]
-            == (server.asked[0].data.partition("URL:")[0].splitlines()[1:])
-        )
-        assert len(server.urls) == len(set(server.urls)) == 8
-        # another model is asked for itself
-        more = ["--teacher", server.endpoint, "--model", "large", "--n", "1", *QUICK]
-        fresh = tmp_path / "fresh"
-        shutil.copytree(crawled.kept.folder, fresh)
-        shutil.copy(folder / "teacher.jsonl", fresh)
-        CliRunner().invoke(main, ["topic", "suggest", str(fresh), *more])
-        assert server.urls[-1] == once[0]
-
-
-def test_pages_it_was_unsure_of_are_not_asked_about_again(folder: Path) -> None:
-    with model_server(always(verdict("unsure"))) as server:
-        done = suggest(folder, server, 3)
-        assert done.exit_code == 0, done.output
-        assert "3 unsure" in done.output
-        assert "no judgement, no change" in done.output
-        assert suggest(folder, server, 3).exit_code == 0
-        assert len(set(server.urls)) == 6
-    assert not (folder / "topic.toml").exists()
-    assert not list(folder.glob("critic-*"))
 
 
 def test_when_a_server_fails_what_it_has_answered_is_kept(folder: Path) -> None:
@@ -123,8 +74,7 @@ def test_when_a_server_fails_what_it_has_answered_is_kept(folder: Path) -> None:
         assert not list(folder.glob("critic-*"))
         server.answer = by_word
         server.asked.clear()
-        done = suggest(folder, server, 3)
-        assert done.exit_code == 0, done.output
+        suggest(folder, server, 3)
         assert len(server.asked) == 3
         assert not set(answered) & set(server.urls)
     kept = read_definition(folder / "topic.toml")
@@ -141,23 +91,22 @@ def test_interrupted_what_was_answered_counts(folder: Path) -> None:
             over.wait(600)
         return by_word(asked)
 
-    with model_server(waiting) as server:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "focuscrawl", *command(folder, server.endpoint, 6)],
+    with model_server(waiting) as server, (folder / "said").open("w") as said:
+        process = warm.WarmProcess(
+            command(folder, server.endpoint, 6),
             cwd=ROOT,
             env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            stdout=said.fileno(),
+            program="focuscrawl",
         )
         with process:
             assert third.wait(600)
             process.send_signal(signal.SIGINT)
-            said, errors = process.communicate(timeout=600)
+            _, errors = process.communicate(timeout=600)
             over.set()
-    assert process.returncode == 0, errors
+    assert process.wait() == 0, errors
     assert "interrupted: what was answered counts" in errors
-    assert "pages judged anew" in said
+    assert "pages judged anew" in (folder / "said").read_text()
     assert read_definition(folder / "topic.toml").judged == set(server.urls[:2])
     assert (folder / "critic-1").is_dir()
 
@@ -176,10 +125,7 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path) -> None:
     assert "in clear text" in refused(folder, "http://a.example/v1", key=KEY)
 
     def said(*options: str) -> str:
-        result = CliRunner().invoke(main, ["topic", "suggest", str(folder), *options])
-        assert result.exit_code == 2, result.output
-        (line,) = result.stderr.splitlines()
-        return line
+        return mistaken("topic", "suggest", folder, *options)
 
     to = ("--teacher", "https://a.example/v1")
     assert "name it with --model" in said(*to)
@@ -223,17 +169,13 @@ def test_pages_that_speak_to_the_model_are_data(tmp_path: Path) -> None:
     links = "".join(f'<a href="/{name}">{name}</a> ' for name in [*HOSTILE, "ride"])
     pages = {"": f"<title>bicycle</title>{links}", "ride": "<p>A bicycle tour by bicycle.</p>"}
     record(web, ((f"{at}/{name}", html) for name, html in {**pages, **HOSTILE}.items()))
-    train = ["critic", "train", "--words", "bicycle tour", "--out", str(words)]
-    assert CliRunner().invoke(main, train).exit_code == 0
+    focuscrawl("critic", "train", "--words", "bicycle tour", "--out", words)
     given = {"web": web, "critic": words, "topic": "/good", "strategy": "best-first"}
-    assert crawl(folder, **given, seeds=f"{at}/", budget=20).returncode == 0
+    crawl(folder, **given, seeds=f"{at}/", budget=20)
     path = tmp_path / "mine.toml"
-    made = ["topic", "new", str(path), "--words", "bicycle tour"]
-    assert CliRunner().invoke(main, made).exit_code == 0
+    focuscrawl("topic", "new", path, "--words", "bicycle tour")
     with model_server(gullible) as server:
-        asked = [*command(folder, server.endpoint, 20), "--topic", str(path)]
-        done = CliRunner().invoke(main, asked)
-    assert done.exit_code == 0, done.output
+        focuscrawl(*command(folder, server.endpoint, 20), "--topic", path)
     assert {f"{at}/{name}" for name in HOSTILE} <= set(server.urls)
     kept = read_definition(path)
     assert set(kept.good) == {f"{at}/", f"{at}/ride"}

@@ -22,28 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.long
-def test_a_server_that_asks_for_patience_gets_it(folder: Path) -> None:
-    times: list[float] = []
-
-    def busy_once(asked: Asked) -> Said:
-        times.append(time.monotonic())
-        if len(times) == 2:
-            return Said(b"slow down", 429, {"Retry-After": "2"})
-        if len(times) == 4:
-            return Said(b"", 503)
-        return by_word(asked)
-
-    with model_server(busy_once) as server:
-        done = suggest(folder, server, 3)
-    assert done.exit_code == 0, done.output
-    assert len(server.asked) == 5
-    assert len(set(server.urls)) == 3
-    assert server.urls[1] == server.urls[2]
-    assert times[2] - times[1] > 1.5  # it waits after it has read, which is later
-    assert len(read_definition(folder / "topic.toml").judged) == 3
-
-
 NO_VERDICTS = [
     saying("I think this page is good."),
     saying('{"verdict": "excellent"}'),
@@ -68,7 +46,6 @@ def test_what_is_no_verdict_counts_for_nothing(folder: Path) -> None:
 
     with model_server(rambling) as server:
         done = suggest(folder, server, n + 1)
-    assert done.exit_code == 0, done.output
     assert f"{n} no verdict" in done.output
     assert "\x1b" not in done.output
     assert read_definition(folder / "topic.toml").judged == {server.urls[0]}
@@ -90,8 +67,7 @@ def test_a_model_that_refuses_to_be_exact_is_asked_plainly(folder: Path) -> None
         return by_word(asked)
 
     with model_server(reasoning) as server:
-        done = suggest(folder, server, 2)
-    assert done.exit_code == 0, done.output
+        suggest(folder, server, 2)
     assert [sorted(asked.body) for asked in server.asked] == [
         ["messages", "model", "response_format", "temperature"],
         ["messages", "model"],
@@ -130,15 +106,21 @@ def test_the_key_follows_no_redirect(folder: Path) -> None:
     assert elsewhere.asked == []
 
 
-def test_questions_keep_their_distance() -> None:
+def test_questions_keep_their_distance_and_a_busy_server_is_waited_for() -> None:
+    times: list[float] = []
+
+    def busy_once(asked: Asked) -> Said:
+        times.append(time.monotonic())
+        return Said(b"", 429, {"Retry-After": "1"}) if len(times) == 2 else by_word(asked)
+
     with (
-        model_server(by_word) as server,
-        closing(Teacher(server.endpoint, "tiny", per_minute=120)) as teacher,
+        model_server(busy_once) as server,
+        closing(Teacher(server.endpoint, "tiny", per_minute=240)) as teacher,
     ):
-        begun = time.monotonic()
-        for _ in range(4):
+        for _ in range(3):
             assert teacher.ask([{"role": "user", "content": "?"}] * 2).tokens == 100
-        assert time.monotonic() - begun >= 1.5
+    assert len(times) == 4
+    assert times[3] - times[0] >= 1.5
 
 
 def test_a_key_goes_in_clear_text_to_this_machine_only() -> None:

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from focuscrawl.apprentice.options import GROUPS
-from focuscrawl.cli.main import main
 from focuscrawl.report.why import Reasons, reasons
 from focuscrawl.store import CrawlStore
 
-from .running import ROOT, Kept, crawl
+from .running import DEMO, ROOT, Kept, crawl
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-GIVEN = {"web": "demo", "topic": "/Sports/Cycling", "seeds": "models/demo/seeds.csv"}
 PAPER = {"learner": "nb", "evidence": "first", "groups": [*GROUPS], "batch": 20, "d_max": 2}
 
 
@@ -32,15 +30,9 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Kept]:
     def of(kind: str) -> Kept:
         if kind not in made:
             options = {"default": {}, "paper": PAPER}[kind]
-            run = crawl(
-                tmp_path_factory.mktemp("why") / kind,
-                "-s",
-                f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(options)}",
-                **GIVEN,
-                budget=60,
-            )
-            assert run.returncode == 0, run.stderr
-            made[kind] = run.kept
+            folder = tmp_path_factory.mktemp("why") / kind
+            given = {"FOCUSCRAWL_STRATEGY_OPTIONS": json.dumps(options)}
+            made[kind] = crawl(folder, **DEMO, **given, budget=60).kept
         return made[kind]
 
     return of
@@ -48,12 +40,9 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Kept]:
 
 def why(folder: Path, url: str) -> dict[str, str]:
     """Return the lines of reasons by side."""
-    result = CliRunner().invoke(main, ["why", str(folder), url])
-    assert result.exit_code == 0, result.output
-    found = re.findall(
-        r"^  ((?:words )?(?:for|against)|together) +(\S.*)", result.output, re.MULTILINE
-    )
-    return dict(found)
+    said = focuscrawl("why", folder, url).output
+    sides = r"^  ((?:words )?(?:for|against)|together) +(\S.*)"
+    return dict(re.findall(sides, said, re.MULTILINE))
 
 
 def reasons_of(kept: Kept, numbers: list[int]) -> list[Reasons]:
@@ -109,7 +98,7 @@ def test_why_does_not_contradict_itself(kind: str, crawled: Callable[[str], Kept
         (kept.urls[49], "when fetched"),
         (kept.query(waiting)[0][0], "it waits by"),
     ):
-        said = CliRunner().invoke(main, ["why", str(kept.folder), url]).output
+        said = focuscrawl("why", kept.folder, url).output
         score = float(re.findall(r"^score +([\d.]+)", said, re.MULTILINE)[0])
         total = float(re.findall(r"a score of ([\d.]+)", said)[0])
         assert " now\n" not in said

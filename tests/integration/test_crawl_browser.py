@@ -11,13 +11,14 @@ from itertools import pairwise
 from statistics import median
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urljoin
 
 import psutil
 import pytest
 
 from focuscrawl.engine.browser import _MOST_REQUESTS
 
-from .running import Run, crawl
+from .running import BICYCLES, QUICK, Run, crawl
 from .small_site import Answers, Site, serve
 
 if TYPE_CHECKING:
@@ -139,20 +140,16 @@ def go(
     seconds: int = 60,
     delay: float = 0,
 ) -> Crawled:
-    settings = {
+    given = QUICK | {
         "DOWNLOAD_TIMEOUT": seconds,
         "DOWNLOAD_DELAY": delay,
         "DOWNLOAD_DELAY_JITTER": 0,
-        "AUTOTHROTTLE_ENABLED": 0,
         "FOCUSCRAWL_BROWSER": browser,
         "FOCUSCRAWL_PRIVATE_ADDRESSES": opened,
         "FOCUSCRAWL_NEAR_DUPLICATES": 0,
     }
-    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    arguments = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
-    started = ",".join(f"{site.origin}{seed}" for seed in seeds or ("/",))
-    run = crawl(folder, *options, **arguments, seeds=started, budget=budget)
-    assert run.returncode == 0, run.stderr
+    started = ",".join(urljoin(site.origin, seed) for seed in seeds or ("/",))
+    run = crawl(folder, **given, **BICYCLES, seeds=started, budget=budget)
     assert "Traceback" not in run.stderr
     return Crawled(run, site)
 
@@ -176,17 +173,8 @@ def test_a_browser_that_cannot_start_is_an_error_and_no_page_is_judged_without_i
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
     with serve(scripted) as site:
-        run = crawl(
-            tmp_path / "crawl",
-            *("-s", f"FOCUSCRAWL_BROWSER={broken}", "-s", "DOWNLOAD_DELAY=0"),
-            *("-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.1"),
-            topic="bicycle",
-            critic="server.critic:judge",
-            strategy="best-first",
-            seeds=f"{site.origin}/",
-            budget=5,
-        )
-    assert run.returncode == 1
+        given = QUICK | BICYCLES | {"FOCUSCRAWL_BROWSER": broken, "seeds": f"{site.origin}/"}
+        run = crawl(tmp_path / "crawl", code=1, **given, budget=5)
     assert "WorkerError: the browser cannot start: " in run.stderr
     assert run.kept.stop_reasons == ["error"]
     assert run.kept.query("SELECT count(*) FROM pages") == [(0,)]
@@ -244,23 +232,55 @@ def test_a_browser_reaches_what_the_crawl_may_and_nothing_by_itself(
     assert asked <= {"/robots.txt", "/fetch", "/script", "/worker", "/iframe"}
 
 
-def test_a_host_whose_scripts_add_nothing_is_let_be(chromium: None, tmp_path: Path) -> None:
-    page = "<title>Short</title>a bicycle<script>let x = 1;</script>"
-    pages = {f"/{n}": (HTML, f"{page}{n}".encode()) for n in range(5)}
-    with serve(lambda _: pages) as site:
-        crawled = go(site, tmp_path / "crawl", *pages)
-    assert [each.partition(": ")[2] for each in crawled.rendered] == 3 * ["no more, 3 to 3 words"]
-    assert list(crawled.judged.values()) == 5 * [0.9]
+@dataclass(frozen=True)
+class Lots:
+    """A crawl of hosts that have much to ask for: their sites, and what was told of each."""
+
+    greedy: Site
+    leading_on: Site
+    short: Site
+    judged: dict[str, float]
+    rendered: list[str]
 
 
-def test_a_page_has_so_many_requests(chromium: None, tmp_path: Path) -> None:
-    script = "for (let i = 0; i < 500; i++) fetch('/data?' + i).catch(() => {});"
-    page = f"<title>Greedy</title><div id=app></div><script>{script}</script>"
-    with serve(lambda _: {"/greedy": (HTML, page.encode())}) as site:
-        go(site, tmp_path / "crawl", "/greedy")
-        asked = [path for path in site.asked if path.startswith("/data")]
+@pytest.fixture(scope="module")
+def lots(chromium: None, tmp_path_factory: pytest.TempPathFactory) -> Lots:
+    def scripted_page(title: str, script: str) -> bytes:
+        return f"<title>{title}</title><div id=app></div><script>{script}</script>".encode()
+
+    many = "for (let i = 0; i < 500; i++) fetch('/data?' + i).catch(() => {});"
+    chains = "for (let i = 0; i < 10; i++) fetch(i + '/0').catch(() => {});"
+    short = "<title>Short</title>a bicycle<script>let x = 1;</script>"
+    pages = {f"/{n}": (HTML, f"{short}{n}".encode()) for n in range(5)}
+    with (
+        serve(lambda _: {"/": (HTML, scripted_page("Greedy", many))}, "127.0.0.2") as greedy,
+        serve(lambda _: {"/": (HTML, scripted_page("Leads on", chains))}, "127.0.0.3") as leading,
+        serve(lambda _: pages, "127.0.0.4") as plain,
+    ):
+        leading.moves.update({f"/{n}/{m}": f"/{n}/{m + 1}" for n in range(10) for m in range(50)})
+        seeds = [f"{site.origin}/" for site in (greedy, leading)]
+        seeds += [f"{plain.origin}{path}" for path in pages]
+        crawled = go(
+            plain, tmp_path_factory.mktemp("lots") / "crawl", *seeds, opened="127.0.0.0/8"
+        )
+    return Lots(greedy, leading, plain, crawled.judged, crawled.rendered)
+
+
+def test_a_host_whose_scripts_add_nothing_is_let_be(lots: Lots) -> None:
+    rendered = [each.partition(": ")[2] for each in lots.rendered if each.startswith("/")]
+    assert rendered == 3 * ["no more, 3 to 3 words"]
+    assert [lots.judged[f"/{n}"] for n in range(5)] == 5 * [0.9]
+
+
+def test_a_page_has_so_many_requests(lots: Lots) -> None:
+    asked = [path for path in lots.greedy.asked if path.startswith("/data")]
     # what the network loses on its way counts, and is not asked for again
     assert _MOST_REQUESTS - 5 < len(asked) <= _MOST_REQUESTS
+
+
+def test_redirects_of_a_page_are_among_its_requests(lots: Lots) -> None:
+    asked = [path for path in lots.leading_on.asked if path not in ("/", "/robots.txt")]
+    assert 10 < len(asked) <= _MOST_REQUESTS
 
 
 def test_a_script_without_an_end_is_given_up(chromium: None, tmp_path: Path) -> None:
@@ -286,16 +306,6 @@ def test_a_redirect_waits_for_the_host_that_it_leads_to(chromium: None, tmp_path
     assert median(b - a for a, b in pairwise(victim.times)) > 0.9 * delay
 
 
-def test_redirects_of_a_page_are_among_its_requests(chromium: None, tmp_path: Path) -> None:
-    script = "for (let i = 0; i < 10; i++) fetch(i + '/0').catch(() => {});"
-    page = f"<title>Leads on</title><div id=app></div><script>{script}</script>"
-    with serve(lambda _: {"/": (HTML, page.encode())}) as site:
-        site.moves.update({f"/{n}/{m}": f"/{n}/{m + 1}" for n in range(10) for m in range(50)})
-        go(site, tmp_path / "crawl")
-        asked = [path for path in site.asked if path not in ("/", "/robots.txt")]
-    assert 10 < len(asked) <= _MOST_REQUESTS
-
-
 #: what a page tries, and what it says of it when it could not
 _GREEDY = {
     "windows": """
@@ -317,15 +327,15 @@ _GREEDY = {
 _SHOWS = "<p id=said></p><a id=link href=about:blank rel=noopener></a><form id=form></form>"
 
 
-@pytest.mark.parametrize("what", _GREEDY)
-def test_a_page_has_one_window_and_so_much_memory(
-    what: str, chromium: None, tmp_path: Path
-) -> None:
-    script = f"{_GREEDY[what]}; document.getElementById('said').append('a bicycle ', said)"
-    page = f"<title>Greedy</title>{_SHOWS}<script>let said = 'nothing'; {script}</script>"
-    with serve(lambda _: {"/greedy": (HTML, page.encode())}) as site, Weighed() as browser:
-        crawled = go(site, tmp_path / "crawl", "/greedy", seconds=20)
-    assert len(crawled.rendered) == 1
+def test_a_page_has_one_window_and_so_much_memory(chromium: None, tmp_path: Path) -> None:
+    pages = {}
+    for what, tries in _GREEDY.items():
+        script = f"{tries}; document.getElementById('said').append('a bicycle ', said)"
+        page = f"<title>{what}</title>{_SHOWS}<script>let said = 'nothing'; {script}</script>"
+        pages[f"/{what}"] = (HTML, page.encode())
+    with serve(lambda _: pages) as site, Weighed() as browser:
+        crawled = go(site, tmp_path / "crawl", *pages)
+    assert len(crawled.rendered) == len(pages)
     assert 0 < browser.processes <= 14  # a browser has ten or so
     assert browser.memory < 2_500_000_000
 

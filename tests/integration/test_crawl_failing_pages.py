@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from .running import crawl
+from .running import QUICK, crawl
 from .small_site import Answers, serve
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def test_no_page_ends_a_crawl(tmp_path: Path) -> None:
         runs = [
             crawl(
                 tmp_path / "crawl",
-                *("-s", "DOWNLOAD_DELAY=0", "-s", "AUTOTHROTTLE_ENABLED=0"),
-                *("-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.1", "-s", "STATS_DUMP=1"),
+                **QUICK,
+                STATS_DUMP=1,
                 topic="bicycle",
                 critic="server.critic:choosy",
                 seeds=f"{site.origin}/",
@@ -39,7 +39,6 @@ def test_no_page_ends_a_crawl(tmp_path: Path) -> None:
             )
             for budget in (60, 200)
         ]
-        assert [run.returncode for run in runs] == [0, 0], runs[-1].stderr
         kept, said = runs[-1].kept, "".join(run.stderr for run in runs)
         assert kept.stop_reasons == ["budget", "frontier_empty"]
         paths = {url.removeprefix(site.origin) for url in kept.urls}

@@ -7,33 +7,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .running import Kept, crawl
+from .running import BICYCLES, QUICK, Kept, crawl
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .conftest import LocalWeb
 
-CRITIC = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
+CRITIC = BICYCLES | {"strategy": "breadth-first"}
 PLAIN = {"/", "/stub", "/slide", "/dead-end", "/closed", "/tagged", "/unlisted"}
 ASKED_NOT_TO = {"/advert", "/comment", "/below-dead-end", "/below-closed"}
 FOLLOWED = {"/below-tagged", "/below-unlisted"}
 
 
-def explore(local_web: LocalWeb, folder: Path, *settings: str, **arguments: object) -> Kept:
-    given = [
-        *settings,
-        "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.7",
-        "DOWNLOAD_DELAY=0",
-        "AUTOTHROTTLE_ENABLED=0",
-        "FOCUSCRAWL_WARC=1",
-    ]
-    options = [part for setting in given for part in ("-s", setting)]
-    options += ["-O", f"{folder}.csv"]
-    run = crawl(
-        folder, *options, **CRITIC, **arguments, seeds=f"{local_web.origins['asks']}/", budget=100
-    )
-    assert run.returncode == 0, run.stderr
+def explore(local_web: LocalWeb, folder: Path, **given: object) -> Kept:
+    given = {**QUICK, "FOCUSCRAWL_WARC": 1, **CRITIC, **given}
+    seeds = f"{local_web.origins['asks']}/"
+    run = crawl(folder, "-O", f"{folder}.csv", **given, seeds=seeds, budget=100)
     assert run.kept.stop_reasons == ["frontier_empty"]
     return run.kept
 
@@ -45,8 +35,8 @@ def live(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 @pytest.fixture(scope="module")
 def heedless(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    off = ("FOCUSCRAWL_OBEY_META_ROBOTS=0", "METAREFRESH_ENABLED=0")
-    return explore(local_web, tmp_path_factory.mktemp("asks") / "crawl", *off)
+    off = {"FOCUSCRAWL_OBEY_META_ROBOTS": 0, "METAREFRESH_ENABLED": 0}
+    return explore(local_web, tmp_path_factory.mktemp("asks") / "crawl", **off)
 
 
 def paths(kept: Kept, web: LocalWeb) -> list[str]:
@@ -102,7 +92,7 @@ def test_replays_obey_only_where_they_are_told_to(
     obey: bool,
 ) -> None:
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-    on = ("FOCUSCRAWL_OBEY_META_ROBOTS=1", "FOCUSCRAWL_META_REFRESH=5") if obey else ()
+    on = {"FOCUSCRAWL_OBEY_META_ROBOTS": 1, "FOCUSCRAWL_META_REFRESH": 5} if obey else {}
     web = (live if obey else heedless).folder / "pages.warc.gz"
-    replay = explore(local_web, tmp_path / "crawl", *on, web=web)
+    replay = explore(local_web, tmp_path / "crawl", **on, web=web)
     assert set(replay.urls) == set((live if obey else heedless).urls)

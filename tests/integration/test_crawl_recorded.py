@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.webs import WarcRecorder
-from focuscrawl.webs.capture_index import write_index
 
 from .recording import record
-from .running import crawl
+from .running import BICYCLES, crawl
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CRITIC = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
 PAGES = 30
 
 
@@ -42,25 +40,11 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_budget_beyond_the_recording_ends_with_an_empty_frontier(
     ring: Path, tmp_path: Path
 ) -> None:
-    done = crawl(tmp_path / "crawl", **CRITIC, web=ring, seeds=_url(0), budget=1000)
-    assert done.returncode == 0
+    done = crawl(tmp_path / "crawl", **BICYCLES, web=ring, seeds=_url(0), budget=1000)
     assert sorted(done.kept.urls) == sorted(map(_url, range(PAGES)))
     assert done.kept.stop_reasons == ["frontier_empty"]
     assert done.kept.query("SELECT DISTINCT links, dropped FROM pages") == [(3, 1)]
     assert "cut or damaged" not in done.stderr
-
-
-def test_of_a_recording_cut_short_the_whole_part_is_crawled(ring: Path, tmp_path: Path) -> None:
-    whole = ring.read_bytes()
-    ring.write_bytes(whole[: len(whole) * 6 // 10])
-    done = crawl(tmp_path / "crawl", **CRITIC, web=ring, seeds=_url(0), budget=1000)
-    assert done.returncode == 0
-    assert PAGES // 3 < len(done.kept.order) < PAGES
-    assert set(done.kept.query("SELECT status, relevance FROM pages")) == {(200, 0.9)}
-    (said,) = [line for line in done.stderr.splitlines() if "cut or damaged" in line]
-    assert "WARNING" in said
-    assert str(ring) in said
-    assert "whole records" in said
 
 
 @pytest.mark.webs
@@ -74,12 +58,10 @@ def test_a_real_web_is_crawled_the_same_with_and_without_a_break(
         "seeds": webs_dir / "webkb" / "portal.txt",
         "strategy": "best-first",
     }
-    whole = crawl(tmp_path / "whole", fresh=True, **arguments, budget=400)
-    assert whole.returncode == 0, whole.stderr
-    assert [seq for seq, _ in whole.kept.order] == list(range(1, 401))
-    crawl(tmp_path / "parts", **arguments, budget=170)
-    parts = crawl(tmp_path / "parts", **arguments, budget=400)
-    assert parts.returncode == 0, parts.stderr
+    whole = crawl(tmp_path / "whole", fresh=True, **arguments, budget=150)
+    assert [seq for seq, _ in whole.kept.order] == list(range(1, 151))
+    crawl(tmp_path / "parts", **arguments, budget=60)
+    parts = crawl(tmp_path / "parts", **arguments, budget=150)
     assert parts.kept.order == whole.kept.order
     links = "SELECT * FROM links ORDER BY source, dom_position, target, anchor"
     assert parts.kept.query(links) == whole.kept.query(links)
@@ -101,26 +83,8 @@ def test_a_recorded_body_that_is_too_large_costs_a_fetch(ring: Path, tmp_path: P
             ip=None,
             at=datetime(2024, 1, 1, tzinfo=UTC),
         )
-    done = crawl(tmp_path / "crawl", **CRITIC, web=ring, seeds=_url(0), budget=1000)
-    assert done.returncode == 0, done.stderr
+    done = crawl(tmp_path / "crawl", **BICYCLES, web=ring, seeds=_url(0), budget=1000)
     assert "Traceback" not in done.stderr
     assert sorted(done.kept.urls) == sorted(map(_url, [*range(PAGES), PAGES + 5]))
     failed = done.kept.query("SELECT url, status, relevance, error FROM pages WHERE error <> ''")
     assert failed == [(_url(PAGES + 5), 0, 0.0, "too large: the recorded body")]
-
-
-def test_what_an_archive_lacks_costs_a_fetch(ring: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    index = tmp_path / "ring.cdxj"
-    write_index([ring], index, tmp_path)
-    lines = index.read_text(encoding="ascii").splitlines(keepends=True)
-    lines[7] = lines[7].replace("ring.warc.gz", "../ring.warc.gz")
-    lacking = lines[7].split('"')[3]
-    index.write_text("".join(lines), encoding="ascii")
-    done = crawl(tmp_path / "crawl", **CRITIC, web=index, seeds=_url(0), budget=1000)
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert sorted(done.kept.urls) == sorted(map(_url, range(PAGES)))
-    failed = done.kept.query("SELECT url, status, error FROM pages WHERE error <> ''")
-    why = f"not in the archive: '../ring.warc.gz' leads out of {tmp_path}"
-    assert failed == [(lacking, 0, why)]

@@ -15,7 +15,7 @@ from .running import Run, crawl
 if TYPE_CHECKING:
     from pathlib import Path
 
-BUDGET = 100
+BUDGET = 80
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +45,9 @@ def shuffled(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_the_budget_is_exact(run: Run) -> None:
-    assert run.returncode == 0
     assert [seq for seq, _ in run.kept.order] == list(range(1, BUDGET + 1))
     assert len(set(run.kept.urls)) == BUDGET
     assert run.kept.stop_reasons == ["budget"]
-
-
-def test_a_crawl_warns_of_nothing(run: Run) -> None:
-    assert "crawling from" in run.stderr
     assert "WARNING" not in run.stderr
     assert "ERROR" not in run.stderr
 
@@ -71,65 +66,14 @@ def test_best_first_fetches_what_scores_highest(run: Run) -> None:
     assert later[0][0] >= waiting[0][0]
 
 
-def test_best_first_harvests_more_than_chance(run: Run, shuffled: dict[str, Run]) -> None:
+def test_a_random_order_is_that_of_its_random_state(run: Run, shuffled: dict[str, Run]) -> None:
+    first, again, other = (shuffled[name].kept for name in ("first", "again", "other"))
+    assert len(first.order) == BUDGET
+    assert first.order == again.order
+    assert first.query("SELECT * FROM links") == again.query("SELECT * FROM links")
+    assert first.urls != other.urls
     harvest = "SELECT avg(relevance) FROM pages"
-    by_chance = shuffled["first"].kept.query(harvest)[0][0]
-    assert run.kept.query(harvest)[0][0] > by_chance
-
-
-def test_one_crawl_is_like_the_other(shuffled: dict[str, Run]) -> None:
-    assert len(shuffled["first"].kept.order) == BUDGET
-    assert shuffled["first"].kept.order == shuffled["again"].kept.order
-    links = "SELECT * FROM links"
-    assert shuffled["first"].kept.query(links) == shuffled["again"].kept.query(links)
-
-
-def test_another_random_state_is_another_order(shuffled: dict[str, Run]) -> None:
-    assert shuffled["first"].kept.urls != shuffled["other"].kept.urls
-
-
-def test_hard_focus_expands_pages_on_the_topic_alone(demo: dict[str, str], tmp_path: Path) -> None:
-    done = crawl(tmp_path / "crawl", **{**demo, "strategy": "hard-focus", "budget": BUDGET})
-    assert done.returncode == 0
-    assert len(done.kept.order) == BUDGET
-    expanded = done.kept.query(
-        "SELECT DISTINCT topic FROM pages JOIN links ON source = url WHERE links.score NOT NULL"
-    )
-    assert expanded == [(demo["topic"],)]
-    unmotivated = """SELECT count(*) FROM pages WHERE referrer NOT NULL AND status = 200
-        AND url NOT IN (SELECT target FROM links WHERE score NOT NULL)"""
-    assert done.kept.query(unmotivated) == [(0,)]
-    unfollowed = done.kept.query(
-        "SELECT count(*), count(score) FROM frontier WHERE state = 'unfollowed'"
-    )
-    assert unfollowed[0][0] > 0
-    assert unfollowed[0][1] == 0
-
-
-def test_a_crawl_without_relevant_pages_stops(demo: dict[str, str], tmp_path: Path) -> None:
-    done = crawl(
-        tmp_path / "crawl",
-        "-s",
-        "FOCUSCRAWL_STAGNATION=6",
-        **{**demo, "strategy": "breadth-first", "budget": 0},
-    )
-    assert done.returncode == 0
-    assert done.kept.stop_reasons == ["no_relevant_page"]
-    relevance = [r for (r,) in done.kept.query("SELECT relevance FROM pages ORDER BY seq")]
-    assert max(relevance[-6:]) <= 0.5 < relevance[-7]
-
-
-def test_the_views_have_the_columns_of_the_contract(run: Run) -> None:
-    contract = {
-        "pages": "seq url status relevance topic depth score referrer fetched_at content_type"
-        " bytes",
-        "links": "source target anchor dom_position score model_version",
-        "frontier": "url host score state",
-        "models": "version trained_at_seq instances metrics",
-        "events": "at seq kind detail",
-    }
-    for view, columns in contract.items():
-        run.kept.query(f"SELECT {', '.join(columns.split())} FROM {view}")
+    assert run.kept.query(harvest)[0][0] > first.query(harvest)[0][0]  # best-first finds more
 
 
 def test_every_known_url_is_fetched_or_in_the_frontier(run: Run) -> None:
@@ -155,20 +99,15 @@ def _items(path: Path) -> list[dict[str, Any]]:
     return pq.read_table(path).to_pylist()  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_a_typed_feed_holds_the_view_of_the_pages(run: Run, feeds: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
+def test_a_feed_holds_the_view_of_the_pages(run: Run, feeds: Path, kind: str) -> None:
     items = sorted(_items(feeds / f"p.{kind}"), key=lambda item: int(item["seq"]))
     rows = run.kept.rows("SELECT * FROM pages ORDER BY seq")
     if kind == "parquet":  # whose times are times
         rows = [row | {"fetched_at": datetime.fromisoformat(row["fetched_at"])} for row in rows]
+    if kind == "csv":
+        rows = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
     assert items == rows
-
-
-def test_the_csv_feed_holds_the_view_of_the_pages(run: Run, feeds: Path) -> None:
-    items = sorted(_items(feeds / "p.csv"), key=lambda item: int(item["seq"]))
-    rows = run.kept.rows("SELECT * FROM pages ORDER BY seq")
-    text = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
-    assert items == text
 
 
 def test_without_a_terminal_there_are_lines_and_a_summary_at_the_end(run: Run) -> None:

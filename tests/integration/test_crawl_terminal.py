@@ -7,11 +7,11 @@ import fcntl
 import os
 import pty
 import struct
-import subprocess
 import termios
 from typing import TYPE_CHECKING
 
-from .running import ROOT, command, environment
+from . import warm
+from .running import ROOT, environment, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,20 +36,16 @@ def _crawled(crawl_dir: Path, columns: int, **arguments: str | int) -> str:
     """Crawl in a terminal, and return all that it got to show."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    line = words(crawl_dir, **arguments)
     try:
-        with subprocess.Popen(
-            command(crawl_dir, **arguments),
-            cwd=ROOT,
-            env=environment() | {"TERM": "xterm"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+        with warm.WarmProcess(
+            line, cwd=ROOT, env=environment() | {"TERM": "xterm"}, stdout=theirs, stderr=theirs
         ) as process:
             os.close(theirs)
             output = _all_output(ours)
     finally:
         os.close(ours)
-    assert process.returncode == 0
+    assert process.wait() == 0
     return output
 
 

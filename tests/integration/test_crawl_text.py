@@ -9,12 +9,11 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 
-from focuscrawl.cli.main import main
 from focuscrawl.text.text_store import FILE
 
-from .running import TOPIC, crawl, crawl_until
+from .running import DEMO, crawl, crawl_until
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,14 +22,12 @@ pytest.importorskip("trafilatura")
 pytest.importorskip("resiliparse")
 parquet = pytest.importorskip("pyarrow.parquet")
 
-DEMO = {"web": "demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv"}
-TEXT = ("-s", "FOCUSCRAWL_TEXT=1", "-s", "FOCUSCRAWL_TEXT_EXTRACTOR=resiliparse")
+TEXT = {"FOCUSCRAWL_TEXT": 1, "FOCUSCRAWL_TEXT_EXTRACTOR": "resiliparse"}
 
 
 def collected(folder: Path, out: Path) -> list[dict[str, Any]]:
     given = ("collect", folder, "--out", out, "--extractor", "resiliparse", "--near-duplicates")
-    result = CliRunner().invoke(main, list(map(str, given)))
-    assert result.exit_code == 0, result.output
+    focuscrawl(*given)
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
@@ -44,8 +41,7 @@ def kept(folder: Path) -> set[bytes]:
 def test_texts_are_in_feeds_and_are_not_taken_again(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     feeds = [part for end in ("jsonl", "parquet", "csv") for part in ("-O", tmp_path / f"c.{end}")]
-    run = crawl(folder, *map(str, feeds), *TEXT, **DEMO, budget=60)
-    assert run.returncode == 0, run.stderr
+    crawl(folder, *map(str, feeds), **TEXT, **DEMO, budget=60)
     items = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
     assert sorted(item["seq"] for item in items) == list(range(1, 61))
     for item in items:
@@ -70,10 +66,9 @@ def test_texts_are_in_feeds_and_are_not_taken_again(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_crawl_that_is_killed_has_all_texts_in_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
-    killed = crawl_until(folder, 20, signal.SIGKILL, *TEXT, **DEMO, budget=60)
+    killed = crawl_until(folder, 20, signal.SIGKILL, **TEXT, **DEMO, budget=60)
     assert killed.returncode == -signal.SIGKILL
-    resumed = crawl(folder, *TEXT, **DEMO, budget=60)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = crawl(folder, **TEXT, **DEMO, budget=60)
     before = kept(folder)
     assert collected(folder, tmp_path / "pages.jsonl")
     relevant = resumed.kept.query(

@@ -8,15 +8,14 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from focuscrawl.cli.main import main
 from focuscrawl.text.text_store import FILE
 
-from .running import Run, crawl
+from .running import BICYCLES, QUICK, Run, crawl
 from .small_site import Answers, Site, serve
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,23 +72,14 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def crawled(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    settings = {
-        "DOWNLOAD_DELAY": 0,
-        "AUTOTHROTTLE_ENABLED": 0,
-        "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.1",
-        "FOCUSCRAWL_PDF": 1,
-        "FOCUSCRAWL_TEXT": 1,
-        "FOCUSCRAWL_WARC": 1,
-    }
-    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     folder = tmp_path_factory.mktemp("discovery") / "crawl"
+    given = {f"FOCUSCRAWL_{name}": 1 for name in ("PDF", "TEXT", "WARC")}
     return crawl(
         folder,
-        *options,
         *("-O", str(folder.with_name("items.jsonl"))),
-        topic="bicycle",
-        critic="server.critic:judge",
-        strategy="best-first",
+        **QUICK,
+        **given,
+        **BICYCLES,
         seeds=f"{site.origin}/",
         discover="sitemaps,feeds,hreflang",
         budget=100,
@@ -124,8 +114,7 @@ def test_the_text_of_a_pdf_is_taken_home_while_crawling_or_later(
     (item,) = (item for item in items if item["text"] and item["url"].endswith(".pdf"))
     (folder / FILE).unlink()  # so it is read again
     out = tmp_path / "pages.jsonl"
-    done = CliRunner().invoke(main, ["collect", str(folder), "--out", str(out)])
-    assert done.exit_code == 0, done.output
+    focuscrawl("collect", folder, "--out", out, "--processes", 1)
     rows = map(json.loads, out.read_text().splitlines())
     (row,) = (row for row in rows if row["kind"] == "PDF")
     for found in (item, row):

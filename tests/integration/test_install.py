@@ -9,59 +9,86 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from longer import long
 
 from focuscrawl.cli.main import COMMANDS, EXTRA_OF
 from focuscrawl.foundation.extras import EXTRAS
 
 from . import warm
-from .running import ROOT, TOPIC, Kept, environment, words
+from .running import DEMO, ROOT, TOPIC, Kept, environment, refused, words
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 EXTRA_MODULES = sorted({module for modules in EXTRAS.values() for module in modules})
-DEMO = {"web": "demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv", "budget": "20"}
-ROUNDS = ["rounds", "{crawl}/../rounds.toml", "--out", "{tmp}/tables"]
-
-# a finder before all others: modules that are not installed
-_ABSENT = """
-import importlib.abc, os, sys
-
-class Absent(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in os.environ["ABSENT"].split():
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-"""
-SCRAPY = "import sys; from scrapy.cmdline import execute; execute(['scrapy', *sys.argv[1:]])"
+GIVEN = DEMO | {"budget": "20"}
 FOCUSCRAWL = "from focuscrawl.cli.main import main; main(prog_name='focuscrawl')"
 
+# Commands one after the other, those of a group in a fork of its own in which some modules are not
+# installed: a finder before all others does not find them. Prints exit codes and what was said.
+_COMMANDS = """
+import importlib.abc, json, os, sys, tempfile
+import scrapy.cmdline
+from focuscrawl.cli import main
 
-def run(
-    program: str, *arguments: str, absent: list[str] | None = None, cwd: Path = ROOT
-) -> subprocess.CompletedProcess[str]:
-    """Run a program of one line, after some modules have gone."""
-    code = f"{_ABSENT}\n{program}"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=cwd,
-        env=os.environ | {"ABSENT": " ".join(absent or []), "PYTHONPATH": str(ROOT)},
+class Absent(importlib.abc.MetaPathFinder):
+    def __init__(self, names):
+        self.names = names
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+def run(program, *words):
+    try:
+        if program == "scrapy":
+            scrapy.cmdline.execute(["scrapy", *words])
+        main.main(words, prog_name="focuscrawl")
+    except SystemExit as end:
+        return end.code or 0
+
+def run_all(absent, commands, told):
+    sys.meta_path.insert(0, Absent(absent))
+    for command in commands:
+        with tempfile.TemporaryFile("w+") as out:
+            os.dup2(out.fileno(), 1)
+            os.dup2(out.fileno(), 2)
+            code = run(*command)
+            sys.stdout.flush()
+            out.seek(0)
+            told.write(json.dumps([code, out.read()]) + "\\n")
+            told.flush()
+
+for group in json.load(sys.stdin):
+    with os.fdopen(os.dup(1), "w") as told:
+        if os.fork() == 0:
+            try:
+                run_all(*group, told)
+            finally:
+                os._exit(0)
+        os.wait()
+"""
+
+
+def run(program: str, *arguments: str, given: str = "") -> str:
+    """Run a program of Python's; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        input=given,
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def crawl(
-    folder: Path, *options: str, absent: list[str], **more: str
-) -> subprocess.CompletedProcess[str]:
-    """Crawl the synthetic web."""
-    given = DEMO | {"crawl_dir": str(folder)} | more
-    spider = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
-    return run(SCRAPY, "crawl", "focused", *spider, *options, absent=absent)
+def without(*groups: tuple[list[str], list[list[str]]]) -> list[tuple[int, str]]:
+    """Run programs with their words where modules are absent; return exit codes and outputs."""
+    ended = map(json.loads, run(_COMMANDS, given=json.dumps(groups)).splitlines())
+    return [(code, said) for code, said in ended]
 
 
 @pytest.fixture(scope="module")
@@ -69,146 +96,89 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a crawl, made where no extra is installed, with a feed."""
     folder = tmp_path_factory.mktemp("bare")
     feed = folder / "pages.csv"
-    done = crawl(folder / "crawl", "-O", str(feed), absent=EXTRA_MODULES)
-    assert done.returncode == 0, done.stderr
+    line = ["scrapy", *words(folder / "crawl", "-O", str(feed), **GIVEN)]
+    ((code, said),) = without((EXTRA_MODULES, [line]))
+    assert code == 0, said
     assert len(feed.read_text(encoding="utf-8").splitlines()) == 21
-    plan = f'topic = "{TOPIC}"\nseeds = "models/demo/seeds.csv"\nweb = "demo"\nbudget = 20\n'
-    (folder / "rounds.toml").write_text(plan, encoding="utf-8")
     return folder / "crawl"
 
 
-# one command after the other: what is absent is so for each of them
-_COMMANDS = """
-import contextlib, io, json
-from focuscrawl.cli.main import main
-
-codes = []
-for words in json.loads(sys.argv[1]):
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        try:
-            main(words, prog_name="focuscrawl")
-        except SystemExit as end:
-            codes.append([end.code, said.getvalue()])
-print(json.dumps(codes))
-"""
-HELPED = [
-    *([name] for name in sorted(COMMANDS.keys() - EXTRA_OF.keys())),
-    *([], ["topic", "apply"], ["paths", "forage"]),
-]
-
-
-@pytest.fixture(scope="module")
-def helped() -> list[tuple[int, str]]:
-    """The exit code and the output of each command's ``--help``, where no extra is installed."""
-    return without_extras([[*each, "--help"] for each in HELPED])
-
-
-def without_extras(commands: list[list[str]]) -> list[tuple[int, str]]:
-    done = run(_COMMANDS, json.dumps(commands), absent=EXTRA_MODULES)
-    assert done.returncode == 0, done.stderr
-    return [(code, said + done.stderr) for code, said in json.loads(done.stdout)]
-
-
-@pytest.mark.parametrize("number", range(len(HELPED)), ids=[" ".join(each) for each in HELPED])
-def test_help_needs_no_extra(number: int, helped: list[tuple[int, str]]) -> None:
-    code, said = helped[number]
-    assert code == 0, said
-    assert " ".join(["focuscrawl", *HELPED[number]]) in said
-
-
 def test_what_needs_no_extra(crawled: Path, tmp_path: Path) -> None:
+    helped = [*([name] for name in sorted(COMMANDS.keys() - EXTRA_OF.keys()))]
+    helped += [[], ["topic", "apply"], ["paths", "forage"]]
     commands = [
+        *([*name, "--help"] for name in helped),
         ["status", "--once", str(crawled)],
         ["why", str(crawled), Kept(crawled).urls[3]],
         ["apprentice", "train", str(crawled), "--out", f"{tmp_path}/apprentice"],
         ["knowledge", "learn", str(crawled), "--topic", TOPIC, "--out", f"{tmp_path}/k.db"],
         ["web", "info", "demo"],
     ]
-    for command, (code, said) in zip(commands, without_extras(commands), strict=True):
+    questions = ["topic", "suggest", str(crawled), "--out", f"{tmp_path}/q.csv"]
+    typed = [["focuscrawl", *each] for each in commands]
+    report = ["pandas", "matplotlib", "jinja2"]
+    ended = without((EXTRA_MODULES, typed), (report, [["focuscrawl", *questions]]))
+    for command, (code, said) in zip([*commands, questions], ended, strict=True):
         assert code == 0, (command, said)
+    for name, (_, said) in zip(helped, ended, strict=False):
+        assert " ".join(["focuscrawl", *name]) in said
 
 
-def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: Path) -> None:
-    questions = str(tmp_path / "questions.csv")
-    absent = ["pandas", "matplotlib", "jinja2"]
-    done = run(FOCUSCRAWL, "topic", "suggest", str(crawled), "--out", questions, absent=absent)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "module", "extra"),
-    [
-        (["report", "{crawl}"], "pandas", "report"),
-        *long(
-            (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
-            (["report", "{crawl}"], "matplotlib", "report"),
-            (["report", "{crawl}"], "jinja2", "report"),
-            (["web", "info", "a.parquet"], "pyarrow", "parquet"),
-        ),
-        (["distill", "{crawl}"], "pandas", "report"),
-        (["topic", "suggest", "{crawl}", "--kind", "hub", "--out", "{tmp}/q"], "pandas", "report"),
-        (["lab", "--help"], "matplotlib", "lab"),
-        (["web", "info", "a.cdxj"], "pyarrow", "parquet"),
-        ([*ROUNDS, "--master", "local[2]"], "pyspark", "spark"),
+#: by a module: commands that need it, and the extra that has it
+LACKING = {
+    "pandas": [
+        ("report", "focuscrawl report {crawl}"),
+        ("report", "focuscrawl distill {crawl}"),
+        ("report", "focuscrawl topic suggest {crawl} --kind hub --out {tmp}/q"),
     ],
-    ids=lambda value: value if isinstance(value, str) else value[0],
-)
-def test_a_command_without_its_extra_is_one_line(
-    arguments: list[str], module: str, extra: str, crawled: Path, tmp_path: Path
-) -> None:
-    given = [each.format(crawl=crawled, tmp=tmp_path) for each in arguments]
-    done = run(FOCUSCRAWL, *given, absent=[module])
-    assert done.returncode == 2, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("focuscrawl: ")
-    assert line.endswith(
-        f" needs {module}, which is not installed: pip install 'focuscrawl[{extra}]'"
-    )
-    assert done.stdout == ""
-    assert not [*tmp_path.iterdir()]
-
-
-@pytest.mark.parametrize(
-    ("options", "more", "module", "extra"),
-    [
-        (["-O", "{tmp}/pages.parquet"], {}, "pyarrow", "parquet"),
-        *long(
-            (["-s", "FOCUSCRAWL_METRICS_PORT=1"], {}, "prometheus_client", "metrics"),
-            ([], {"languages": "en"}, "py3langid", "languages"),
-            ([], {"discover": "feeds"}, "feedparser", "feeds"),
-            (["-s", "FOCUSCRAWL_PDF=1"], {}, "pypdf", "pdf"),
-        ),
+    "matplotlib": [("report", "focuscrawl report {crawl}"), ("lab", "focuscrawl lab --help")],
+    "jinja2": [("report", "focuscrawl report {crawl}")],
+    "pyarrow": [
+        ("lab", "focuscrawl lab run study.toml --out {tmp}/out"),
+        ("parquet", "focuscrawl web info a.parquet"),
+        ("parquet", "focuscrawl web info a.cdxj"),
+        ("parquet", "{scrapy} -O {tmp}/pages.parquet"),
     ],
-    ids=["parquet", "metrics", "languages", "feeds", "pdf"],
-)
-def test_a_crawl_without_an_extra_is_one_line_and_nothing_written(
-    options: list[str], more: dict[str, str], module: str, extra: str, tmp_path: Path
+    "pyspark": [("spark", "focuscrawl rounds {plan} --out {tmp}/t --master local[2]")],
+    "prometheus_client": [("metrics", "{scrapy} -s FOCUSCRAWL_METRICS_PORT=1")],
+    "py3langid": [("languages", "{scrapy} -a languages=en")],
+    "feedparser": [("feeds", "{scrapy} -a discover=feeds")],
+    "pypdf": [("pdf", "{scrapy} -s FOCUSCRAWL_PDF=1")],
+}
+
+
+def test_without_an_extra_it_is_one_line_and_nothing_written(
+    crawled: Path, tmp_path: Path
 ) -> None:
-    given = [each.format(tmp=tmp_path) for each in options]
-    done = crawl(tmp_path / "crawl", *given, absent=[module], **more)
-    assert done.returncode == 2, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("scrapy crawl focused: ")
-    assert line.endswith(
-        f" needs {module}, which is not installed: pip install 'focuscrawl[{extra}]'"
-    )
-    assert not [*tmp_path.iterdir()]
+    plan, empty = tmp_path / "rounds.toml", tmp_path / "empty"
+    empty.mkdir()
+    given = DEMO | {"budget": 20}
+    plan.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items()))
+    scrapy = " ".join(["scrapy", *words(empty / "crawl", **GIVEN)])
+    places = {"crawl": crawled, "tmp": empty, "plan": plan, "scrapy": scrapy}
+    groups = [
+        ([module], [line.format(**places).split() for _, line in lacking])
+        for module, lacking in LACKING.items()
+    ]
+    needs = [(module, extra) for module, lacking in LACKING.items() for extra, _ in lacking]
+    for (module, extra), (code, said) in zip(needs, without(*groups), strict=True):
+        assert code == 2, (module, said)
+        (line,) = said.splitlines()
+        assert line.startswith(("focuscrawl: ", "scrapy crawl focused: "))
+        assert line.endswith(
+            f" needs {module}, which is not installed: pip install 'focuscrawl[{extra}]'"
+        )
+    assert not [*empty.iterdir()]
 
 
 def test_a_setting_that_does_not_exist_is_one_line_and_nothing_written(tmp_path: Path) -> None:
-    line = words(tmp_path / "crawl", "-s", "FOCUSCRAWL_STAGNATOIN=5", **DEMO)
-    done = warm.run(line, cwd=ROOT, env=environment())
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [
+    assert refused(tmp_path / "crawl", FOCUSCRAWL_STAGNATOIN=5, **GIVEN) == (
         "scrapy crawl focused: there is no setting FOCUSCRAWL_STAGNATOIN: "
         "do you mean FOCUSCRAWL_STAGNATION?"
-    ]
+    )
     assert not [*tmp_path.iterdir()]
-
-
-def test_other_commands_of_scrapy_do_not_mind(tmp_path: Path) -> None:
     misspelt = ("-s", "FOCUSCRAWL_BUGDET=5", "-s", "FOCUSCRAWL_LIMITS=maybe")
-    for command in (["list"], ["settings", "--get", "BOT_NAME"], ["version"]):
+    for command in (["list"], ["settings", "--get", "BOT_NAME"], ["version"]):  # do not mind
         done = warm.run([*command, *misspelt], cwd=ROOT, env=environment())
         assert done.returncode == 0, done.stderr
 
@@ -228,12 +198,11 @@ def test_what_an_import_pulls_in(program: str, allowed: list[str]) -> None:
         *("click", "joblib", "lxml", "numpy", "parsel", "scipy", "scrapy", "sklearn"),
         *("threadpoolctl", "tldextract", "tomlkit", "tqdm", "twisted", "wordfreq"),
     ]
-    done = run(
-        f"try:\n    {program}\nexcept SystemExit:\n    pass\n"
+    said = run(
+        f"import sys\ntry:\n    {program}\nexcept SystemExit:\n    pass\n"
         f"print('loaded', *sorted(set({heavy!r}) & sys.modules.keys()))"
     )
-    assert done.returncode == 0, done.stderr
-    loaded = done.stdout.splitlines()[-1].split()[1:]
+    loaded = said.splitlines()[-1].split()[1:]
     assert set(loaded) <= set(allowed)
 
 
@@ -274,7 +243,7 @@ _OURS = """
 from scrapy.cmdline import execute
 
 try:
-    execute(["scrapy", "crawl", "focused", *sys.argv[1:]])
+    execute(["scrapy", *sys.argv[1:]])
 except SystemExit as end:
     assert not end.code
 ours = [name for name in sys.modules if name.endswith("own_process")]
@@ -284,9 +253,8 @@ _SAY = "print(json.dumps([before, state(), ours]))"
 
 def states(program: str, *arguments: str) -> tuple[list[Any], list[Any], list[str]]:
     """Return how a process was before a crawl and after it."""
-    done = run(f"{_STATE}\n{program}\n{_SAY}", *arguments)
-    assert done.returncode == 0, done.stderr
-    before, after, ours = json.loads(done.stdout.splitlines()[-1])
+    said = run(f"{_STATE}\n{program}\n{_SAY}", *arguments)
+    before, after, ours = json.loads(said.splitlines()[-1])
     return before, after, ours
 
 
@@ -299,9 +267,7 @@ def test_a_process_of_others_is_left_as_it_was(crawled: Path, tmp_path: Path) ->
 
 
 def test_our_own_process_is_set_up(tmp_path: Path) -> None:
-    given = DEMO | {"crawl_dir": str(tmp_path / "crawl")}
-    spider = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
-    before, after, ours = states(_OURS, *spider)
+    before, after, ours = states(_OURS, *words(tmp_path / "crawl", **GIVEN))
     assert before[2] == 0
     assert after[2] > 100_000  # objects that collections pass over
     assert after[1][0] == 10_000

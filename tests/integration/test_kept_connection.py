@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .running import crawl
+from .running import BICYCLES, QUICK, crawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 PAGES, SIZE = 60, 6_000  # together more than the headers of one answer may be
-SETTINGS = {
-    "DOWNLOAD_DELAY": 0,
-    "AUTOTHROTTLE_ENABLED": 0,
-    "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
-}
 
 
 class Page(BaseHTTPRequestHandler):
@@ -57,17 +52,8 @@ def server() -> Iterator[ThreadingHTTPServer]:
 
 
 def test_no_answer_pays_for_the_ones_before(server: ThreadingHTTPServer, tmp_path: Path) -> None:
-    options = [part for name, value in SETTINGS.items() for part in ("-s", f"{name}={value}")]
-    run = crawl(
-        tmp_path / "crawl",
-        *options,
-        topic="bicycle",
-        critic="server.critic:judge",
-        strategy="breadth-first",
-        seeds=f"http://127.0.0.1:{server.server_port}/0",
-        budget=PAGES,
-    )
-    assert run.returncode == 0, run.stderr
+    seeds = f"http://127.0.0.1:{server.server_port}/0"
+    run = crawl(tmp_path / "crawl", **QUICK, **BICYCLES, seeds=seeds, budget=PAGES)
     assert run.kept.query("SELECT DISTINCT status, error FROM page") == [(200, None)]
     asked = {path: n for path, n in Page.asked.items() if path != "/robots.txt"}
     assert asked == {f"/{number}": 1 for number in range(PAGES)}  # and none was tried again

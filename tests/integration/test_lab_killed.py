@@ -15,7 +15,7 @@ from .running import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-LONG = 300  # seconds after which a process hangs
+LONG = 600  # seconds after which a process hangs
 STUDY = f"""
 title = "endless"
 budget = 25

@@ -8,21 +8,19 @@ import pty
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
-from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
-from focuscrawl.cli.main import main
 from focuscrawl.crawl.crawl_folder import Command, FileControl
 
+from . import warm
 from .ports import free_port, listens
-from .running import Kept, Run, crawl, crawl_until, start
+from .running import BICYCLES, QUICK, ROOT, Run, crawl, crawl_until, refused, start
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,16 +31,20 @@ ANEW = b"\x1b[4F\x1b[J"  # four lines up, and away with what is there
 PAUSED = 2.0  # seconds in which a crawl that is not paused fetches a lot
 
 
-def ask(*arguments: object, code: int = 0) -> str:
+def ask(*words: object, code: int = 0) -> str:
     """Run ``focuscrawl``; return what it says."""
-    result = CliRunner().invoke(main, [*map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result.output
+    return focuscrawl(*words, code=code).output
 
 
 def status(folder: Path) -> dict[str, Any]:
     read: dict[str, Any] = json.loads(ask("status", folder, "--json"))
     return read
+
+
+def await_pause(folder: Path) -> None:
+    """Wait until a crawl is paused."""
+    while status(folder)["state"] != "paused":
+        time.sleep(0.05)
 
 
 def metrics(port: int) -> dict[str, float]:
@@ -65,16 +67,17 @@ def stands_still(folder: Path, port: int) -> bool:
 def watched(folder: Path) -> tuple[str, int]:
     """Look at a crawl in a terminal until it was shown three times, and leave with Ctrl-C."""
     ours, theirs = pty.openpty()
-    program = "from focuscrawl.cli.main import main; main()"
-    command = [sys.executable, "-c", program, "status", str(folder), "--every", "0.1"]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+    line = ["status", str(folder), "--every", "0.1"]
+    with warm.WarmProcess(
+        line, cwd=ROOT, env=os.environ, stdout=theirs, stderr=theirs, program="focuscrawl"
+    ) as process:
         os.close(theirs)
         seen = b""
         while seen.count(ANEW) < 2:
             seen += os.read(ours, 65536)
         process.send_signal(signal.SIGINT)
     os.close(ours)
-    return seen.decode(), process.returncode
+    return seen.decode(), process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +85,15 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     """A crawl that is looked at, paused, resumed and stopped; what was seen on the way."""
     folder = tmp_path_factory.mktemp("operated") / "crawl"
     port = free_port()
-    options = ("-s", f"FOCUSCRAWL_METRICS_PORT={port}", "-s", "FOCUSCRAWL_LOG_JSON=1")
+    given = {"FOCUSCRAWL_METRICS_PORT": port, "FOCUSCRAWL_LOG_JSON": 1, "DOWNLOAD_DELAY": 0.2}
     seen: dict[str, Any] = {"folder": folder}
-    with start(folder, *options, "-s", "DOWNLOAD_DELAY=0.2", **demo, budget=0) as running:
+    with start(folder, **given, **demo, budget=0) as running:
         running.wait_for(10)
         seen["crawling"] = ask("status", folder)
         seen["metrics"] = metrics(port)
         seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
-        deadline = time.monotonic() + 300.0
-        while not stands_still(folder, port) and time.monotonic() < deadline:
+        while not stands_still(folder, port):
             time.sleep(0.05)
         seen["paused"] = status(folder)
         began = time.monotonic()
@@ -140,8 +142,7 @@ def test_a_resumed_crawl_goes_on(operated: dict[str, Any]) -> None:
 
 def test_a_stopped_crawl_ends_in_order(operated: dict[str, Any]) -> None:
     run: Run = operated["run"]
-    assert run.returncode == 0
-    assert run.kept.stop_reasons == ["stopped"]
+    assert (run.returncode, run.kept.stop_reasons) == (0, ["stopped"])
     assert "stopped       stopped by `focuscrawl stop`" in run.stderr
     assert "Traceback" not in run.stderr
     assert "stopped by `focuscrawl stop`" in operated["ended"]
@@ -170,9 +171,8 @@ def test_metrics_are_for_this_machine_alone(operated: dict[str, Any]) -> None:
 
 def test_metrics_for_others_are_warned_of(demo: dict[str, str], tmp_path: Path) -> None:
     port = free_port()
-    options = [f"FOCUSCRAWL_METRICS_PORT={port}", "FOCUSCRAWL_METRICS_ADDRESS=0.0.0.0"]
-    given = [part for each in [*options, "DOWNLOAD_DELAY=0.2"] for part in ("-s", each)]
-    with start(tmp_path / "crawl", *given, **demo, budget=0) as running:
+    given = {"FOCUSCRAWL_METRICS_PORT": port, "FOCUSCRAWL_METRICS_ADDRESS": "0.0.0.0"}
+    with start(tmp_path / "crawl", **given, DOWNLOAD_DELAY=0.2, **demo, budget=0) as running:
         running.wait_for(2)
         assert listens("127.0.0.2", port)
         run = running.stop(signal.SIGTERM)
@@ -184,6 +184,8 @@ def test_metrics_for_others_are_warned_of(demo: dict[str, str], tmp_path: Path) 
 def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
     lines = (operated["folder"] / "log.jsonl").read_text(encoding="utf-8").splitlines()
     read = [json.loads(line) for line in lines]
+    today = re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d INFO ")  # of the other log
+    assert all(map(today.match, operated["run"].stderr.splitlines()[:3]))
     assert {"at", "level", "logger", "message", "crawl"} == set(read[0])
     messages = [line["message"] for line in read]
     assert messages[0].startswith("crawling from 5 seeds")
@@ -198,18 +200,13 @@ def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
 
 
 def test_the_json_log_can_be_all_there_is(demo: dict[str, str], tmp_path: Path) -> None:
-    options = ("-s", "FOCUSCRAWL_LOG_JSON=-", "-s", "LOG_ENABLED=0")
-    done = crawl(tmp_path / "crawl", *options, **demo, budget=8)
+    given = {"FOCUSCRAWL_LOG_JSON": "-", "LOG_ENABLED": 0}
+    done = crawl(tmp_path / "crawl", **given, **demo, budget=8)
     assert done.returncode == 0
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert "the budget of 8 fetches is spent" in lines[-1]["message"]
     assert (lines[-1]["reason"], lines[-1]["fetched"]) == ("budget", 8)
     assert sum("the crawl is over" in line["message"] for line in lines) == 1
-
-
-def test_a_line_of_the_log_has_the_date(operated: dict[str, Any]) -> None:
-    today = re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d INFO ")
-    assert all(map(today.match, operated["run"].stderr.splitlines()[:3]))
 
 
 def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> None:
@@ -218,13 +215,10 @@ def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> No
     assert "not running" in ask("pause", folder)
     FileControl(folder).ask(Command.PAUSE)
     with start(folder, **demo, budget=0) as running:
-        until = time.monotonic() + 300
-        while status(folder)["state"] != "paused" and time.monotonic() < until:
-            time.sleep(0.05)
+        await_pause(folder)
         assert status(folder)["fetched"] == 10
         run = running.stop(signal.SIGTERM)
-    assert run.returncode == 0
-    assert run.kept.stop_reasons == ["budget", "interrupted"]
+    assert (run.returncode, run.kept.stop_reasons) == (0, ["budget", "interrupted"])
     assert FileControl(folder).wanted is Command.PAUSE
 
 
@@ -234,14 +228,11 @@ def test_another_budget_is_exact(demo: dict[str, str], tmp_path: Path) -> None:
     FileControl(folder).ask(Command.PAUSE)
     FileControl(folder).extend(3)  # of an earlier run: not meant for this one
     with start(folder, **demo, budget=20) as running:
-        until = time.monotonic() + 300
-        while status(folder)["state"] != "paused" and time.monotonic() < until:
-            time.sleep(0.05)
+        await_pause(folder)
         assert "extended" in ask("extend", folder, 14)
         ask("resume", folder)
         run = running.end()
-    assert run.returncode == 0
-    assert run.kept.stop_reasons == ["budget", "budget"]
+    assert (run.returncode, run.kept.stop_reasons) == (0, ["budget", "budget"])
     assert len(run.kept.urls) == 14
     assert not (folder / FileControl.FILE).exists()
     refused = ask("extend", folder, 30, code=2)
@@ -253,24 +244,13 @@ def test_another_budget_is_exact(demo: dict[str, str], tmp_path: Path) -> None:
 def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_path: Path) -> None:
     """The server would never answer: what it was asked for is for the next run."""
     seeds = f"{local_web.origins['slow']}/,{local_web.origins['b']}/"
-    settings = {
-        "DOWNLOAD_TIMEOUT": 600,
-        "DOWNLOAD_DELAY": 0,
-        "AUTOTHROTTLE_ENABLED": 0,
-        "FOCUSCRAWL_STOP_TIMEOUT": 0.5,
-        "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
-    }
-    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    critic = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
-    folder = tmp_path / "crawl"
-    done = crawl_until(
-        folder, 6, signal.SIGTERM, *options, **critic, seeds=seeds, budget=0
-    )  # six: all that site b has
-    assert done.returncode == 0
+    given = QUICK | BICYCLES | {"DOWNLOAD_TIMEOUT": 600, "FOCUSCRAWL_STOP_TIMEOUT": 0.5}
+    folder, all_of_b = tmp_path / "crawl", 6
+    done = crawl_until(folder, all_of_b, signal.SIGTERM, **given, seeds=seeds, budget=0)
+    assert (done.returncode, done.kept.stop_reasons) == (0, ["interrupted"])
     assert "gave up 1 request, queued again" in done.stderr
     assert "Traceback" not in done.stderr
-    kept = Kept(folder)
-    assert kept.stop_reasons == ["interrupted"]
+    kept = done.kept
     assert f"{local_web.origins['slow']}/" not in kept.urls
     assert kept.query("SELECT url, state FROM frontier WHERE state = 'queued'") == [
         (f"{local_web.origins['slow']}/", "queued")
@@ -281,23 +261,15 @@ def test_slips_are_one_line(demo: dict[str, str], tmp_path: Path) -> None:
     for command in ("status", "pause", "resume", "stop"):
         said = ask(command, tmp_path / "none", code=2)
         assert "none holds no crawl" in said
-    elsewhere = (
-        "-s",
-        "FOCUSCRAWL_METRICS_ADDRESS=192.0.2.1",
-        "-s",
-        "FOCUSCRAWL_METRICS_PORT=9410",
-    )
-    done = crawl(tmp_path / "crawl", *elsewhere, **demo)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+    elsewhere = {
+        "FOCUSCRAWL_METRICS_ADDRESS": "192.0.2.1",
+        "FOCUSCRAWL_METRICS_PORT": 9410,
+    }
+    line = refused(tmp_path / "crawl", **elsewhere, **demo)
     assert "FOCUSCRAWL_METRICS_ADDRESS=192.0.2.1 is no address of this machine" in line
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = crawl(tmp_path / "crawl", "-s", f"FOCUSCRAWL_METRICS_PORT={port}", **demo)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+        line = refused(tmp_path / "crawl", FOCUSCRAWL_METRICS_PORT=port, **demo)
     assert f"FOCUSCRAWL_METRICS_PORT={port} is taken" in line
     assert not (tmp_path / "crawl").exists()
 

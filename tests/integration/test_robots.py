@@ -1,4 +1,4 @@
-"""Whom a robots.txt is for, and where it may be redirected to."""
+"""Where a robots.txt may be redirected to; whom it is for: `tests/unit/test_robots_names.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .running import Run, crawl
+from .running import BICYCLES, QUICK, Run, crawl
 from .small_site import Answers, Site, serve
 
 if TYPE_CHECKING:
@@ -18,48 +18,19 @@ if TYPE_CHECKING:
 
 DELAY = 0.3
 HOSTS = 4  # that are redirected to each of the three others
-AGENT = "cycling-survey/2.0 (+https://example.org/about-our-crawler)"
-#: for names that are in the header, but not ours; the last group is
-GROUPS = """
-User-agent: example
-User-agent: https
-User-agent: cycling
-Disallow: /for-nobody
-
-User-agent: *
-Disallow: /
-
-User-agent: Cycling-Survey/1.0
-Disallow: /private
-"""
 
 
-def go(folder: Path, seeds: list[str], *options: str) -> Run:
-    given = {
-        "DOWNLOAD_DELAY": DELAY,
-        "DOWNLOAD_DELAY_JITTER": 0,
-        "AUTOTHROTTLE_ENABLED": 0,
-        "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.1",
-        "USER_AGENT": AGENT,
-    }
-    settings = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
-    critic = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
-    run = crawl(folder, *settings, *options, **critic, seeds=",".join(seeds), budget=len(seeds))
-    assert run.returncode == 0, run.stderr
+def go(folder: Path, seeds: list[str]) -> Run:
+    given = QUICK | {"DOWNLOAD_DELAY": DELAY, "DOWNLOAD_DELAY_JITTER": 0}
+    run = crawl(folder, **given, **BICYCLES, seeds=",".join(seeds), budget=len(seeds))
     assert "Traceback" not in run.stderr
     return run
 
 
-def pages(robots: str = "", **more: bytes) -> Answers:
+def pages(robots: str = "") -> Answers:
     page = ("text/html", b"<title>A page</title>a bicycle")
-    paths = dict.fromkeys(("/", "/private", "/for-nobody", *more), page)
+    paths = dict.fromkeys(("/", "/private"), page)
     return paths | ({"/robots.txt": ("text/plain", robots.encode())} if robots else {})
-
-
-def test_a_group_is_for_the_agent_whose_whole_name_it_has(tmp_path: Path) -> None:
-    with serve(lambda _: pages(GROUPS)) as site:
-        go(tmp_path / "crawl", [f"{site.origin}{path}" for path in pages()])
-    assert sorted(site.asked) == ["/", "/for-nobody", "/robots.txt"]
 
 
 class Moved:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sqlite3
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-import pytest
-from longer import long
-
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 from focuscrawl.webs.capture_index import write_index
 
-from .live_rounds import LONG, PROCESSES, assert_polite, begin, pages_of, settings, write_plan
-from .running import Kept, crawl
-from .spark import why_not
+from .live_rounds import assert_polite, pages_of, settings, write_plan
+from .running import BICYCLES, Kept, crawl
+from .spark import LONG, begin
+from .spark import crawl as in_rounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,22 +23,11 @@ if TYPE_CHECKING:
 def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
-    process = begin(
-        write_plan(tmp_path / "plan.toml", local_web),
-        tmp_path / "tables",
-        *("--folder", str(tmp_path / "crawl")),
-    )
-    said = process.communicate(timeout=LONG)[0]
-    assert process.returncode == 0, said
+    plan = write_plan(tmp_path / "plan.toml", local_web)
+    in_rounds(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl"))
     assert_polite(local_web)
-    options = [
-        part for name, value in settings(local_web).items() for part in ("-s", f"{name}={value}")
-    ]
-    told = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
-    one = crawl(
-        tmp_path / "one", *options, **told, seeds=f"{local_web.origins['a']}/", budget=1000
-    )
-    assert one.returncode == 0, one.stderr
+    given = {**settings(local_web), **BICYCLES, "seeds": f"{local_web.origins['a']}/"}
+    crawl(tmp_path / "one", **given, budget=1000)
     assert pages_of(tmp_path / "crawl") == pages_of(tmp_path / "one")
     assert not (tmp_path / "tables" / "under-way").exists()
     recorded = [*(tmp_path / "tables").glob("recorded/*/*-pages.warc.gz")]
@@ -54,52 +35,6 @@ def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
     assert {*open_web(str(tmp_path / "pages.cdxj")).urls()} == {
         *open_web(str(tmp_path / "one" / "pages.warc.gz")).urls()
     }
-
-
-@pytest.mark.parametrize(
-    ("after", "killed", "master"),
-    long(
-        (8, "all", PROCESSES),
-        (13, "driver", PROCESSES),
-        (18, "driver", PROCESSES),
-        (10, "driver", "local[2]"),
-    ),
-)
-def test_what_was_fetched_when_it_was_killed_is_not_fetched_again(
-    after: int, killed: str, master: str, local_web: LocalWeb, tmp_path: Path
-) -> None:
-    if master != PROCESSES and why_not() is not None:
-        pytest.skip(str(why_not()))
-    plan, root = write_plan(tmp_path / "plan.toml", local_web, round=10), tmp_path / "tables"
-    before = len(local_web.requests())
-    process = begin(plan, root, master=master)
-    while len(local_web.requests()) < before + after:
-        assert process.poll() is None
-        time.sleep(0.02)
-    if killed == "all":
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.communicate(timeout=LONG)  # until nobody has its standard output any more
-    asked_before = len(local_web.requests())
-    fetched: set[str] = set()
-    for folder in root.glob("under-way/*"):
-        with suppress(sqlite3.OperationalError):  # just begun: there is no store yet
-            fetched |= {*Kept(folder).urls}
-    fetched |= {
-        url for file in root.glob("pages/*/*") for url in pq.read_table(file)["url"].to_pylist()
-    }
-    process = begin(plan, root, "--folder", str(tmp_path / "crawl"), master=master)
-    said = process.communicate(timeout=LONG)[0]
-    assert process.returncode == 0, said
-    assert_polite(local_web, before)
-    asked = {
-        f"{local_web.origins[each['site']]}{each['path']}"
-        for each in local_web.requests()[asked_before:]
-    }
-    assert fetched
-    assert not asked & fetched
-    assert len(pages_of(tmp_path / "crawl")) == len(load_pages(str(tmp_path / "crawl")))
 
 
 def test_a_process_that_fetches_ends_with_whoever_began_it(
@@ -123,13 +58,12 @@ def test_a_process_that_fetches_ends_with_whoever_began_it(
 def test_an_address_of_a_private_network_is_not_connected_to(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
-    plan = write_plan(tmp_path / "plan.toml", local_web, budget=3)
+    plan = write_plan(tmp_path / "plan.toml", local_web, budget=3, buckets=1)
     kept = plan.read_text(encoding="utf-8").splitlines()
     kept = [line for line in kept if not line.startswith("FOCUSCRAWL_PRIVATE_ADDRESSES")]
     plan.write_text("\n".join(kept), encoding="utf-8")
     before = len(local_web.requests())
-    process = begin(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl"))
-    said = process.communicate(timeout=LONG)[0]
+    said = in_rounds(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl"))
     assert said.splitlines()[-2] == "the frontier is empty: no link is left to follow"
     ((error,),) = Kept(tmp_path / "crawl").query("SELECT error FROM pages")
     assert error.startswith("PrivateAddressError: 127.0.0.2 is a loopback address")

@@ -10,16 +10,16 @@ from multiprocessing import forkserver
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 from unit.archives import record_demo
 
-from focuscrawl.cli.main import main
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 
-from .live_rounds import LONG, begin, write_plan
+from .live_rounds import write_plan
 from .ports import await_listener, free_port
 from .running import ROOT, Kept
+from .spark import LONG, begin, crawl
+from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,16 +76,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record_demo(tmp_path_factory.mktemp("demo"))
 
 
-def run(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == code, done.output
-    return done.output
-
-
 def in_rounds(web: str, root: str, folder: Path, name: str) -> list[tuple[str, float]]:
     (folder / f"{name}.toml").write_text(PLAN.format(web=web), encoding="utf-8")
     given = ("--master", "processes[2]", "--folder", str(folder / name))
-    run("rounds", str(folder / f"{name}.toml"), "--out", root, *given)
+    focuscrawl("rounds", folder / f"{name}.toml", "--out", root, *given)
     pages = load_pages(str(folder / name))
     return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
 
@@ -118,11 +112,11 @@ def test_an_archive_and_the_tables_of_its_crawl_may_be_on_s3(
 
 def test_what_is_not_on_s3_is_one_line(demo: Path, options: str, tmp_path: Path) -> None:
     for name in ("bucket/none.cdxj", "none/none.cdxj", "none/a/*.parquet"):
-        assert "cannot read s3://" in run("web", "info", f"s3://{name}{options}", code=2)
+        assert "cannot read s3://" in mistaken("web", "info", f"s3://{name}{options}")
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN.format(web=demo / "web.warc.gz"), encoding="utf-8")
     given = ("--out", f"s3://none/crawl{options}", "--master", "processes[1]")
-    (line,) = run("rounds", str(plan), *given, code=2).splitlines()
+    line = mistaken("rounds", plan, *given)
     assert line.startswith("focuscrawl: none/crawl/")
     assert "cannot be reached" in line
 
@@ -156,9 +150,7 @@ def test_a_live_round_of_tables_on_s3_is_gone_on_with_from_its_last_copy(
     process.communicate(timeout=LONG)
     before = len(local_web.requests())
     kept = Kept(take(copy, "copy/crawl.db").parent)
-    process = begin(plan, root, "--folder", str(tmp_path / "crawl"))
-    said = process.communicate(timeout=LONG)[0]
-    assert process.returncode == 0, said
+    crawl(plan, root, "--folder", str(tmp_path / "crawl"))
     requests = local_web.requests()[before:]
     asked = [f"{local_web.origins[each['site']]}{each['path']}" for each in requests]
     assert not {*kept.urls} & {*asked}

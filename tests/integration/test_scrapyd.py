@@ -13,28 +13,25 @@ import time
 from base64 import b64encode
 from io import BytesIO
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 from zipfile import ZipFile
 
 import pytest
 
+from focuscrawl.webs.synthetic import SyntheticWeb
+
 from . import warm
 from .ports import await_listener, free_port
-from .running import ROOT, Kept, crawl, environment
+from .running import DEMO, ROOT, TOPIC, Kept, crawl, environment
 from .scrapyd import PROJECT, Scrapyd, copy_project, deploy, serving, with_password
+from .serving import asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ARGUMENTS = {
-    "web": "demo",
-    "critic": "models/demo",
-    "topic": "/Sports/Cycling",
-    "seeds": "models/demo/seeds.csv",
-    "strategy": "best-first",
-}
+#: with the critic that is trained as documented
+ARGUMENTS = DEMO | {"critic": "models/cycling", "topic": "/Cycling", "strategy": "best-first"}
+ARGUMENTS["seeds"] = ",".join(SyntheticWeb().seeds(TOPIC))
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +41,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 
 @pytest.fixture(scope="module")
-def deployed(server: Scrapyd, tmp_path_factory: pytest.TempPathFactory) -> Scrapyd:
-    project = tmp_path_factory.mktemp("project") / "copy"
-    copy_project(project)
-    _train_as_documented(project)
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of this project, with the critic of docs/corpus.md."""
+    folder = tmp_path_factory.mktemp("project") / "copy"
+    copy_project(folder)
+    _train_as_documented(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def deployed(server: Scrapyd, project: Path) -> Scrapyd:
     done = deploy(server, project)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["spiders"] == 1
@@ -132,27 +135,23 @@ def test_a_cancelled_job_ends_in_order(deployed: Scrapyd, cancelled: str, crawl_
 
 
 def test_scheduled_again_it_goes_on_as_on_the_command_line(
-    deployed: Scrapyd, resumed: str, budget: int, crawl_dir: Path, tmp_path: Path
+    deployed: Scrapyd,
+    resumed: str,
+    budget: int,
+    crawl_dir: Path,
+    project: Path,
+    tmp_path: Path,
 ) -> None:
     entry = deployed.finished(resumed)
     assert f"the budget of {budget} fetches is spent" in deployed.read(entry["log_url"])
     kept = Kept(crawl_dir)
     assert kept.stop_reasons == ["interrupted", "budget"]
-    there = crawl(tmp_path / "crawl", **ARGUMENTS, budget=budget)
-    assert there.returncode == 0
+    critic = {"critic": project / "models" / "cycling"}
+    there = crawl(tmp_path / "crawl", **ARGUMENTS | critic, budget=budget)
     assert kept.order == there.kept.order
     items = deployed.read(entry["items_url"]).splitlines()
     first = json.loads(items[0])["seq"]
     assert len(items) == budget - first + 1
-
-
-def test_a_critic_trained_as_documented_crawls_there(deployed: Scrapyd, tmp_path: Path) -> None:
-    given = {"web": "demo", "critic": "models/cycling", "topic": "/Cycling", "budget": 30}
-    job = deployed.schedule(**given, crawl_dir=tmp_path / "crawl")
-    log = deployed.read(deployed.finished(job)["log_url"])
-    assert "the budget of 30 fetches is spent" in log, log
-    assert "Traceback" not in log
-    assert Kept(tmp_path / "crawl").stop_reasons == ["budget"]
 
 
 @pytest.mark.long
@@ -185,7 +184,8 @@ def test_a_restart_of_scrapyd_ends_its_crawls_in_order_and_has_them_go_on(
 
 def test_a_slip_is_one_line_in_the_log_of_the_job(deployed: Scrapyd, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
-    job = deployed.schedule(**{**ARGUMENTS, "topic": "/Sports/Cyclin"}, crawl_dir=folder)
+    wrong = {"critic": "models/demo", "topic": "/Sports/Cyclin"}
+    job = deployed.schedule(**ARGUMENTS | wrong, crawl_dir=folder)
     log = deployed.read(deployed.finished(job)["log_url"])
     (line,) = log.splitlines()
     assert "unknown topic /Sports/Cyclin; near it: /Sports/Cycling" in line
@@ -227,19 +227,12 @@ def test_the_image_s_scrapyd_does_nothing_for_those_who_do_not_know_its_password
             assert line, "Scrapyd did not start"
         await_listener(port)
         for path in ("", "daemonstatus.json", "addversion.json", "logs/", "jobs", "none"):
-            for credentials in (None, "me:", "me:wrong", ":pass%word", "you:pass%word"):
-                assert _status(f"{url}/{path}", credentials) == 401
-        assert _status(f"{url}/daemonstatus.json", "me:pass%word") == 200
+            for credentials in ("", "me:", "me:wrong", ":pass%word", "you:pass%word"):
+                assert asked(f"{url}/{path}", None, as_a_user(credentials))[0] == 401
+        status = f"{url}/daemonstatus.json"
+        assert asked(status, None, as_a_user("me:pass%word"))[0] == 200
 
 
-def _status(url: str, credentials: str | None) -> int:
-    request = Request(url)
-    if credentials is not None:
-        packed = b64encode(credentials.encode()).decode()
-        request.add_header("Authorization", f"Basic {packed}")
-    try:
-        with urlopen(request) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        with error:
-            return error.code
+def as_a_user(credentials: str) -> dict[str, str]:
+    packed = b64encode(credentials.encode()).decode()
+    return {"Authorization": f"Basic {packed}"} if credentials else {}

@@ -8,12 +8,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
-from focuscrawl.cli.main import main
 from focuscrawl.foundation.urls import normalize
 
 from .networks import Nets, explore, listening
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,21 +62,25 @@ MOVES = {
 }
 PATHS = [path for path in MOVES if path != "/robots-moved"]
 SITE = {"links": [*ALLOWED, *REFUSED, *NOT_FOLLOWED, *PATHS], "moves": MOVES}
-RECORDED = ("-s", "FOCUSCRAWL_WARC=1", "-L", "DEBUG", "-s", "AWS_SECRET_ACCESS_KEY=hush")
+RECORDED = {"FOCUSCRAWL_WARC": 1, "LOG_LEVEL": "DEBUG", "AWS_SECRET_ACCESS_KEY": "hush"}
+OUTER = {"FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.21"}
 FRONT = "http://127.0.0.21:{port}/"
 
 
-@pytest.fixture
-def nets(tmp_path: Path) -> Iterator[Nets]:
-    with listening(tmp_path / "connections", SITE) as nets:
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nets]:
+    with listening(tmp_path_factory.mktemp("nets") / "connections", SITE) as nets:
         yield nets
 
 
+@pytest.fixture
+def nets(servers: Nets) -> Nets:
+    """The servers, with what they note from now on."""
+    return servers.from_now()
+
+
 def test_only_what_is_named_is_reached(nets: Nets, tmp_path: Path) -> None:
-    run = explore(
-        tmp_path / "crawl", nets.url(FRONT), "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.21"
-    )
-    assert run.returncode == 0, run.stderr
+    run = explore(tmp_path / "crawl", nets.url(FRONT), **OUTER)
     assert "Traceback" not in run.stderr
     assert {line.split()[0] for line in nets.noted()} == {"outer"}
 
@@ -93,9 +96,17 @@ def test_only_what_is_named_is_reached(nets: Nets, tmp_path: Path) -> None:
     for pattern in ALLOWED:
         assert pages[_normalised(nets.url(pattern))]["status"] == 200
 
+    # only http and https are followed
+    known = run.kept.query("SELECT url FROM pages UNION SELECT url FROM frontier")
+    assert all(url.startswith(("http://", "https://")) for (url,) in known)
+    moved = [row for url, row in sorted(pages.items()) if "/to-" in url]
+    assert [(row["status"], row["links"], row["dropped"]) for row in moved] == [(302, 0, 0)] * 2
+
 
 def test_a_refusal_is_counted_with_its_cause_and_not_retried(nets: Nets, tmp_path: Path) -> None:
-    run = explore(tmp_path / "crawl", nets.url("http://inner.example:{port}/"), "-L", "DEBUG")
+    run = explore(
+        tmp_path / "crawl", nets.url("http://inner.example:{port}/"), LOG_LEVEL="DEBUG", code=3
+    )
     assert nets.noted() == []
     assert len(run.kept.order) == 1
     said = "errors        PrivateAddressError: 1 (see FOCUSCRAWL_PRIVATE_ADDRESSES)\n"
@@ -105,39 +116,25 @@ def test_a_refusal_is_counted_with_its_cause_and_not_retried(nets: Nets, tmp_pat
     ((relevance,),) = run.kept.query("SELECT relevance FROM pages")
     assert relevance == 0.0
     url = nets.url("http://inner.example:{port}/")
-    why = CliRunner().invoke(main, ["why", str(run.kept.folder), url]).output
+    why = focuscrawl("why", run.kept.folder, url).output
     assert "inner.example is at 127.0.0.22, a loopback address" in why
 
 
 @pytest.mark.parametrize("resolver", ["CachingThreadedResolver", "CachingHostnameResolver"])
 def test_every_resolver_is_guarded(nets: Nets, tmp_path: Path, resolver: str) -> None:
     seeds = nets.url("http://localhost:{port}/,http://[::1]:{port}/,http://127.22:{port}/")
-    run = explore(
-        tmp_path / "crawl", seeds, "-s", f"TWISTED_DNS_RESOLVER=scrapy.resolver.{resolver}"
-    )
+    named = {"TWISTED_DNS_RESOLVER": f"scrapy.resolver.{resolver}"}
+    run = explore(tmp_path / "crawl", seeds, code=3, **named)
     assert nets.noted() == []
     (row,) = run.kept.rows("SELECT count(*) AS n FROM pages WHERE error LIKE 'PrivateAddress%'")
     assert row["n"] == 3
 
 
-def test_only_http_and_https_are_followed(nets: Nets, tmp_path: Path) -> None:
-    run = explore(
-        tmp_path / "crawl", nets.url(FRONT), "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.21"
-    )
-    known = run.kept.query("SELECT url FROM pages UNION SELECT url FROM frontier")
-    assert known
-    assert all(url.startswith(("http://", "https://")) for (url,) in known)
-    moved = run.kept.rows("SELECT * FROM pages WHERE url LIKE '%/to-%' ORDER BY url")
-    assert [(row["status"], row["dropped"]) for row in moved] == [(302, 0), (302, 0)]
-    assert [row["links"] for row in moved] == [0, 0]
-
-
 def test_what_is_named_is_crawled(nets: Nets, tmp_path: Path) -> None:
     seeds = [pattern for pattern in REFUSED if "127." in pattern or "example" in pattern]
     seeds += ["http://[::1]:{port}/sixth"]
-    opened = "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.20/30,::1"
-    run = explore(tmp_path / "crawl", nets.url(",".join(seeds)), "-s", opened)
-    assert run.returncode == 0, run.stderr
+    opened = {"FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.20/30,::1"}
+    run = explore(tmp_path / "crawl", nets.url(",".join(seeds)), **opened)
     statuses = run.kept.query("SELECT status, count(*) FROM pages GROUP BY status")
     assert statuses == [(200, len(seeds))]
     reached = {line.split()[0] for line in nets.noted()}
@@ -145,9 +142,8 @@ def test_what_is_named_is_crawled(nets: Nets, tmp_path: Path) -> None:
 
 
 def test_a_slip_in_the_setting_is_one_line(nets: Nets, tmp_path: Path) -> None:
-    opened = "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8,localhost"
-    run = explore(tmp_path / "crawl", nets.url(FRONT), "-s", opened)
-    assert run.returncode == 2
+    opened = {"FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8,localhost"}
+    run = explore(tmp_path / "crawl", nets.url(FRONT), code=2, **opened)
     (line,) = run.stderr.splitlines()
     assert "FOCUSCRAWL_PRIVATE_ADDRESSES: 'localhost' is no address" in line
     assert not run.kept.folder.exists()
@@ -161,7 +157,8 @@ def test_a_proxy_is_sent_nowhere_private(
         monkeypatch.setenv(f"{each}_proxy", f"http://user:hush@127.0.0.23:{nets.port}")
     hosts = ["public.example", "inner.example", "partly.example", "nowhere.example", "10.0.0.1"]
     seeds = ",".join(f"{scheme}://{host}/" for host in hosts)
-    run = explore(tmp_path / "crawl", seeds, "-s", "RETRY_ENABLED=0", *RECORDED)
+    code = 0 if scheme == "http" else 3  # the proxy makes no tunnels
+    run = explore(tmp_path / "crawl", seeds, code=code, RETRY_ENABLED=0, **RECORDED)
     asked = [line.split() for line in nets.noted() if "connected" not in line]
     assert {line[0] for line in asked} == {"proxy"}
     assert {line[1 if scheme == "http" else 2] for line in asked} <= {
@@ -180,24 +177,22 @@ def test_a_proxy_may_be_anywhere(
 ) -> None:
     for each in ("http", "https"):
         monkeypatch.setenv(f"{each}_proxy", f"http://proxy.example:{nets.port}")
-    run = explore(tmp_path / "crawl", f"{scheme}://public.example/", "-s", "RETRY_ENABLED=0")
-    assert run.returncode == (0 if scheme == "http" else 3), run.stderr  # it makes no tunnels
+    code = 0 if scheme == "http" else 3  # the proxy makes no tunnels
+    explore(tmp_path / "crawl", f"{scheme}://public.example/", code=code, RETRY_ENABLED=0)
     asked = [line for line in nets.noted() if "connected" not in line]
     assert asked
     assert all("public.example" in line for line in asked)
     direct = nets.url("http://proxy.example:{port}/")
     monkeypatch.delenv("http_proxy")
-    run = explore(tmp_path / "direct", direct)
+    run = explore(tmp_path / "direct", direct, code=3)
     assert run.kept.query("SELECT count(*) FROM pages WHERE error LIKE 'PrivateAddress%'") == [
         (1,)
     ]
 
 
 def test_credentials_are_neither_kept_nor_sent(nets: Nets, tmp_path: Path) -> None:
-    opened = "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.21"
     seeds = nets.url(FRONT).replace("//", "//user:hush@")
-    run = explore(tmp_path / "crawl", seeds, "-s", opened, *RECORDED)
-    assert run.returncode == 0, run.stderr
+    run = explore(tmp_path / "crawl", seeds, **OUTER, **RECORDED)
     asked = [line for line in nets.noted() if "connected" not in line]
     assert [line for line in asked if "/with-a-password" in line]
     assert all(line.endswith(" None") for line in asked)  # no Authorization
@@ -209,11 +204,9 @@ def test_credentials_are_neither_kept_nor_sent(nets: Nets, tmp_path: Path) -> No
 def test_a_recording_does_not_hold_what_servers_were_told_in_confidence(
     nets: Nets, tmp_path: Path
 ) -> None:
-    opened = ("-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.21")
     told = {"Authorization": "Bearer hush", "Cookie": "session=hush"}
-    headers = ("-s", f"DEFAULT_REQUEST_HEADERS={json.dumps(told)}")
-    run = explore(tmp_path / "crawl", nets.url(FRONT), *opened, *headers, *RECORDED)
-    assert run.returncode == 0, run.stderr
+    given = RECORDED | OUTER | {"DEFAULT_REQUEST_HEADERS": json.dumps(told)}
+    run = explore(tmp_path / "crawl", nets.url(FRONT), **given)
     asked = [line for line in nets.noted() if "connected" not in line]
     assert any(line.endswith(" Bearer hush") for line in asked)
     _holds_nowhere(run, "hush")

@@ -18,9 +18,9 @@ from pyarrow import parquet
 
 from focuscrawl.webs import open_web
 
-from . import warm
 from .networks import explore, listening
 from .running import ROOT, Run
+from .typed import focuscrawl
 
 FOCUSCRAWL = str(Path(sys.executable).with_name("focuscrawl"))
 SITE: dict[str, object] = {"links": ["/evil"], "moves": {}}
@@ -30,27 +30,17 @@ SITE: dict[str, object] = {"links": ["/evil"], "moves": {}}
 def evil(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
     """A crawl of a page that tries everything, and its URL."""
     folder = tmp_path_factory.mktemp("evil")
-    options = ["FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=1"]
-    given = [part for option in options for part in ("-s", option)]
+    given = {"FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8", "FOCUSCRAWL_WARC": 1}
     items = folder / "items"
     with listening(folder / "connections", SITE) as nets:
         front = nets.url("http://127.0.0.21:{port}/")
         feeds = [
             part for each in ("csv", "jsonl", "parquet") for part in ("-O", f"{items}.{each}")
         ]
-        run = explore(folder / "crawl", front, *given, "-L", "DEBUG", *feeds)
-    assert run.returncode == 0, run.stderr
+        run = explore(folder / "crawl", front, *feeds, **given, LOG_LEVEL="DEBUG")
     kinds = run.kept.query("SELECT status > 0, count(*) FROM pages GROUP BY 1")
     assert kinds == [(0, 4), (1, 4)]
     return run, f"{front}evil"
-
-
-def focuscrawl(*arguments: object) -> str:
-    """Run a command; return what it printed."""
-    line = [*map(str, arguments)]
-    done = warm.run(line, cwd=ROOT, env=os.environ, program="focuscrawl")
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
 
 
 def obeyed(text: str) -> set[str]:
@@ -66,10 +56,11 @@ def test_the_log_and_the_summary_are_plain(evil: tuple[Run, str]) -> None:
 
 def test_the_commands_print_plain_text(evil: tuple[Run, str], tmp_path: Path) -> None:
     run, url = evil
-    printed = focuscrawl("report", run.kept.folder, "--out", tmp_path / "report")
-    for page in (url, url.replace("/evil", "/status")):
-        printed += focuscrawl("why", run.kept.folder, page)
-    printed += focuscrawl("web", "get", run.kept.folder / "pages.warc.gz", url, "--head")
+    folder = run.kept.folder
+    commands: list[tuple[object, ...]] = [("report", folder, "--out", tmp_path / "report")]
+    commands += [("why", folder, page) for page in (url, url.replace("/evil", "/status"))]
+    commands += [("web", "get", folder / "pages.warc.gz", url, "--head")]
+    printed = "".join(focuscrawl(*command).output for command in commands)
     assert "HYPERLINK" in printed
     assert obeyed(printed) == set()
 

@@ -7,20 +7,20 @@ import os
 import shutil
 import socket
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from unit.damaged_stores import hot_journal
 
 from focuscrawl.critic import load_critic
 
 from . import warm
-from .running import ROOT, TOPIC, command, crawl, words
+from .running import ROOT, TOPIC, crawl, words
 
-FOCUSCRAWL = str(Path(sys.executable).with_name("focuscrawl"))
+if TYPE_CHECKING:
+    import subprocess
+
 EVIL = "open('marker', 'w').close()\ndef judge(pages):\n    return [0.5] * len(pages)\n"
 GIVEN = {"topic": TOPIC, "web": "demo", "strategy": "best-first", "critic": "models/demo"}
 
@@ -29,7 +29,7 @@ GIVEN = {"topic": TOPIC, "web": "demo", "strategy": "best-first", "critic": "mod
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl of 10 fetches."""
     folder = tmp_path_factory.mktemp("begun") / "crawl"
-    assert crawl(folder, budget=10, **GIVEN).returncode == 0
+    crawl(folder, budget=10, **GIVEN)
     return folder
 
 
@@ -42,40 +42,18 @@ def theirs(begun: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def go_on(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Resume a crawl from within its folder."""
-    return run(folder, command(Path(), *options, **GIVEN, budget=15))
-
-
-def go_on_forked(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """The same, where it does not matter what a process imports when it begins."""
-    return forked(folder, "scrapy", words(Path(), *options, **GIVEN, budget=15))
+def go_on(folder: Path, **given: object) -> subprocess.CompletedProcess[str]:
+    """Resume a crawl from within its folder, which modules are imported from."""
+    return forked(folder, "scrapy", words(Path(), **GIVEN, **given, budget=15))
 
 
 def forked(here: Path, program: str, line: list[str]) -> subprocess.CompletedProcess[str]:
-    return warm.run(line, cwd=here, env=environment(here), program=program)
-
-
-def environment(here: Path) -> dict[str, str]:
-    return os.environ | {
+    given = os.environ | {
         "PYTHONPATH": str(ROOT),
         "SCRAPY_SETTINGS_MODULE": "focuscrawl.settings",
         "FOCUSCRAWL_CACHE": str(here.parent / "cache"),  # nothing is known of any page
     }
-
-
-def run(here: Path, line: list[str]) -> subprocess.CompletedProcess[str]:
-    if line[1:3] == ["-m", "scrapy"]:  # as the console command: not with the current folder first
-        line = [line[0], "-P", *line[1:]]
-    return subprocess.run(
-        line,
-        cwd=here,
-        env=environment(here),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return warm.run(line, cwd=here, env=given, program=program)
 
 
 def fetches(folder: Path) -> int:
@@ -115,7 +93,7 @@ def test_a_program_is_not_run_to_find_out_how_it_judged(theirs: Path) -> None:
         database.execute("UPDATE meta SET value = 'evil:judge' WHERE key = 'critic_name'")
     topic = f'critic = "models/demo"\ntopics = ["{TOPIC}"]\n'
     (theirs / "topic.toml").write_text(topic)
-    done = run(theirs, [FOCUSCRAWL, "topic", "apply", ".", "topic.toml"])
+    done = forked(theirs, "focuscrawl", ["topic", "apply", ".", "topic.toml"])
     assert not (theirs / "marker").exists()
     assert done.returncode == 0, done.stderr
 
@@ -124,16 +102,16 @@ def test_a_program_is_not_run_to_find_out_how_it_judged(theirs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "given"),
     [
-        ("crawl.db", []),
-        ("crawl.lock", []),
-        ("knowledge.db", []),
-        ("log.jsonl", ["-s", "FOCUSCRAWL_LOG_JSON=1"]),
+        ("crawl.db", {}),
+        ("crawl.lock", {}),
+        ("knowledge.db", {}),
+        ("log.jsonl", {"FOCUSCRAWL_LOG_JSON": 1}),
     ],
 )
 def test_no_link_in_a_folder_is_written_through(
-    theirs: Path, name: str, options: list[str]
+    theirs: Path, name: str, given: dict[str, int]
 ) -> None:
     outside = theirs.parent / "precious"
     if (theirs / name).exists():
@@ -142,7 +120,7 @@ def test_no_link_in_a_folder_is_written_through(
         outside.write_text("precious")
     before = outside.read_bytes()
     (theirs / name).symlink_to(outside)
-    done = go_on_forked(theirs, *options)
+    done = go_on(theirs, **given)
     assert outside.read_bytes() == before
     assert done.returncode == 2, done.stderr
     assert f"{name} is a link to {outside}" in done.stderr
@@ -153,7 +131,7 @@ def test_no_link_in_a_folder_is_read_as_what_to_follow(theirs: Path) -> None:
     outside = theirs.parent / "precious"
     outside.write_text(json.dumps({"critic": "secret", "topic": TOPIC, "web": None}))
     (theirs / "follow.json").symlink_to(outside)
-    done = go_on_forked(theirs)
+    done = go_on(theirs)
     assert done.returncode == 0, done.stderr
     assert "follow.json is a link to" in done.stderr
     assert "secret" not in done.stderr
@@ -181,7 +159,7 @@ def test_a_report_is_written_into_no_link(theirs: Path) -> None:
 def test_a_pipe_keeps_nobody_waiting(theirs: Path) -> None:
     for name in ("control.json", "follow.json"):
         os.mkfifo(theirs / name)
-    done = go_on_forked(theirs)
+    done = go_on(theirs)
     assert done.returncode == 0, done.stderr
     assert "follow.json is no plain file" in done.stderr
     assert fetches(theirs) == 15
@@ -223,17 +201,6 @@ def test_a_recording_that_a_store_names_is_a_plain_file(theirs: Path) -> None:
         done = forked(theirs, "focuscrawl", READING["collect"])
         assert done.returncode == 2
         assert said in done.stderr
-
-
-def test_an_export_deletes_no_file(theirs: Path) -> None:
-    victim = theirs.parent / "victim"
-    victim.write_text("precious")
-    assert forked(theirs, "focuscrawl", READING["collect"]).returncode == 0
-    (theirs / "texts.db-journal").write_bytes(hot_journal(theirs / "texts.db", victim))
-    done = forked(theirs, "focuscrawl", READING["collect"])
-    assert victim.read_text() == "precious"
-    assert done.returncode == 2
-    assert "texts.db-journal names a file for SQLite to delete" in done.stderr
 
 
 def test_a_pipe_in_place_of_a_recording_keeps_nobody_waiting(theirs: Path) -> None:

@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .studio import serving, start, tab
+from focuscrawl.studio.access import Access
+from focuscrawl.studio.jobs import Jobs
+from focuscrawl.studio.page_rendering import Desk
+from focuscrawl.studio.served_folder import StudioFolder
+from focuscrawl.studio.serving import make_application
+
+from .running import TOPIC, as_options
+from .serving import asked
+from .studio import NEW_CRAWL, Client, Watched, crawl, serving, start, tab
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Browser, Page, Route
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def crawl(cwd: Path, budget: int) -> subprocess.Popen[str]:
-    arguments = {"web": "demo", "topic": "/Sports/Cycling", "strategy": "best-first"}
-    arguments |= {"budget": str(budget), "crawl_dir": "crawls/cycling"}
-    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    return start("crawl", *given, cwd=cwd)
+_FIELDS = ("url", "verdict", "class", "name", "words", "urls", "seeds", "topic", "critic", "of")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a crawl of ten pages, and a topic of a hostile name."""
     path = tmp_path_factory.mktemp("studio")
-    assert crawl(path, 10).wait() == 0
+    crawl(path, "cycling", 10)
+    (path / "t").mkdir()
+    (path / "t" / "topic.toml").write_text('words = ["cycling"]\nweb = "demo"\n')
     (path / HOSTILE).mkdir()
     (path / HOSTILE / "topic.toml").write_text(f'words = ["{HOSTILE}"]\n')
     return path
@@ -46,37 +51,63 @@ def address(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
+def page(browser: Browser) -> Iterator[Page]:
     """A tab of a real browser."""
-    with tab() as found:
+    with tab(browser) as found:
         yield found
 
 
-def ask(address: str, path: str, method: str = "GET") -> tuple[int, dict[str, object]]:
-    """Ask the API as a script does."""
-    root, _, token = address.partition("?token=")
-    headers = {"Authorization": f"Bearer {token}"}
-    request = urllib.request.Request(f"{root}api/v1{path}", method=method, headers=headers)
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
-
-
 def test_a_script_reads_a_crawl_and_nothing_outside(address: str) -> None:
-    status, found = ask(address, "/crawls/crawls/cycling")
-    assert status == 200
-    assert found["fetched"] == 10
-    assert isinstance(found["status"], dict)
-    assert found["status"]["fetched"] == 10
+    client, at = Client(address), "/crawls/crawls/cycling"
+    found = client.ask(at)
+    assert found["fetched"] == found["status"]["fetched"] == 10
+    headers = {"Authorization": f"Bearer {address.partition('?token=')[2]}"}
+    root = f"{address.partition('?')[0]}api/v1"
     for path in ("/crawls/..%2Foutside", "/crawls/%2Fetc"):
-        status, found = ask(address, path)
-        assert (status, list(found)) == (400, ["error"])
-    status, found = ask(address, "/crawls/crawls/cycling/stop", "POST")
-    assert (status, found["error"]) == (400, "nobody crawls in crawls/cycling: nothing to stop")
-    assert ask(address, "/nothing")[0] == 404
+        status, text = asked(root + path, None, headers)
+        assert (status, [*json.loads(text)]) == (400, ["error"])
+    assert client.refused(f"{at}/stop", {}) == "nobody crawls in crawls/cycling: nothing to stop"
+    assert asked(f"{root}/nothing", None, headers)[0] == 404
+
+
+def test_a_larger_budget_is_spent_whenever_it_is_given(folder: Path, address: str) -> None:
+    client, at = Client(address), "/crawls/crawls/more"
+    client.ask("/crawls", {**NEW_CRAWL, "name": "more", "budget": "30"})
+    client.until(at, lambda said: said["fetched"] >= 20)  # near the end of its run
+    client.ask(f"{at}/budget", {"budget": "50"})
+    ended = client.until(at, lambda said: not said["running"])
+    assert (ended["fetched"], ended["state"]) == (50, "the budget of 50 fetches is spent")
+    assert (folder / "crawls" / "more" / "seeds.txt").is_file()
+
+
+def test_nothing_that_no_text_has_is_taken(folder: Path, address: str) -> None:
+    access = Access("x", frozenset(), "x")
+    routes = make_application(Desk(StudioFolder(folder), Jobs(folder), False), access).routes
+    root, _, token = address.partition("/?token=")
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def answer(path: str, body: bytes | None = None) -> int:
+        return asked(root + path, body, headers)[0]
+
+    names = {"crawls": "crawls/cycling", "topics": "t/topic.toml", "critics": "models/demo"}
+    posts = 0
+    for route in routes:
+        path, methods = route.path, route.methods  # type: ignore[attr-defined]
+        for kind, name in names.items():
+            if f"/{kind}/{{" in path:
+                path = path.replace("{name:path}", name)
+        path = re.sub(r"\{[^}]*\}", "x", path)
+        if "POST" not in methods:
+            assert answer(f"{path}?q=a%00b") == HTTPStatus.BAD_REQUEST
+            continue
+        if path.endswith(("/pause", "/resume", "/stop", "/end", "/cancel")):
+            continue  # they take no values
+        posts += 1
+        for hostile in ("a\0b", "\ud800", ["x\udfff"]):
+            said = json.dumps(dict.fromkeys(_FIELDS, hostile)).encode()
+            assert answer(path, said) == HTTPStatus.BAD_REQUEST, path
+    assert posts > 15
+    assert answer("/api/v1/crawls/crawls%00a") == HTTPStatus.BAD_REQUEST
 
 
 def test_every_answer_has_the_headers_and_needs_the_token(address: str) -> None:
@@ -93,15 +124,8 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
     folder: Path, address: str, page: Page
 ) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
-    wrong: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda said: wrong.append(said.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append(dialog.message))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(address)
-    root = address.partition("?")[0]
-    assert page.url == root
+    watched = Watched(page, address)
+    assert page.url == watched.root
 
     def press(button: str) -> None:
         page.get_by_role("button", name=button).focus()
@@ -109,8 +133,9 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
 
     crawls = page.locator("#crawls")
     # a crawl at rest that is to wait when it runs: so that there is one that runs, and waits
-    assert ask(address, "/crawls/crawls/cycling/pause", "POST")[0] == 202
-    running = crawl(folder, 20)
+    Client(address).ask("/crawls/crawls/cycling/pause", {})
+    given = {"web": "demo", "topic": TOPIC, "strategy": "best-first", "budget": 20}
+    running = start("crawl", *as_options(given | {"crawl_dir": "crawls/cycling"}), cwd=folder)
     try:
         expect(crawls.get_by_text("paused", exact=True)).to_be_visible()
         press("Resume crawls/cycling")
@@ -120,8 +145,7 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
         running.wait()
     expect(crawls.get_by_role("cell", name="20", exact=True)).to_be_visible()
     expect(page.get_by_text(HOSTILE, exact=True)).to_be_visible()
-    assert not wrong
-    assert all(url.startswith(root) for url in asked)
+    watched.check()
 
 
 def test_a_crawl_is_begun_by_a_key_while_its_start_pages_are_asked_for(

@@ -5,22 +5,22 @@ from __future__ import annotations
 import shutil
 import subprocess
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import pytest
+from server.certificates import Authority
 
 from .ports import await_listener, free_port
-from .studio import Client, serving, tab
+from .serving import asked
+from .small_site import serve
+from .studio import Client, Watched, serving, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from playwright.sync_api import Browser
 
 #: what has data, or changes something, of every kind of address
 DATA = (
@@ -30,71 +30,34 @@ DATA = (
 CHANGES = ("api/v1/crawls", "api/v1/topics", "api/v1/jobs/x/end", "parts/estimate")
 
 
-class Neighbour:
-    """Another program of this machine, on another port: it keeps what it is sent."""
-
-    def __init__(self) -> None:
-        heard: list[tuple[str, str]] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                heard.append((self.path, str(self.headers)))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.heard = heard
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self.server.server_port}"
-
-    @contextmanager
-    def listening(self) -> Iterator[Neighbour]:
-        thread = Thread(target=self.server.serve_forever)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self.server.shutdown()
-            thread.join()
-            self.server.server_close()
-
-
-def status(url: str, method: str, headers: dict[str, str]) -> int:
-    body = b"{}" if method == "POST" else None
-    try:
-        with urlopen(Request(url, body, headers, method=method)) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        with error:
-            return error.code
-
-
-def test_a_cookie_that_is_replayed_opens_nothing(tmp_path: Path) -> None:
-    neighbour = Neighbour()
-    with serving(tmp_path) as address, neighbour.listening(), tab() as page:
+def test_a_cookie_that_is_replayed_opens_nothing(tmp_path: Path, browser: Browser) -> None:
+    with (
+        serving(tmp_path) as address,
+        serve(lambda _: {}) as neighbour,  # another program of this machine, on another port
+        tab(browser) as page,
+    ):
         page.goto(address)
         page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
         root = page.url
         assert root == address.partition("?")[0]
-        for path in ("/", "/api/v1/crawls", "/~", f"{urlsplit(root).path[:-2]}/"):
+        paths = ("/", "/api/v1/crawls", "/~", f"{urlsplit(root).path[:-2]}/")
+        neighbour.answers = dict.fromkeys(paths, ("text/html", b"<p>a page"))
+        for path in paths:
             page.goto(neighbour.origin + path)
         (cookie,) = page.context.cookies(root)  # as if it had been sent all the same
         headers = {"Cookie": f"{cookie['name']}={cookie['value']}"}
         studio = root.partition("/~")[0]
         for path in DATA:
-            assert status(f"{studio}/{path}", "GET", headers) == 401, path
+            assert asked(f"{studio}/{path}", None, headers)[0] == 401, path
         for path in CHANGES:
             said = headers | {"Origin": studio, "Content-Type": "application/json"}
-            assert status(f"{studio}/{path}", "POST", said) == 401, path
+            assert asked(f"{studio}/{path}", b"{}", said)[0] == 401, path
         token = {"Authorization": f"Bearer {cookie['value']}"}
-        assert status(f"{root}api/v1/crawls", "GET", token) == 401
+        assert asked(f"{root}api/v1/crawls", None, token)[0] == 401
         page.goto(root)  # while the session goes on
         page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
-    pages = [headers for path, headers in neighbour.heard if path != "/favicon.ico"]
-    assert len(pages) == 4
-    for _, headers_of in neighbour.heard:
+    assert len([path for path in neighbour.asked if path != "/favicon.ico"]) == 4
+    for headers_of in neighbour.headers:
         assert "cookie" not in headers_of.lower()
         assert urlsplit(root).path.rstrip("/") not in headers_of
 
@@ -115,8 +78,8 @@ http {{
   scgi_temp_path {folder}/scgi;
   server {{
     listen 127.0.0.1:{port} ssl;
-    ssl_certificate {folder}/studio.pem;
-    ssl_certificate_key {folder}/studio.key;
+    ssl_certificate {folder}/server.pem;
+    ssl_certificate_key {folder}/server.pem;
     client_max_body_size 5m;
     location {below} {{
       proxy_pass http://127.0.0.1:{studio}{stripped};
@@ -127,40 +90,13 @@ http {{
 """
 
 
-def write_certificate(folder: Path) -> None:
-    """Write a certificate that nobody has signed, as one has it for a test."""
-    from cryptography import x509  # noqa: PLC0415 - comes with Scrapy
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
-    from cryptography.x509.oid import NameOID  # noqa: PLC0415
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "studio.pem").write_bytes(made.public_bytes(pem))
-    form = serialization.PrivateFormat.PKCS8
-    (folder / "studio.key").write_bytes(key.private_bytes(pem, form, serialization.NoEncryption()))
-
-
 @contextmanager
 def nginx(folder: Path, port: int, studio: int, *, below: str, more: str) -> Iterator[None]:
     """Run an nginx before the studio; skips where there is none."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
     if program is None:
         pytest.skip("there is no nginx: apt-get install nginx-light")
-    write_certificate(folder)
+    Authority(folder).context("127.0.0.1", signed=False)
     written = folder / "nginx.conf"
     stripped = "/" if below != "/" else ""
     written.write_text(
@@ -185,7 +121,9 @@ def nginx(folder: Path, port: int, studio: int, *, below: str, more: str) -> Ite
         ("/studio/", "proxy_set_header Host $host;"),
     ],
 )
-def test_behind_a_proxy_with_tls_everything_works(below: str, more: str, tmp_path: Path) -> None:
+def test_behind_a_proxy_with_tls_everything_works(
+    below: str, more: str, tmp_path: Path, browser: Browser
+) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     folder, served = tmp_path / "nginx", tmp_path / "served"
     folder.mkdir()
@@ -196,20 +134,20 @@ def test_behind_a_proxy_with_tls_everything_works(below: str, more: str, tmp_pat
     with (
         serving(served, studio, options) as address,
         nginx(folder, port, studio, below=below, more=more),
-        tab(insecure=True) as page,
+        tab(browser, insecure=True) as page,
     ):
         assert address.startswith(f"{public}/~")
-        wrong: list[str] = []
-        page.on("console", lambda said: wrong.append(said.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
         answered: list[tuple[int, str]] = []
         page.on("response", lambda answer: answered.append((answer.status, answer.url)))
         await_listener(port)
-        page.goto(address)
+        watched = Watched(page, address)
         (cookie,) = page.context.cookies()
         assert cookie["secure"]
         assert cookie["httpOnly"]
         assert cookie["path"] == urlsplit(page.url).path.rstrip("/")
+        if below == "/":
+            page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
+            return
         page.get_by_role("link", name="New crawl").click()
         page.goto(f"{page.url}?web=demo")
         page.get_by_label("Fetches, 0 for no limit").fill("15")
@@ -222,7 +160,7 @@ def test_behind_a_proxy_with_tls_everything_works(below: str, more: str, tmp_pat
             page.get_by_role("link", name="Download fetches.csv").click()
         assert found.value.suggested_filename == "fetches.csv"
         assert all(code < 400 for code, _ in answered), answered
-        assert not wrong
+        watched.check()
         token = address.partition("?token=")[2]
         script = Client(f"http://127.0.0.1:{studio}/?token={token}")  # on the machine itself
         assert script.ask("/crawls")[0]["fetched"] == 15

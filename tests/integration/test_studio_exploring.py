@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from . import warm
 from .accessibility import assert_accessible
 from .networks import explore, listening
-from .studio import serving, tab
+from .studio import Watched, crawl, serving, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Page
-
-
-def crawl(cwd: Path, strategy: str) -> None:
-    arguments = {"web": "demo", "topic": "/Sports/Cycling", "strategy": strategy}
-    arguments |= {"budget": "120", "crawl_dir": f"crawls/{strategy}"}
-    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    done = warm.run(["crawl", *given], cwd=cwd, env=os.environ, program="focuscrawl")
-    assert done.returncode == 0, done.stderr
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two crawls of one topic, and one of a page that tries everything."""
+    """A folder with a crawl, and one of a page that tries everything."""
     path = tmp_path_factory.mktemp("studio")
-    for strategy in ("best-first", "breadth-first"):
-        crawl(path, strategy)
-    options = ["FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=1"]
-    given = [part for option in options for part in ("-s", option)]
+    crawl(path, "best-first", 120)
+    given = {"FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8", "FOCUSCRAWL_WARC": 1}
     with listening(path / "connections", {"links": ["/evil"], "moves": {}}) as nets:
         front = nets.url("http://127.0.0.21:{port}/")
-        assert explore(path / "crawls" / "evil", front, *given).returncode == 0
+        explore(path / "crawls" / "evil", front, **given)
     return path
 
 
@@ -49,28 +37,9 @@ def address(folder: Path) -> Iterator[str]:
         yield found
 
 
-class Watched:
-    """A tab, and what it must never do."""
-
-    def __init__(self, page: Page, address: str) -> None:
-        self.page = page
-        self.root = address.partition("?")[0]
-        self._wrong: list[str] = []
-        self._asked: list[str] = []
-        page.on("console", lambda said: self._wrong.append(said.text))
-        page.on("pageerror", lambda error: self._wrong.append(str(error)))
-        page.on("dialog", lambda dialog: self._wrong.append(dialog.message))
-        page.on("request", lambda request: self._asked.append(request.url))
-        page.goto(address)
-
-    def check(self) -> None:
-        assert not self._wrong
-        assert all(url.startswith(self.root) for url in self._asked)
-
-
 @pytest.fixture
-def watched(address: str) -> Iterator[Watched]:
-    with tab() as page:
+def watched(address: str, browser: Browser) -> Iterator[Watched]:
+    with tab(browser) as page:
         found = Watched(page, address)
         yield found
         found.check()
@@ -108,7 +77,8 @@ def test_pages_are_filtered_and_one_is_looked_at(watched: Watched) -> None:
 
 
 @pytest.mark.long
-def test_hubs_hosts_and_two_crawls(watched: Watched) -> None:
+def test_hubs_hosts_and_two_crawls(watched: Watched, folder: Path) -> None:
+    crawl(folder, "breadth-first", 120, "breadth-first")
     expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/best-first/hubs")
@@ -140,14 +110,14 @@ def read_only(folder: Path) -> Iterator[str]:
         yield found
 
 
-def test_a_studio_for_reading_has_nothing_to_press(read_only: str) -> None:
+def test_a_studio_for_reading_has_nothing_to_press(read_only: str, browser: Browser) -> None:
     """What filters a table is asked for with GET, and stays."""
     expect = pytest.importorskip("playwright.sync_api").expect
     changes = "[hx-post], button:not(form[method=get] button), form:not([method=get])"
     crawl = "crawls/crawls/best-first"
     pages = ["", "topics/new", "crawls/new"]
     pages += [f"{crawl}/{part}" for part in ("live", "judge", "pages", "take-home")]
-    with tab() as page:
+    with tab(browser) as page:
         page.goto(read_only)
         root = page.url
         for path in pages:

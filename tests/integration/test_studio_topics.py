@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from typing import TYPE_CHECKING, Any
@@ -10,27 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.topics import read_definition
-from focuscrawl.webs.synthetic import SyntheticWeb
 
-from . import warm
 from .accessibility import assert_accessible
-from .studio import serving, tab
+from .running import QUICK, as_options
+from .studio import crawl, serving, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
     from .conftest import LocalWeb
 
-#: a project that may fetch from this machine, and as fast as its servers are
-#: of the studio's crawls: those of the command that starts it
-SETTINGS = (
-    "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8",
-    "DOWNLOAD_DELAY=0",
-    "AUTOTHROTTLE_ENABLED=0",
-)
 CYCLING = "/Sports/Cycling"
 
 
@@ -38,33 +29,23 @@ CYCLING = "/Sports/Cycling"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a crawl of thirty pages."""
     path = tmp_path_factory.mktemp("topics")
-    arguments = {"web": "demo", "topic": CYCLING, "strategy": "best-first"}
-    arguments |= {"budget": "30", "crawl_dir": "crawls/cycling"}
-    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    done = warm.run(["crawl", *given], cwd=path, env=os.environ, program="focuscrawl")
-    assert done.returncode == 0, done.stderr
+    crawl(path, "cycling", 30)
     return path
 
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """The address of a studio, with its token."""
-    options = [part for each in SETTINGS for part in ("-s", each)]
-    with serving(folder, options=options) as found:
+    with serving(folder, options=as_options(QUICK)) as found:
         yield found
 
 
 @pytest.fixture
-def browser(address: str) -> Iterator[BrowserContext]:
+def opened(address: str, browser: Browser) -> Iterator[BrowserContext]:
     """A real browser that has opened the studio."""
-    with tab() as page:
+    with tab(browser) as page:
         page.goto(address)
         yield page.context
-
-
-def pages(n: int, *, on_topic: bool) -> list[str]:
-    labels = SyntheticWeb().labels()
-    return [label.url for label in labels if (label.topic == CYCLING) == on_topic][:n]
 
 
 def judge(tab: Page, verdict: str) -> str:
@@ -76,72 +57,11 @@ def judge(tab: Page, verdict: str) -> str:
     return url
 
 
-@pytest.mark.long
-def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
-    folder: Path, browser: BrowserContext
-) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
-    tab = browser.pages[0]
-    wrong: list[str] = []
-    tab.on("console", lambda said: wrong.append(said.text))
-    tab.on("pageerror", lambda error: wrong.append(str(error)))
-    on, off = pages(6, on_topic=True), pages(5, on_topic=False)
-
-    tab.get_by_role("link", name="New topic").click()
-    tab.fill("#name", "cycling")
-    tab.fill("#words", "road cycling, peloton")
-    bookmarks = "".join(f'<DT><A HREF="{url}">page</A>' for url in on[:3])
-    html = f"<!DOCTYPE NETSCAPE-Bookmark-file-1><DL>{bookmarks}</DL>"
-    file = folder / "bookmarks.html"
-    file.write_text(html)
-    tab.locator("input[type=file]").set_input_files(file)
-    expect(tab.locator("#urls")).to_have_value("\n".join(on[:3]))
-    tab.locator("summary").click()
-    tab.fill("#web", "demo")
-    tab.get_by_role("button", name="Begin, and train its critic").click()
-    expect(tab.get_by_text("how good it is")).to_be_visible()
-    expect(tab.get_by_role("link", name="Crawl with it")).to_be_visible()
-
-    tab.get_by_role("link", name="Examples").click()
-    tab.fill("#urls", "\n".join([*off, *on[3:]]))
-    tab.get_by_role("button", name="Get the pages").click()
-    expect(tab.locator("article")).to_be_visible()
-    expect(tab.locator("#urls")).to_have_value("")
-    expect(tab.locator("article")).to_contain_text("against")  # why, in words
-    assert_accessible(tab)
-    tab.locator("h1").click()  # out of the field
-    other = browser.new_page()
-    other.goto(tab.url)
-    passed = judge(other, "s")
-    tab.reload()
-    said = {judge(tab, "b") for _ in range(2)}
-    other.reload()
-    said |= {judge(other, "b")}
-    tab.reload()
-    said |= {judge(tab, "b")}
-    assert said | {passed} == set(off)
-    said |= {judge(tab, "g") for _ in range(3)}
-    expect(tab.get_by_text("No page waits to be judged")).to_be_visible()
-    known = read_definition(folder / "cycling" / "topic.toml")
-    assert known.judged - set(on[:3]) == said
-    assert set(known.good) == set(on)
-
-    # the fifth judgement had a critic trained, which is compared with the one before
-    expect(tab.get_by_text("the critic before judged")).to_be_visible()
-    tab.get_by_role("link", name="Quality").first.click()
-    for share in ("precision", "recall"):
-        expect(tab.get_by_role("row", name=re.compile(f"^{share}"))).to_contain_text("too few")
-    expect(tab.get_by_text("examples on the topic are too few to measure").last).to_be_visible()
-    expect(tab.locator("#doubt-heading, .curve")).to_have_count(0)
-    assert_accessible(tab)
-    assert not wrong
-
-
 def test_classes_are_found_marked_and_split_by_keys(
-    folder: Path, browser: BrowserContext, local_web: LocalWeb
+    folder: Path, opened: BrowserContext, local_web: LocalWeb
 ) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
-    tab = browser.pages[0]
+    tab = opened.pages[0]
     root = tab.url
     tab.goto(f"{root}topics/new?critic=models/demo&classes={CYCLING}")
     tab.fill("#name", "wheels")
@@ -178,10 +98,13 @@ def test_classes_are_found_marked_and_split_by_keys(
     assert fetched == {"/robots.txt", "/topic-2"}
 
 
-def test_judging_pages_moves_the_frontier(folder: Path, browser: BrowserContext) -> None:
+def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
-    tab = browser.pages[0]
+    tab = opened.pages[0]
     root = tab.url
+    at = f"{root}api/v1/crawls/crawls/cycling"
+    waiting = settled(tab, f"{at}/frontier", "sorting")["rows"]
+    scores = {row["url"]: row["score"] for row in waiting}
     tab.goto(f"{root}crawls/crawls/cycling/judge")
     expect(tab.get_by_text(re.compile("^R [01][.][0-9]{2} uncertain$"))).to_be_visible()
     bad = judge(tab, "b")
@@ -189,9 +112,13 @@ def test_judging_pages_moves_the_frontier(folder: Path, browser: BrowserContext)
     good = judge(tab, "g")
     # what was judged while the crawl followed is followed, too, when nobody looks
     tab.goto(root)
-    while (moved := _moved(tab, root))["busy"]:
-        time.sleep(0.1)
+    moved = settled(tab, f"{at}/moved", "busy")
     assert (moved["left"], moved["failed"]) == (False, "")
+    # it is compared with what was before the first judgement
+    before = {each["url"]: each["score_before"] for each in moved["moved"]}
+    assert before.keys() & scores.keys()
+    for url in before.keys() & scores.keys():
+        assert before[url] == pytest.approx(scores[url])
     tab.go_back()
     expect(tab.locator("#moved table tbody tr").first).to_be_visible()
     following = tab.get_by_text("The crawl takes up what you said")
@@ -201,6 +128,10 @@ def test_judging_pages_moves_the_frontier(folder: Path, browser: BrowserContext)
     assert (folder / "crawls" / "cycling" / "critic-1").is_dir()
 
 
-def _moved(tab: Page, root: str) -> dict[str, Any]:
-    answer: dict[str, Any] = tab.request.get(f"{root}api/v1/crawls/crawls/cycling/moved").json()
+def settled(tab: Page, url: str, working: str) -> dict[str, Any]:
+    """Ask for something until it is not worked on any more."""
+    answer: dict[str, Any] = tab.request.get(url).json()
+    while answer[working]:
+        time.sleep(0.1)
+        answer = tab.request.get(url).json()
     return answer

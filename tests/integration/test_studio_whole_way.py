@@ -16,12 +16,10 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .accessibility import assert_accessible
 from .ports import free_port
-from .studio import start, tab
+from .studio import served, tab
 
 if TYPE_CHECKING:
-    import subprocess
-
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 CYCLING = "/Sports/Cycling"
 #: folder that pictures of the pages are written to, for the docs; empty: none are made
@@ -33,17 +31,6 @@ LOOKS = {
     "dark": ("dark", 1100, 760),
     "narrow": ("light", 360, 760),
 }
-
-
-def serve(folder: Path, port: int) -> tuple[subprocess.Popen[str], str]:
-    """Serve a folder; return the process and the address, with the token."""
-    arguments = ["studio", ".", "--port", str(port), "--no-browser"]
-    studio = start(*arguments, cwd=folder, stdout=-1)
-    assert studio.stdout is not None
-    with studio.stdout as said:
-        found = re.search(r"http://\S+", said.readline())
-    assert found is not None
-    return studio, found[0]
 
 
 def picture(page: Page, name: str, at: str = "") -> None:
@@ -200,17 +187,17 @@ class Way:
 
 
 @pytest.mark.long
-def test_the_whole_way(tmp_path: Path) -> None:
+def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
     pytest.importorskip("trafilatura")
     topics = {label.url: label.topic for label in SyntheticWeb(scale=9).labels()}
     good = [url for url, topic in topics.items() if topic == CYCLING][:3]
     port = free_port()
-    studio, address = serve(tmp_path, port)
+    studio, address = served(tmp_path, port)
     root = address.partition("?")[0]
     asked: list[str] = []
     wrong: list[str] = []
     try:
-        with tab() as page:
+        with tab(browser) as page:
             page.on("request", lambda request: asked.append(request.url))
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.goto(address)
@@ -223,7 +210,7 @@ def test_the_whole_way(tmp_path: Path) -> None:
             way.expect(page.locator("#wrong")).to_be_visible()
             way.button("Resume")
             way.expect(page.locator("#said")).to_contain_text("The studio does not answer")
-            studio, again = serve(tmp_path, port)
+            studio, again = served(tmp_path, port)
             assert again == address
             way.expect(page.locator("#said")).to_be_hidden()
             way.resume()

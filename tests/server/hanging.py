@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from .bad.text import html
-from .networks import INNER, OUTER, certificate
+from .certificates import Authority
+from .networks import INNER, OUTER
 
 if TYPE_CHECKING:
     import ssl
@@ -87,7 +88,7 @@ async def serve(log: IO[str]) -> None:
     """Serve until standard input ends; the first line printed says at which ports."""
     servers = Servers(log)
     with tempfile.TemporaryDirectory() as folder:
-        context = certificate(Path(folder))
+        context = Authority(Path(folder)).context(INNER, signed=False)
     port = await servers.listen(OUTER, 0, None)
     await servers.listen(INNER, port, None)
     tls = await servers.listen(OUTER, 0, context)

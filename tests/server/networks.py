@@ -6,10 +6,8 @@ Every connection is a line in the log, whether anything is asked or not. ``outer
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import socket
-import ssl
 import sys
 import tempfile
 import threading
@@ -17,10 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO, Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from .certificates import Authority
 
 OUTER, INNER, PROXY = "127.0.0.21", "127.0.0.22", "127.0.0.23"
 #: what a page and the head of an answer try on whoever shows them
@@ -120,33 +115,6 @@ class Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
-def certificate(folder: Path) -> ssl.SSLContext:
-    """Return a server's side of TLS, with a certificate that nobody signed but itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "inner.example")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    pem = folder / "pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    pem.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
-    return context
-
-
 def main(log_path: str) -> None:
     """Serve until standard input is closed.
 
@@ -158,7 +126,7 @@ def main(log_path: str) -> None:
         port = outer.server_port
         tls = Listener("tls", INNER, 0, log)
         with tempfile.TemporaryDirectory() as folder:
-            context = certificate(Path(folder))
+            context = Authority(Path(folder)).context(INNER, signed=False)
         tls.socket = context.wrap_socket(
             tls.socket, server_side=True, do_handshake_on_connect=False
         )

@@ -189,7 +189,7 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
     if site == "asks":
         found = _asking(path)
     elif site == "forum":
-        found = _FORUM_MOVES[path] if path in _FORUM_MOVES else _forum(path)
+        found = _FORUM_MOVES.get(path.partition("?")[0]) or _forum(path)
         if found is not None:
             found.body = found.body.replace(b"ORIGIN", origins["forum"].encode())
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,8 +11,6 @@ from scrapy import Request
 from scrapy.exceptions import DropItem
 from scrapy.pipelines.files import FilesPipeline
 
-from .heart import stop_heart
-
 if TYPE_CHECKING:
     from typing import Any, Self
 
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import PageVisit
     from focuscrawl.engine.instance_feed import Instance
-
-SEEN: list[Instance] = []
 
 
 class SecondOpinion:
@@ -116,54 +111,6 @@ class Pictures(FilesPipeline):
         return item
 
 
-#: by the field of a fetch, what some store has no place for
-UNFIT = {
-    "status": 2**70,
-    "bytes": 2**40,
-    "title": "half of \ud800 a character",
-    "topic": object(),
-    "links": math.nan,
-    "error": "nul \0",
-}
-
-
-class Unfit:
-    """Makes of every seventh fetch what some store cannot keep, one kind after the other."""
-
-    def __init__(self) -> None:
-        self._seen = 0
-
-    def process_item(self, item: PageVisit) -> PageVisit:
-        self._seen += 1
-        turn, other = divmod(self._seen, 7)
-        if not other:
-            name, value = [*UNFIT.items()][turn % len(UNFIT)]
-            setattr(item, name, value)
-            if name == "title":
-                item.events.append(("unfit", "a \ud800 b \0 c"))
-        return item
-
-
 def choke(instance: Instance) -> None:
     """Fail, as a user's callable might."""
     raise ValueError(f"cannot take {instance.source}")
-
-
-def see(instance: Instance) -> None:
-    """Print an instance, as a user's callable might."""
-    print("INSTANCE", instance.source, instance.target, instance.relevance_target)  # noqa: T201
-
-
-class StopsHeart:
-    """Writes down how often the heart of a page has beaten until it gets here."""
-
-    def __init__(self, log: str) -> None:
-        self._log = log
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler.settings["TEST_HEART"])
-
-    def process_item(self, item: PageVisit) -> PageVisit:
-        stop_heart(item.url, self._log)
-        return item

@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ..certificates import Authority
 from . import bodies, encodings, refused, robots, statuses, transport, traps
-from .certificates import Authority
 from .connection import Asked, Connection
 from .text import html
 

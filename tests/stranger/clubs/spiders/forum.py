@@ -108,17 +108,17 @@ class HandlingSpider(scrapy.Spider):
 
     name = "handling"
 
-    def __init__(self, site=None, asked="/moved", handled="", meta="{}", **kwargs):
+    def __init__(self, site=None, asked="/moved", handled="", meta="[{}, {}]", **kwargs):
         super().__init__(**kwargs)
         self.start_urls = [f"{site}/list/1"]
-        self.asked = asked
-        self.meta = json.loads(meta)
+        self.asked = zip(asked.split(","), json.loads(meta), strict=False)
         if handled:
-            self.handle_httpstatus_list = [int(handled)]
+            self.handle_httpstatus_list = [int(status) for status in handled.split(",")]
 
     def parse(self, response):
         """Ask for what has moved."""
-        return response.follow(self.asked, callback=self.answer, meta=self.meta)
+        for url, meta in self.asked:
+            yield response.follow(url, callback=self.answer, meta=meta)
 
     def answer(self, response):
         """Say what came."""
