@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from focuscrawl.crawl import state
 from focuscrawl.crawl.traps import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
@@ -16,9 +19,9 @@ from focuscrawl.strategies.baselines import BestFirst
 from .shelves import Shelf, answer, at, crawled, given_out, open_crawl, run, urls
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    import pytest
 
 MONTHS = 300
 
@@ -37,11 +40,9 @@ def calendar() -> Shelf:
 
 
 def events(folder: Path, kind: str) -> list[tuple[int, str]]:
-    store = CrawlStore.open(folder / "crawl.db", read_only=True)
-    rows = store.rows("SELECT seq, detail FROM events WHERE kind = ?", (kind,))
-    found = [(seq, detail) for seq, detail in rows]
-    store.close()
-    return found
+    with closing(CrawlStore.open(folder / "crawl.db", read_only=True)) as store:
+        rows = store.rows("SELECT seq, detail FROM events WHERE kind = ?", (kind,))
+        return [(seq, detail) for seq, detail in rows]
 
 
 def crawl(folder: Path, web: Shelf, fetches: int = 10_000, **plan: Any) -> list[str]:
@@ -95,17 +96,6 @@ def test_a_web_of_one_pattern_is_crawled_as_without_limits(tmp_path: Path) -> No
     assert events(tmp_path / "limited", "raised")
 
 
-def test_killed_at_any_fetch_it_goes_on_alike(tmp_path: Path) -> None:
-    web = calendar()
-    whole = crawl(tmp_path / "whole", web)
-    order: list[str] = []
-    for fetches in (1, 20, 12, 4, 70, 20, 60, 1, 1, 400):
-        order += crawl(tmp_path / "parts", web, fetches)
-    assert order == whole
-    for kind in ("limited", "raised", "near-duplicate"):
-        assert events(tmp_path / "parts", kind) == events(tmp_path / "whole", kind)
-
-
 def test_why_and_summary_tell(tmp_path: Path) -> None:
     crawl(tmp_path, calendar(), 80)
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
@@ -154,13 +144,21 @@ def test_unless_they_are_not_looked_for(tmp_path: Path) -> None:
     assert not events(tmp_path, "near-duplicate")
 
 
-def test_near_duplicates_after_a_resumption(tmp_path: Path) -> None:
-    web = versions()
+@pytest.mark.parametrize(
+    ("made", "cuts"),
+    [
+        (calendar, (1, 20, 12, 4, 70, 20, 60, 1, 1, 400)),
+        (versions, (1, 2, 40, 30, 100)),
+    ],
+)
+def test_killed_at_any_fetch_it_goes_on_alike(
+    tmp_path: Path, made: Callable[[], Shelf], cuts: tuple[int, ...]
+) -> None:
+    web = made()
     whole = crawl(tmp_path / "whole", web)
-    parts = [url for n in (1, 2, 40, 30, 100) for url in crawl(tmp_path / "parts", web, n)]
-    assert parts == whole
-    kind = "near-duplicate"
-    assert events(tmp_path / "parts", kind) == events(tmp_path / "whole", kind)
+    assert [url for n in cuts for url in crawl(tmp_path / "parts", web, n)] == whole
+    for kind in ("limited", "raised", "near-duplicate"):
+        assert events(tmp_path / "parts", kind) == events(tmp_path / "whole", kind)
 
 
 def test_limits_are_raised_until_something_may_come(tmp_path: Path) -> None:
