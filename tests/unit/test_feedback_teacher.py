@@ -33,6 +33,7 @@ from focuscrawl.webs import read_page
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 ROOT = Path(__file__).resolve().parents[2]
+WEB = SyntheticWeb()
 MARK = "0123456789abcdef"
 PROMPT = Prompt(["/Sports/Cycling"], ["road cycling"], ["a tour"], ["a soup"])
 
@@ -174,20 +175,20 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 
 def titles_in(definition: TopicDefinition, taught: dict[str, bool]) -> list[set[str]]:
     """Return the titles that a definition says are of the topic, and not."""
-    prompt = prompt_of(definition, [SyntheticWeb()], taught)
+    prompt = prompt_of(definition, [WEB], taught)
     said = prompt.messages(parse_page(b"", "https://a.example/"), MARK)[1]["content"]
     on, _, off = said.partition("the page to judge")[0].partition("that are not on the topic")
     return [set(re.findall("^- (.*)$", part, re.MULTILINE)) for part in (on, off)]
 
 
 def titles_of(urls: list[str]) -> set[str]:
-    pages = [read_page(SyntheticWeb(), url) for url in urls]
+    pages = [read_page(WEB, url) for url in urls]
     return {" ".join(tokenize([page.title])[0]) for page in pages if page is not None}
 
 
 def test_examples_are_those_of_the_critic_and_of_people() -> None:
-    web, cycling = SyntheticWeb(), "/Sports/Cycling"
-    of = {label.url: label.topic for label in web.labels()}
+    cycling = "/Sports/Cycling"
+    of = {label.url: label.topic for label in WEB.labels()}
     on = [url for url, topic in of.items() if topic == cycling]
     off = [url for url, topic in of.items() if topic != cycling]
     demo = TopicDefinition(critic="models/demo", topics=(cycling,))
@@ -213,7 +214,7 @@ def test_examples_are_those_of_the_critic_and_of_people() -> None:
 
 def test_a_topic_that_is_not_said_is_not_asked_about() -> None:
     with pytest.raises(UserError, match="nothing says what the topic is"):
-        prompt_of(TopicDefinition(good=("https://gone.example/",)), [SyntheticWeb()], {})
+        prompt_of(TopicDefinition(good=("https://gone.example/",)), [WEB], {})
 
 
 class HangingUp(ThreadingHTTPServer):

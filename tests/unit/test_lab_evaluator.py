@@ -15,7 +15,8 @@ from focuscrawl.lab.evaluator import Evaluator, make_evaluator
 from focuscrawl.lab.results import FETCHES, collect
 from focuscrawl.lab.study_report import mean_curves
 from focuscrawl.taxonomy import Label
-from unit.test_critic_training import WORDS, SmallWeb, labelled, url_of
+from focuscrawl.testing import TinyWeb
+from unit.test_critic_training import WORDS, labelled, url_of
 from unit.test_lab_results import BAD, BASE, COST, make_runs, study
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def test_labels_count_for_a_topic_and_all_below_it(tmp_path: Path) -> None:
 def test_what_is_no_page_is_not_relevant(tmp_path: Path) -> None:
     web, labels = labelled()
     judge = read_critic(critic_of(tmp_path, "flat"))[0].model
-    content = {"http://example.com/list": ("application/pdf", "bird"), **web._pages}
-    evaluator = Evaluator(SmallWeb(content), labels, judge)
+    web.put("http://example.com/list", "bird", content_type="application/pdf")
+    evaluator = Evaluator(web, labels, judge)
     found = evaluator.evaluate(BIRDS, ["http://example.com/list", "http://example.com/none"])
     assert found.judged.tolist() == [0, 0]
     assert evaluator.evaluate(BIRDS, []).judged.shape == (0,)
@@ -96,11 +97,11 @@ def test_too_few_test_rows_make_no_evaluator(tmp_path: Path) -> None:
 def test_losses_leave_out_start_pages_and_count_what_was_not_fetched(tmp_path: Path) -> None:
     runs = make_runs(tmp_path / "out")
     on, off = (WORDS[topic] for topic in (BIRDS, "/Computers"))
-    pages = {f"http://a.example/{i}": ("text/html", on if i != 1 else off) for i in range(5)}
+    pages = {f"http://a.example/{i}": on if i != 1 else off for i in range(5)}
     labels = [Label("http://a.example/1", "/B", "test"), Label("http://a.example/3", "/A", "test")]
     web, rows = labelled()
     judge = train_critic([row._replace(topic=row.topic.replace(BIRDS, "/A")) for row in rows], web)
-    evaluator = Evaluator(SmallWeb(pages), labels, judge.model)
+    evaluator = Evaluator(TinyWeb(pages), labels, judge.model)
     for run in runs:
         object.__setattr__(run, "seeds", ("http://a.example/0",))
         if run.contender.label != "no":
