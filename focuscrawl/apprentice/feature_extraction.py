@@ -11,11 +11,12 @@ import numpy as np
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, beside, bucket
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
+    BITS,
     OFFSET_SALT,
     PREFIX,
     PREFIXES,
+    RELATION_FEATURES,
     RELATIONS,
-    SITE,
     WORD,
     address_features,
     address_keys,
@@ -25,7 +26,7 @@ from focuscrawl.apprentice.link_features import (
     table_of_keys,
     window,
 )
-from focuscrawl.apprentice.link_table import BITS, PageFacts, pack_words
+from focuscrawl.apprentice.link_table import PageFacts, pack_words
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.words import tokenize
@@ -126,7 +127,7 @@ class FeatureExtractor:
         addresses = [urls[i] for i in first.tolist()]
         keys = table_of_keys(addresses)
         if "url" in self._groups:
-            features = address_features(addresses, keys, self._hashes, bits=BITS)
+            features = address_features(addresses, keys, self._hashes)
         else:
             features = SparseRows.empty(len(addresses))
         return {"new": new, "urls": features, "url_keys": keys}
@@ -159,7 +160,7 @@ class FeatureExtractor:
                 max_tokens=self._options.tokens or None,
                 repeats=self._options.counts,
             )
-            parts = [by_offset(near, BITS)]
+            parts = [by_offset(near)]
         if "anchor" in on:
             parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
         if "section" in on:
@@ -167,7 +168,7 @@ class FeatureExtractor:
             headings = self._hashes.rows(["", *view.headings], SECTION, BITS)
             parts.append(headings.take(above))
         if "site" in on:
-            parts.append(site_features(view.url, urls, BITS))
+            parts.append(site_features(view.url, urls))
         return beside(*parts)[0] if len(parts) > 1 else parts[0]
 
     def _page(
@@ -377,8 +378,7 @@ def name_features(
     keys = np.array(address_keys(url)[:PREFIXES], np.uint64)
     for i, feature in enumerate(bucket(keys[keys > 0], PREFIX, BITS).tolist()):
         names.setdefault(feature + _URL, "on " + "/".join(parts[: i + 1]))
-    relations = bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
-    for feature, relation in zip(relations.tolist(), RELATIONS, strict=True):
+    for feature, relation in zip(RELATION_FEATURES.tolist(), RELATIONS, strict=True):
         names.setdefault(feature, f"link to {relation}")
     return {feature: names[feature] for feature in wanted.tolist() if feature in names}
 

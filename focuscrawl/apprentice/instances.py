@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.apprentice.hashing import SparseRows, beside, pointers
 from focuscrawl.apprentice.learners import Instances, row_sums, unit
-from focuscrawl.apprentice.link_table import BITS
+from focuscrawl.apprentice.link_features import BITS
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
+BITS = 18  # of the feature space
 WORD, PREFIX, SITE = 1, 2, 8  # salts
 OFFSET_SALT = 1 << 16  # plus the offset
 #: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
 #: and an anchor left open the whole page
 MAX_TOKENS = 40
 RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
+RELATION_FEATURES = bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
 _REMEMBERED = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
@@ -92,7 +94,7 @@ def table_of_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
 
 
 def address_features(
-    urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes, *, bits: int
+    urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes
 ) -> SparseRows:
     """Return one row of features a URL: the words of path and query, and its prefixes.
 
@@ -105,8 +107,8 @@ def address_features(
     inside = keys[:, :PREFIXES] > 0
     features = np.concatenate(
         [
-            bucket(hashes(words), WORD, bits),
-            bucket(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, bits),
+            bucket(hashes(words), WORD, BITS),
+            bucket(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, BITS),
         ]
     )
     owner = np.concatenate([number.astype(np.int64), np.nonzero(inside)[0]])
@@ -114,22 +116,16 @@ def address_features(
     return SparseRows(features[order], pointers(np.bincount(owner, minlength=len(urls))))
 
 
-def site_features(source: str, targets: Sequence[str], bits: int) -> SparseRows:
+def site_features(source: str, targets: Sequence[str]) -> SparseRows:
     """Return one feature a link: which of `RELATIONS` its target has to its page.
 
     Parameters
     ----------
     source, targets : normalised URLs of u and of n URLs v
     """
-    features = _features(bits)
     host, directory = _place(source)
     found = [_relation(host, directory, *_place(target)) for target in targets]
-    return SparseRows(features[np.array(found, np.int64)], np.arange(len(targets) + 1))
-
-
-@lru_cache
-def _features(bits: int) -> NDArray[np.int32]:
-    return bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, bits)
+    return SparseRows(RELATION_FEATURES[np.array(found, np.int64)], np.arange(len(targets) + 1))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -202,10 +198,10 @@ def window(
     return Window(words[at], leaf - nearest, lengths)
 
 
-def by_offset(near: Window, bits: int) -> SparseRows:
+def by_offset(near: Window) -> SparseRows:
     """Return the features (t, d): a word and its DOM offset."""
     salt = (near.offset + OFFSET_SALT).astype(np.uint64)
-    return SparseRows(bucket(near.words, salt, bits), pointers(near.lengths))
+    return SparseRows(bucket(near.words, salt, BITS), pointers(near.lengths))
 
 
 def _distinct(

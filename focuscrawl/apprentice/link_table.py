@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from focuscrawl.apprentice.hashing import ROWS, PackedRecord, SparseRows
-from focuscrawl.apprentice.link_features import ALIASES, PATTERNS, PREFIXES
+from focuscrawl.apprentice.link_features import ALIASES, BITS, PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-BITS = 18  # of the feature space
 _SPACE = 1 << BITS
 _KEYS = PREFIXES + PATTERNS + ALIASES
 _OF_PAGE = {"relevance", "own_keys", "page_indices", "page_values", "vocabulary"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, beside, pointers
-from focuscrawl.apprentice.link_features import address_features, table_of_keys
+from focuscrawl.apprentice.link_features import BITS, address_features, table_of_keys
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge.keywords import Keywords, WordCount
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 SEEDS = 20  # start URLs given to a crawl that is given none
-BITS = 18  # of the feature space
 NEAREST = 10  # earlier pages that predict a URL
 MOST = 20_000  # earlier pages kept for predictions: bounds memory and time
 FORGIVEN = 3  # failures in a row after which a page is given up
@@ -378,7 +377,7 @@ class LinkDescriber:
     def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
         """Return one row of features a link, with repetitions."""
         words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
-        addresses = address_features(urls, table_of_keys(urls), self._hashes, bits=BITS)
+        addresses = address_features(urls, table_of_keys(urls), self._hashes)
         return beside(addresses, words)[0]
 
 

@@ -19,7 +19,7 @@ from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
 from focuscrawl.apprentice.lessons import auc
 from focuscrawl.apprentice.link_features import by_offset, window
-from focuscrawl.apprentice.link_table import BITS, LinkTable
+from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import (
     CLASS_GROUPS,
     LINK_GROUPS,
@@ -202,7 +202,7 @@ class WindowReader:
             max_tokens=self._options.tokens or None,
             repeats=self._options.counts,
         )
-        return by_offset(near, BITS), np.abs(near.offset)
+        return by_offset(near), np.abs(near.offset)
 
 
 def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRows:

@@ -23,12 +23,13 @@ from focuscrawl.apprentice.feature_extraction import (
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, ranges
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
+    BITS,
     MAX_TOKENS,
     OFFSET_SALT,
     PATTERNS,
     PREFIXES,
+    RELATION_FEATURES,
     RELATIONS,
-    SITE,
     address_features,
     address_keys,
     by_offset,
@@ -72,8 +73,6 @@ def read(options: Options, page: str = PAGE, links: NDArray[np.int64] | None = N
 
 # -- words by DOM offset ---------------------------------------------------------------------
 
-BITS = 24
-
 
 def features(rows: SparseRows, number: int) -> Counter[int]:
     return Counter(rows.take(np.array([number])).indices.tolist())
@@ -91,7 +90,7 @@ def test_of_a_long_leaf_the_nearest_words_are_looked_at() -> None:
     left, right = view.links.left, view.links.right
     near = window(WordHashes()(view.tokens), view.token_leaf, left, right, d_max=1)
     nearest = [(f"w{i}", -1) for i in range(5, MAX_TOKENS + 5)]
-    assert features(by_offset(near, BITS), 0) == hashed([*nearest, ("link", 0), ("more", 1)])
+    assert features(by_offset(near), 0) == hashed([*nearest, ("link", 0), ("more", 1)])
 
 
 @settings(max_examples=50, deadline=None)
@@ -172,7 +171,7 @@ def test_twins_differ_in_index_page_slash_or_query() -> None:
 @given(st.text(max_size=30))
 def test_any_url_has_keys_and_features(path: str) -> None:
     urls = [f"http://x.example/{path}", "http://x.example/"]
-    rows = address_features(urls, table_of_keys(urls), WordHashes(), bits=18)
+    rows = address_features(urls, table_of_keys(urls), WordHashes())
     assert len(rows) == 2
     assert 0 <= rows.indices.min() <= rows.indices.max() < 1 << 18
 
@@ -193,12 +192,12 @@ def test_any_url_has_keys_and_features(path: str) -> None:
 )
 def test_relations_of_hosts_and_directories(target: str, relation: str) -> None:
     here = "http://h.example/a/b/page.html?q=/x/"
-    rows = site_features(here, [target, here], 20)
-    names = bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, 20).tolist()
+    rows = site_features(here, [target, here])
+    names = RELATION_FEATURES.tolist()
     assert rows.lengths.tolist() == [1, 1]
     found = [RELATIONS[names.index(feature)] for feature in rows.indices]
     assert found == [relation, "same directory"]
-    assert len(site_features(here, [], 20)) == 0
+    assert len(site_features(here, [])) == 0
 
 
 @settings(deadline=None)
