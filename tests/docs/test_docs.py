@@ -174,3 +174,13 @@ def test_views_have_the_columns_documented(tmp_path: Path) -> None:
         table = section.split("|---|---|\n")[1].split("\n\n")[0]
         assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == columns, name
     store.close()
+
+
+def test_tests_that_the_docs_name_are_there() -> None:
+    named = {
+        each for text in TEXTS.values() for each in re.findall(r"(test_\w+\.py)::(test_\w+)", text)
+    }
+    texts = {path.name: path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    assert len(named) > 100
+    missing = [each for each in named if f"def {each[1]}(" not in texts.get(each[0], "")]
+    assert missing == []

@@ -97,6 +97,17 @@ def test_reading_what_has_no_end_is_given_up(
 # -- texts ---------------------------------------------------------------------------------
 
 
+def test_an_export_deletes_no_file(tmp_path: Path) -> None:
+    TextStore(tmp_path).close()
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    journal = hot_journal(tmp_path / FILE, victim)
+    (tmp_path / f"{FILE}-journal").write_bytes(journal)
+    with pytest.raises(UserError, match="names a file for SQLite to delete"):
+        TextStore(tmp_path)
+    assert victim.read_text() == "precious"
+
+
 @pytest.mark.parametrize(
     "said",
     [
