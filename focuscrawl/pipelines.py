@@ -91,7 +91,7 @@ class TextPipeline(Component):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._texts = self._context.texts
-        self._markdown = self._crawl.plan.text_markdown
+        self._markdown = self._crawl.config.text_markdown
 
     async def process_item(self, item: Any) -> Any:
         """Extract the text of a fetch; items of other kinds pass."""
@@ -113,7 +113,7 @@ class RecordPipeline(Component):
         self._turns = self._context.turns
         crawler.signals.connect(self.given_up, signal=signals.item_dropped)
         crawler.signals.connect(self.given_up, signal=signals.item_error)
-        if _has_others(crawler.settings, 4 if self._crawl.plan.text else 3):
+        if _has_others(crawler.settings, 4 if self._crawl.config.text else 3):
             crawler.signals.connect(self.swallowed, signal=signals.item_scraped)
 
     def process_item(self, item: Any) -> Any:

@@ -45,7 +45,7 @@ class FrontierScheduler(BaseScheduler):
         context = context_of(crawler)
         self._crawl, self._pages, self._turns = context.crawl, context.open_pages, context.turns
         assert crawler.spider is not None
-        self._following = LinkRequests.of(crawler.spider, self._crawl.plan)
+        self._following = LinkRequests.of(crawler.spider, self._crawl.config)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._on_failure)
         self._pages.hand_to(self._own.take)
         self._wakes_at: float | None = None

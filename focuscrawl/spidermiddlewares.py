@@ -70,10 +70,10 @@ class FollowedMiddleware(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        if not self._crawl.plan.follow or getattr(crawler.spider, "yields_visits", False):
+        if not self._crawl.config.follow or getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
         self._pages = self._context.open_pages
-        self._allow = UrlPatterns(self._crawl.plan.allow)
+        self._allow = UrlPatterns(self._crawl.config.allow)
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]

@@ -84,7 +84,7 @@ def _taken_over(
             store=folder.open_store({"topic": task.topic}, {}),
             folder=folder,
             web=web,
-            plan=plan,
+            config=plan,
         )
         crawl.parts = parts_of(crawl)
         restore(crawl)

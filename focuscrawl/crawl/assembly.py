@@ -1,4 +1,4 @@
-"""From a plan to a crawl that can start: every check comes before anything is written."""
+"""From a configuration to a crawl that can start: every check comes before anything is written."""
 
 from __future__ import annotations
 
@@ -52,35 +52,35 @@ _DAY = 86_400.0  # seconds
 _NAMED = 3  # URLs in a message
 
 
-def open_crawl(plan: CrawlConfig) -> Crawl:
-    """Check everything, then open the crawl: a new one, or the one in the plan's `crawl_dir`.
+def open_crawl(config: CrawlConfig) -> Crawl:
+    """Check everything, then open the crawl: a new one, or the one in `config.crawl_dir`.
 
     Raises
     ------
     UserError
         Anything the user has to put right; nothing has been written then.
     """
-    name = plan.crawl_dir or CrawlFolder.new_name(first_topic(plan), datetime.now())
+    name = config.crawl_dir or CrawlFolder.new_name(first_topic(config), datetime.now())
     folder = CrawlFolder(Path(name))
-    knowledge = open_knowledge(plan, folder)
-    checked = check(plan, knowledge, exists=folder.exists, folder=folder)
-    plan = checked.plan
+    knowledge = open_knowledge(config, folder)
+    checked = check(config, knowledge, exists=folder.exists, folder=folder)
+    config = checked.config
     store, strategy = folder.open_store(checked.identity, checked.about), checked.strategy
     now = _begun_at(store, checked)
     known, urls = None, UrlTable()
     if knowledge is not None:
-        known = KnownPages.of(knowledge, urls, plan, now)
+        known = KnownPages.of(knowledge, urls, config, now)
         keep_knowledge(knowledge, folder)
         if strategy.learns:
-            strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
+            strategy = Informed(strategy, known.scores, urls, 1.0 if config.revisit else SURE)
     crawl = Crawl(
         critic=checked.critic,
         strategy=strategy,
-        frontier=Frontier(plan.per_host, plan.delay),
+        frontier=Frontier(config.per_host, config.delay),
         store=store,
         folder=folder,
         web=checked.web,
-        plan=plan.changed(crawl_dir=str(folder.path)),
+        config=config.changed(crawl_dir=str(folder.path)),
         within=checked.within,
         urls=urls,
         known=known,
@@ -103,21 +103,21 @@ def _begun_at(store: CrawlStore, checked: Checked) -> float:
 
 
 def parts_of(crawl: CrawlState) -> list[Part]:
-    """Return the parts of a crawl, by its plan, in the order of their turns."""
-    plan = crawl.plan
+    """Return the parts of a crawl, by its configuration, in the order of their turns."""
+    config = crawl.config
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl)]
-    if plan.near_duplicates:
+    if config.near_duplicates:
         parts.append(NearDuplicates(crawl))
-    if plan.limits:
+    if config.limits:
         parts.append(Traps(crawl))
-    if plan.discover:
+    if config.discover:
         parts.append(Discovery(crawl))
     parts.append(Completeness(crawl))
-    if crawl.web is None or plan.delay > 0.0:  # a link may have to wait for its host
+    if crawl.web is None or config.delay > 0.0:  # a link may have to wait for its host
         parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
-    if plan.revisit_hubs or any_revisits(crawl.store):
+    if config.revisit_hubs or any_revisits(crawl.store):
         parts.append(HubRevisits(crawl))
-    elif plan.distill:
+    elif config.distill:
         parts.append(Distilling(crawl))
     if crawl.strategy.learns:  # last: a lesson is about all that a fetch has changed
         parts.append(Learning(crawl))
@@ -125,17 +125,17 @@ def parts_of(crawl: CrawlState) -> list[Part]:
 
 
 class Checked(NamedTuple):
-    """What a plan stands for, every check passed.
+    """What a configuration stands for, every check passed.
 
     Attributes
     ----------
-    plan : what it stands for by now, see `focuscrawl.crawl.rejudging.following`
+    config : what it stands for by now, see `focuscrawl.crawl.rejudging.following`
     seeds : none for a crawl that exists and is to go on from where it is
     within : see `Crawl`
     identity, about : see `CrawlFolder.open_store`
     """
 
-    plan: CrawlConfig
+    config: CrawlConfig
     web: Web | None
     critic: Critic
     strategy: Strategy
@@ -145,23 +145,23 @@ class Checked(NamedTuple):
     about: dict[str, str]
 
 
-def first_topic(plan: CrawlConfig) -> str:
-    """Return the first topic of a plan, which must have one."""
-    if not plan.topics:
+def first_topic(config: CrawlConfig) -> str:
+    """Return the first topic of a configuration, which must have one."""
+    if not config.topics:
         raise UserError(
             "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
         )
-    return plan.topics[0]
+    return config.topics[0]
 
 
 def check(
-    plan: CrawlConfig,
+    config: CrawlConfig,
     knowledge: Knowledge | None,
     *,
     exists: bool,
     folder: CrawlFolder | None = None,
 ) -> Checked:
-    """Load all that a plan names; writes nothing.
+    """Load all that a configuration names; writes nothing.
 
     Parameters
     ----------
@@ -174,74 +174,74 @@ def check(
     UserError
         Anything the user has to put right.
     """
-    first_topic(plan)
-    _check_extras(plan)
-    web = open_web(plan.web) if plan.web is not None else None
-    critic: Critic = load_critic_of(plan)
+    first_topic(config)
+    _check_extras(config)
+    web = open_web(config.web) if config.web is not None else None
+    critic: Critic = load_critic_of(config)
     if knowledge is not None:
-        knowledge.check(",".join(plan.topics), critic.fingerprint)
-    resumes = plan.seeds is None and exists  # with the seeds it has
-    scope = Scope(plan)
-    seeds = [] if resumes else _confined(scope, _seeds(plan, critic, web, knowledge))
+        knowledge.check(",".join(config.topics), critic.fingerprint)
+    resumes = config.seeds is None and exists  # with the seeds it has
+    scope = Scope(config)
+    seeds = [] if resumes else _confined(scope, _seeds(config, critic, web, knowledge))
     if folder is not None:
-        plan, critic = following(folder, plan, critic)
-    within = None if plan.within is None else _fetched_in(Path(plan.within))
-    context = StrategyContext(critic, plan.random_state, web, plan.topics, knowledge)
-    strategy = make_strategy(plan.strategy, context, plan.strategy_options)
+        config, critic = following(folder, config, critic)
+    within = None if config.within is None else _fetched_in(Path(config.within))
+    context = StrategyContext(critic, config.random_state, web, config.topics, knowledge)
+    strategy = make_strategy(config.strategy, context, config.strategy_options)
     identity = {
-        "topic": ",".join(plan.topics),
+        "topic": ",".join(config.topics),
         "critic": critic.fingerprint,
-        "strategy": plan.strategy,
-        "options": json.dumps(plan.strategy_options, sort_keys=True),
+        "strategy": config.strategy,
+        "options": json.dumps(config.strategy_options, sort_keys=True),
         "web": web.fingerprint if web is not None else "live",
-        "within": plan.within or "",
-        "random_state": str(plan.random_state),
-        **scope_identity(plan),
+        "within": config.within or "",
+        "random_state": str(config.random_state),
+        **scope_identity(config),
     }
-    if "begin_with" in plan.strategy_options:  # a path alone does not say which apprentice
+    if "begin_with" in config.strategy_options:  # a path alone does not say which apprentice
         from focuscrawl.apprentice.apprentice import apprentice_digest  # noqa: PLC0415 - slow to import
 
-        identity["apprentice"] = apprentice_digest(Path(plan.strategy_options["begin_with"]))
-    if plan.spider:
-        identity["spider"] = plan.spider
+        identity["apprentice"] = apprentice_digest(Path(config.strategy_options["begin_with"]))
+    if config.spider:
+        identity["spider"] = config.spider
     if knowledge is not None:
         identity["knowledge"] = knowledge.about["state"]
-        identity["revisit"] = str(plan.revisit)
+        identity["revisit"] = str(config.revisit)
     now = knowledge.now if knowledge is not None and web is not None else time.time() / _DAY
     about = {
         "now": repr(now),
-        "web_name": plan.web or "the live Web",
-        "critic_name": plan.critic,
+        "web_name": config.web or "the live Web",
+        "critic_name": config.critic,
         "focuscrawl_version": __version__,
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    if web is None and plan.critic == DEFAULT_CRITIC:
+    if web is None and config.critic == DEFAULT_CRITIC:
         logger.warning(
             "%s knows the topics of the synthetic web only: for the live Web train a critic",
-            plan.critic,
+            config.critic,
         )
-    return Checked(plan, web, critic, strategy, seeds, within, identity, about)
+    return Checked(config, web, critic, strategy, seeds, within, identity, about)
 
 
-def load_critic_of(plan: CrawlConfig) -> Critic:
+def load_critic_of(config: CrawlConfig) -> Critic:
     """Load the critic that a configuration names: one of pages, or of paths."""
-    if is_path_model(plan.critic):
-        if plan.calibrated:
-            raise UserError(f"{plan.critic}: a model of paths has no calibration; leave it out")
-        return load_path_critic(plan.critic, plan.topic)
-    return load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
+    if is_path_model(config.critic):
+        if config.calibrated:
+            raise UserError(f"{config.critic}: a model of paths has no calibration; leave it out")
+        return load_path_critic(config.critic, config.topic)
+    return load_critic(config.critic, config.topic, calibrated=config.calibrated)
 
 
 def _seeds(
-    plan: CrawlConfig, critic: Critic, web: Web | None, knowledge: Knowledge | None
+    config: CrawlConfig, critic: Critic, web: Web | None, knowledge: Knowledge | None
 ) -> list[str]:
-    if plan.seeds == "":
+    if config.seeds == "":
         return []
-    if plan.seeds is None and plan.revisit:
+    if config.seeds is None and config.revisit:
         return []  # what is worth a visit is queued, and the best of it comes first
-    if plan.seeds is None and knowledge is not None and knowledge.seeds():
+    if config.seeds is None and knowledge is not None and knowledge.seeds():
         seeds = knowledge.seeds()
-    elif plan.seeds is None:
+    elif config.seeds is None:
         if not critic.examples:
             raise UserError(
                 "the critic has no example pages to start from: add -a seeds=URL,... or a file"
@@ -249,22 +249,22 @@ def _seeds(
         found = [normalize(example) for example in critic.examples]
         seeds = [url for url in found if url is not None]
     else:
-        seeds = read_seeds(plan.seeds, plan.topics)
-    if web is None and not plan.own_names and seeds and all(map(is_reserved, seeds)):
+        seeds = read_seeds(config.seeds, config.topics)
+    if web is None and not config.own_names and seeds and all(map(is_reserved, seeds)):
         raise UserError(
             f"seeds: no name that ends in .example, .test or .invalid is on the live Web, and all "
             f"{len(seeds)} do: {_some(seeds)}; give others, or crawl their web with -a web=..."
         )
-    if web is None or not plan.closed:
+    if web is None or not config.closed:
         return seeds
     resolved = web.resolve(seeds)
     known = [url for url in resolved if url is not None]
     if not known:
         raise UserError(
-            f"none of the {len(seeds)} seeds is in the recorded web {plan.web}: {_some(seeds)}"
+            f"none of the {len(seeds)} seeds is in the recorded web {config.web}: {_some(seeds)}"
         )
     absent = [url for url, found in zip(seeds, resolved, strict=True) if found is None]
-    if absent and plan.seeds is not None:
+    if absent and config.seeds is not None:
         logger.warning(
             "%d of %d seeds are left out, as the recorded web has none of them: %s",
             len(absent),
@@ -280,13 +280,13 @@ def _some(urls: list[str]) -> str:
     return ", ".join(named if len(urls) <= _NAMED else [*named, "..."])
 
 
-def _check_extras(plan: CrawlConfig) -> None:
+def _check_extras(config: CrawlConfig) -> None:
     """Raise `UserError` if what reads documents is not installed."""
     # imported to be there: they are used in another process
-    if FEEDS in plan.discover:
+    if FEEDS in config.discover:
         with needs("feeds", "discover=feeds"):
             import feedparser  # noqa: F401, PLC0415
-    if plan.pdf:
+    if config.pdf:
         with needs("pdf", "FOCUSCRAWL_PDF"):
             import pypdf  # noqa: F401, PLC0415
 

@@ -54,7 +54,7 @@ class Discovery(Part):
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._wanted = crawl.plan.discover
+        self._wanted = crawl.config.discover
         self._site_maps: dict[str, list[str]] = {}  # by the host whose robots.txt names them
 
     def reset(self) -> None:
@@ -161,7 +161,7 @@ class Discovery(Part):
 
     def _queue_translations(self, visit: PageVisit, score: float) -> None:
         assert visit.view is not None
-        crawl, wanted = self._crawl, set(map(primary, self._crawl.plan.languages))
+        crawl, wanted = self._crawl, set(map(primary, self._crawl.config.languages))
         pairs = [*zip(visit.view.translated_to, visit.view.translations, strict=True)]
         pairs += translations_of(visit.download.links, visit.url)
         urls = [

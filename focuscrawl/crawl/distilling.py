@@ -120,12 +120,12 @@ class Distilling(Part):
 
     Parameters
     ----------
-    crawl : its plan has how often, 0: no more, and what counts as one site
+    crawl : its configuration has how often, 0: no more, and what counts as one site
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._every = crawl.plan.distill
+        self._every = crawl.config.distill
         self._replay = crawl.web is not None
         self._lag = min(_LAG, self._every - 1) if self._replay else 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="distiller")
@@ -239,7 +239,7 @@ class Distilling(Part):
             host=urls.hosts(),
             referrer=urls.referrers(),
         )
-        sites = self._crawl.plan.distill_sites
+        sites = self._crawl.config.distill_sites
         names = urls.host_names() if sites == "domain" else []
         self._under_way = self._thread.submit(distil, graph, sites, names, self._last)
 
@@ -268,7 +268,7 @@ class HubRevisits(Distilling):
         super().restored()
         for row in _rows_of(self._crawl.store):
             self._decided = max(self._decided, row.id + 1)
-            if row.seq is None and self._crawl.plan.revisit_hubs:
+            if row.seq is None and self._crawl.config.revisit_hubs:
                 self._wait_for(row)
 
     def wants(self, url_id: int) -> bool:
@@ -338,13 +338,13 @@ class HubRevisits(Distilling):
     def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
         """Queue those of the top hubs that are due; at most a fifth of all fetches are."""
         crawl = self._crawl
-        if not crawl.plan.revisit_hubs:
+        if not crawl.config.revisit_hubs:
             return []
         if crawl.web is not None:
             crawl.flush()  # a replay is to find the same whatever the disk does
         due = [row for row in self._last_fetches(hubs) if self._is_due(row)]
         rows = []
-        for last in due[: max(1, crawl.plan.distill // 5)]:
+        for last in due[: max(1, crawl.config.distill // 5)]:
             row = RevisitRow(
                 id=self._decided,
                 url=last["url"],
@@ -372,9 +372,9 @@ class HubRevisits(Distilling):
         """Tell whether a page was last fetched long enough ago."""
         crawl = self._crawl
         if crawl.web is not None:
-            return bool(crawl.fetched - last["seq"] >= crawl.plan.revisit_hubs)
+            return bool(crawl.fetched - last["seq"] >= crawl.config.revisit_hubs)
         at = datetime.fromisoformat(last["fetched_at"]).timestamp()
-        return time.time() - at >= crawl.plan.revisit_hubs
+        return time.time() - at >= crawl.config.revisit_hubs
 
     def _last_fetches(self, hubs: Sequence[int]) -> list[sqlite3.Row]:
         """Return when and how hubs that do not wait already were last fetched, in their order."""

@@ -110,7 +110,7 @@ class FirstVisits:
         if visit.view is not None and visit.view.kind in LISTS:
             self._take_list(visit, visit.view)
             return
-        visit.refresh = refresh_target(visit.view, self._crawl.plan.meta_refresh)
+        visit.refresh = refresh_target(visit.view, self._crawl.config.meta_refresh)
         if visit.refresh is not None:
             visit.view = None
         elif visit.view is not None:
@@ -123,7 +123,7 @@ class FirstVisits:
     def _judge_page(self, visit: PageVisit, view: PageView) -> None:
         crawl = self._crawl
         visit.title = view.title
-        visit.noindex = view.noindex and self._crawl.plan.obey_meta_robots
+        visit.noindex = view.noindex and self._crawl.config.obey_meta_robots
         if visit.noindex:
             visit.events.append((NOINDEX, view.title))
         visit.links = visit.dropped = len(view.links) + view.links_cut
@@ -229,13 +229,13 @@ def followed_links(
     depth : of the page
     asked : see `PageVisit`
     """
-    plan = crawl.plan
+    config = crawl.config
     if asked is None and not crawl.scope.follows_links_at(depth):
         return {}
     urls = (crawl.follow if asked is None else crawl.resolve)(view.links.urls)
-    any_media = plan.any_media or asked is not None
+    any_media = config.any_media or asked is not None
     found = followed(
-        view, urls, any_media=any_media, pdf=plan.pdf, obey_robots=plan.obey_meta_robots
+        view, urls, any_media=any_media, pdf=config.pdf, obey_robots=config.obey_meta_robots
     )
     if asked is None:
         return found

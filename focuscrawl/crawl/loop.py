@@ -75,13 +75,13 @@ class Crawl(CrawlState):
 
     def start(self, seeds: Sequence[str]) -> None:
         """Start a run: queue the seeds that are new."""
-        self.note("start", self.plan.describe())
+        self.note("start", self.config.describe())
         self.add_seeds(seeds)
         self.folder.set_doing(Doing.CRAWLING)
 
     def extend(self, budget: int) -> None:
         """Set another budget: exact number of fetches over all runs; 0: no limit."""
-        self.plan = self.plan.changed(budget=budget)
+        self.config = self.config.changed(budget=budget)
         self.note("budget", str(budget))
 
     def close(self, reason: str) -> None:
@@ -243,13 +243,13 @@ class Crawl(CrawlState):
         sent = visit.download
         if not 200 <= sent.status < 300:
             return None
-        if self.plan.pdf and is_pdf(sent.body):
+        if self.config.pdf and is_pdf(sent.body):
             return PDF
         return list_kind(sent.body) if self._may_be_list(visit.url_id) else None
 
     def may_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether a body of a media type that is no HTML may be of use for a URL."""
-        if self.plan.pdf and media_type in _PDF:
+        if self.config.pdf and media_type in _PDF:
             return True
         return media_type in _LISTS and self._may_be_list(url_id)
 

@@ -270,23 +270,23 @@ class Rejudging:
 
 
 def following(
-    folder: CrawlFolder, plan: CrawlConfig, critic: Critic
+    folder: CrawlFolder, config: CrawlConfig, critic: Critic
 ) -> tuple[CrawlConfig, Critic]:
-    """Return the plan and the critic that a crawl resumes with.
+    """Return the configuration and the critic that a crawl resumes with.
 
     Those given, unless the crawl was started with them and follows others since: the command that
     started a crawl resumes it.
     """
     if not folder.exists:
-        return plan, critic
+        return config, critic
     identity = folder.identity()
     begun = (identity.get("begun_critic"), identity.get("begun_topic"))
-    if begun != (critic.fingerprint, ",".join(plan.topics)):
-        return plan, critic
+    if begun != (critic.fingerprint, ",".join(config.topics)):
+        return config, critic
     # the folder may have been moved since
     spec = _kept(folder.path, Path(identity["critic_name"]).name)
-    plan = plan.changed(critic=spec, topic=identity["topic"])
-    return plan, load_trained(spec, plan.topic)
+    config = config.changed(critic=spec, topic=identity["topic"])
+    return config, load_trained(spec, config.topic)
 
 
 def _kept(folder: Path, name: str) -> str:
@@ -491,7 +491,7 @@ class TopicChange(Part):
             remove_request(folder, request, refused=True)
             return
         crawl.critic, crawl.strategy = critic, strategy
-        crawl.plan = crawl.plan.changed(critic=name, topic=topic)
+        crawl.config = crawl.config.changed(critic=name, topic=topic)
         reload(crawl)
         logger.info("following a new definition: %s", found.describe())
         remove_request(folder, request)

@@ -56,9 +56,9 @@ class KnownPages:
         self._worth = worth
 
     @classmethod
-    def of(cls, knowledge: Knowledge, urls: UrlTable, plan: CrawlConfig, now: float) -> Self:
+    def of(cls, knowledge: Knowledge, urls: UrlTable, config: CrawlConfig, now: float) -> Self:
         """Find what is worth another visit, in a crawl at time `now`."""
-        worth = knowledge.worth(now, plan.not_modified_cost) if plan.revisit else None
+        worth = knowledge.worth(now, config.not_modified_cost) if config.revisit else None
         return cls(knowledge, urls, worth)
 
     def relevance(self, url: str) -> float:
@@ -87,7 +87,7 @@ class KnownPages:
         """
         if self._worth is None or History(crawl.store).events(RETURNED):
             return
-        budget = crawl.plan.budget
+        budget = crawl.config.budget
         most = max(_LEAST, _ROOM * budget) if budget else len(self._worth)
         places = np.flatnonzero(self._worth > 0.0)
         places = places[np.lexsort((places, -self._worth[places]))][:most]
@@ -112,32 +112,32 @@ def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
     }
 
 
-def open_knowledge(plan: CrawlConfig, folder: CrawlFolder) -> Knowledge | None:
+def open_knowledge(config: CrawlConfig, folder: CrawlFolder) -> Knowledge | None:
     """Open the knowledge a crawl starts, or has started, with.
 
     Raises
     ------
     UserError
-        It cannot be used with this plan.
+        It cannot be used with this configuration.
     """
     kept = folder.path / KEPT
     refuse_link(kept)
     if kept.exists():
         return Knowledge(kept)
-    if plan.knowledge is None:
-        if plan.revisit:
+    if config.knowledge is None:
+        if config.revisit:
             raise UserError(
                 "FOCUSCRAWL_REVISIT needs to know what to visit: add -a knowledge=FILE"
             )
         return None
-    if plan.revisit and plan.strategy != STRATEGIES[0]:
+    if config.revisit and config.strategy != STRATEGIES[0]:
         raise UserError(f"FOCUSCRAWL_REVISIT goes with the strategy {STRATEGIES[0]}")
-    if plan.strategy not in STRATEGIES:
+    if config.strategy not in STRATEGIES:
         raise UserError(
-            f"strategy {plan.strategy} does not use knowledge: leave it out, or take "
+            f"strategy {config.strategy} does not use knowledge: leave it out, or take "
             f"{' or '.join(STRATEGIES)}"
         )
-    return Knowledge(Path(plan.knowledge))
+    return Knowledge(Path(config.knowledge))
 
 
 def keep_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:

@@ -41,7 +41,7 @@ class Scope:
 
     Parameters
     ----------
-    plan : its `hosts`, `deny`, `max_depth` and `languages`
+    config : its `hosts`, `deny`, `max_depth` and `languages`
 
     Raises
     ------
@@ -49,11 +49,11 @@ class Scope:
         The detection of languages is not installed, or does not know one of them.
     """
 
-    def __init__(self, plan: CrawlConfig) -> None:
-        self._hosts = Hosts(plan.hosts) if plan.hosts else None
-        self._deny = UrlPatterns(plan.deny)
-        self._max_depth = plan.max_depth
-        self.languages = Languages(plan.languages)
+    def __init__(self, config: CrawlConfig) -> None:
+        self._hosts = Hosts(config.hosts) if config.hosts else None
+        self._deny = UrlPatterns(config.deny)
+        self._max_depth = config.max_depth
+        self.languages = Languages(config.languages)
 
     @property
     def admits_all(self) -> bool:
@@ -87,14 +87,14 @@ class Scope:
         return found
 
 
-def scope_identity(plan: CrawlConfig) -> Mapping[str, str]:
+def scope_identity(config: CrawlConfig) -> Mapping[str, str]:
     """Return the part of a crawl's identity that is its scope, and what it discovers."""
     return {
-        "hosts": _in_short(plan.hosts),
-        "deny": _in_short(plan.deny),
-        "languages": ",".join(plan.languages),
-        "discover": ",".join(plan.discover),
-        "max_depth": "" if plan.max_depth is None else str(plan.max_depth),
+        "hosts": _in_short(config.hosts),
+        "deny": _in_short(config.deny),
+        "languages": ",".join(config.languages),
+        "discover": ",".join(config.discover),
+        "max_depth": "" if config.max_depth is None else str(config.max_depth),
     }
 
 

@@ -122,13 +122,13 @@ class CrawlState:
 
     Parameters
     ----------
-    critic, strategy, frontier, store, folder, web, plan : see `open_crawl`
+    critic, strategy, frontier, store, folder, web, config : see `open_crawl`
     within : URLs the crawl is confined to; None: no such limit
     urls, duplicates : of another kind, in a crawl in rounds; None: those of a crawl in a folder
 
     Attributes
     ----------
-    scope : what it is confined to by its plan
+    scope : what it is confined to by its configuration
     parts : what takes part in it, in the order in which the loop calls them
     fetched : fetches recorded, those of earlier runs included
     reached : those of them with a page, or with the answer that it has not changed
@@ -150,15 +150,15 @@ class CrawlState:
         store: CrawlStore,
         folder: CrawlFolder,
         web: Web | None,
-        plan: CrawlConfig,
+        config: CrawlConfig,
         within: frozenset[str] | None = None,
         urls: UrlTable | None = None,
         duplicates: Duplicates | None = None,
     ) -> None:
         self.critic, self.strategy, self.frontier = critic, strategy, frontier
-        self.store, self.folder, self.web, self.plan = store, folder, web, plan
+        self.store, self.folder, self.web, self.config = store, folder, web, config
         self._within = within
-        self.scope = Scope(plan)
+        self.scope = Scope(config)
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates() if duplicates is None else duplicates
         self.redirects = Redirects(self.urls)
@@ -232,19 +232,19 @@ class CrawlState:
     @property
     def exhausted(self) -> bool:
         """True if all that is left of the budget is in flight."""
-        return 0 < self.plan.budget <= self.spent + len(self.in_flight)
+        return 0 < self.config.budget <= self.spent + len(self.in_flight)
 
     @property
     def crowded(self) -> bool:
         """True while as many URLs are in flight as may be."""
-        return 0 < self.plan.concurrency <= len(self.in_flight)
+        return 0 < self.config.concurrency <= len(self.in_flight)
 
     @property
     def left(self) -> float:
         """Fetches of the budget that were not started; inf: it has no limit."""
-        if not self.plan.budget:
+        if not self.config.budget:
             return math.inf
-        return max(0.0, self.plan.budget - self.spent - len(self.in_flight))
+        return max(0.0, self.config.budget - self.spent - len(self.in_flight))
 
     @property
     def harvest_rate(self) -> float:
@@ -262,7 +262,7 @@ class CrawlState:
 
         Those that bypassed the frontier are among them.
         """
-        saved = int(self._not_modified * (1.0 - self.plan.not_modified_cost))
+        saved = int(self._not_modified * (1.0 - self.config.not_modified_cost))
         return self.fetched + self._fetched_again - saved
 
     @property
@@ -277,7 +277,7 @@ class CrawlState:
 
         None for others, and for those that are too long, wherever they were found.
         """
-        web = self.web if self.plan.closed else None
+        web = self.web if self.config.closed else None
         known: Sequence[str | None] = urls if web is None else web.resolve(urls)
         within = self._within
         if within is not None:

@@ -33,10 +33,10 @@ class StopRules(Part):
 
     def stop_reason(self) -> str | None:
         """Return the rule that ends the crawl."""
-        crawl, plan = self._crawl, self._crawl.plan
-        if plan.budget and crawl.spent >= plan.budget:
+        crawl, config = self._crawl, self._crawl.config
+        if config.budget and crawl.spent >= config.budget:
             return "budget"
-        if plan.stagnation and crawl.fetched - crawl.last_relevant >= plan.stagnation:
+        if config.stagnation and crawl.fetched - crawl.last_relevant >= config.stagnation:
             return "no_relevant_page"
         if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.left:
             if len(crawl.urls) and not crawl.reached:
@@ -52,7 +52,7 @@ class Completeness(Part):
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._rules = crawl.plan.stop
+        self._rules = crawl.config.stop
         self._started = time.monotonic()
         self._record: EstimateRecord | None = None
 
@@ -100,7 +100,7 @@ class Completeness(Part):
             self._estimate()
 
     def stop_reason(self) -> str | None:
-        """Return which of the plan's rules ends the crawl."""
+        """Return which of the configuration's rules ends the crawl."""
         if not self._rules:
             return None
         return self._rules.reason(self.latest, time.monotonic() - self._started)

@@ -122,7 +122,7 @@ class PageVisit(Visit):
     newly_queued : scores of the URLs that it has added to the queue
     memo : what the strategy wants back of the links
     requested : the only URLs to which links are followed, whatever their media; None: all that
-        the plan allows
+        the configuration allows
     excluded : why the URL is not to be fetched at all; None: it was
     overtakes : the host of the best link that waited meanwhile, if that was much better
     final_relevance : the relevance that strategy and store have got; None before

@@ -34,14 +34,14 @@ class PatientOrder(Part):
 
     Parameters
     ----------
-    crawl : its plan says how patient it is
+    crawl : its configuration says how patient it is
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        plan = crawl.plan
-        patient = plan.patience > 0.0 and plan.delay > 0.0 and crawl.strategy.expects_relevance
-        self._patience = Patience(crawl.frontier, plan.patience) if patient else None
+        config = crawl.config
+        patient = config.patience > 0.0 and config.delay > 0.0 and crawl.strategy.expects_relevance
+        self._patience = Patience(crawl.frontier, config.patience) if patient else None
 
     def wait(self, now: float) -> float | None:
         """Have the crawl wait for a host if a start page or a better link is worth it."""

@@ -75,7 +75,7 @@ class ConditionalMiddleware(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        if not (self._crawl.plan.revisit or self._crawl.plan.revisit_hubs):
+        if not (self._crawl.config.revisit or self._crawl.config.revisit_hubs):
             raise NotConfigured
 
     def process_request(self, request: Request) -> None:
@@ -101,14 +101,14 @@ class WarcMiddleware(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        plan = self._crawl.plan
-        name = plan.warc
+        config = self._crawl.config
+        name = config.warc
         if name == WHERE_JUDGED:
-            judged = plan.web is None and plan.knowledge is None
+            judged = config.web is None and config.knowledge is None
             name = RECORDING if judged else None
         if name is None:
             raise NotConfigured
-        path, size = self._crawl.folder.path / Path(name), plan.warc_size
+        path, size = self._crawl.folder.path / Path(name), config.warc_size
         self._recorder = WarcSeries(path, size * 10**6) if size else WarcRecorder(path)
         self._one = DeferredLock()
 

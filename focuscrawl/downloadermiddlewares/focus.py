@@ -72,7 +72,7 @@ class FocusMiddleware(Component):
         self._parsing = self._context.parsing
         self._turns = self._context.turns
         self._pages = self._context.open_pages
-        self._follows = self._crawl.plan.follow
+        self._follows = self._crawl.config.follow
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:

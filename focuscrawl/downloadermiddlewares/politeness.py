@@ -40,9 +40,10 @@ class BackoffMiddleware(Component):
         super().__init__(crawler)
         if self._crawl.web is not None:
             raise NotConfigured
-        plan = self._crawl.plan
-        longest = max(plan.backoff, plan.backoff_max)
-        self._patience = HostBackoff(plan.backoff, longest, plan.host_failures, plan.per_host)
+        config = self._crawl.config
+        longest = max(config.backoff, config.backoff_max)
+        failures, per_host = config.host_failures, config.per_host
+        self._patience = HostBackoff(config.backoff, longest, failures, per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Count the answer to a request from the frontier, as a failure if the host is busy."""

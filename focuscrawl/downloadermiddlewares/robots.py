@@ -297,7 +297,7 @@ class RobotsMiddleware(Component):
             return _Known()
         rules = await self._read(response)
         site_maps: list[str] = []
-        if self._crawl.plan.discover:
+        if self._crawl.config.discover:
             text = response.body[:_MOST].decode("utf-8", "replace")
             site_maps = [*islice(named_in_robots(text, response.url), MOST_FILES)]
         if _PARSED is not None:

@@ -300,7 +300,7 @@ class Rendering:
         self._crawler = crawler
         self._crawl = crawl
         self._parsing = parsing
-        self._browser = Browser(crawler) if crawl.plan.browser else None
+        self._browser = Browser(crawler) if crawl.config.browser else None
         self._few_at_once = asyncio.Semaphore(_AT_ONCE)
         self._in_vain: Counter[str] = Counter()
         self._of_use: set[str] = set()

@@ -90,7 +90,7 @@ def context_of(crawler: Crawler) -> CrawlContext:
 def config_of(crawler: Crawler) -> CrawlConfig:
     """Return the configuration of the crawl of `crawler`, or what its settings say without one."""
     if has_crawl(crawler):
-        return context_of(crawler).crawl.plan
+        return context_of(crawler).crawl.config
     from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415 - slow to import
 
     return read_config(crawler.settings)

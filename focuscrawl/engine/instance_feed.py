@@ -77,7 +77,7 @@ class InstanceFeed:
     @classmethod
     def of(cls, crawler: Crawler, crawl: Crawl) -> Self | None:
         """Create the feed that ``FOCUSCRAWL_INSTANCES`` names; None: it names none."""
-        named = feed_of(crawl.plan.instances)
+        named = feed_of(crawl.config.instances)
         if named is None:
             return None
         feed = cls(crawl, named)

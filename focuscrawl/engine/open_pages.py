@@ -76,12 +76,12 @@ class OpenPages:
         scope = self._crawl.scope
         if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):
             return []
-        plan = self._crawl.plan
+        config = self._crawl.config
         urls = dict.fromkeys(page.visit.view.links.urls)
         return [
             url
             for url in urls
-            if (plan.any_media or may_be_page(url, pdf=plan.pdf)) and scope.admits(url)
+            if (config.any_media or may_be_page(url, pdf=config.pdf)) and scope.admits(url)
         ]
 
     def follow(self, url_id: int, url: str) -> None:
@@ -126,7 +126,7 @@ class OpenPages:
         self, visit: PageVisit, requests: Sequence[Request], followed: set[str]
     ) -> None:
         refused: frozenset[str] = frozenset()
-        if visit.view is not None and self._crawl.plan.obey_meta_robots:
+        if visit.view is not None and self._crawl.config.obey_meta_robots:
             refused = nofollow_urls(visit.view)
         wanted = [each for each in requests if normalize(each.url) not in refused]
         if len(wanted) < len(requests):

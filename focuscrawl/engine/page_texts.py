@@ -108,16 +108,16 @@ class PageTexts:
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
-        plan = crawl.plan
+        config = crawl.config
         self._crawler = crawler
         self._crawl = crawl
-        self._taking = plan.text
+        self._taking = config.text
         if not self._taking:
             return
-        self._name, self._least = plan.text_extractor, plan.text_min_relevance
+        self._name, self._least = config.text_extractor, config.text_min_relevance
         self._store = TextStore(self._crawl.folder.path)
-        self._extractor = ExtractorApart(self._name, plan.text_processes, niceness=_NICENESS)
-        self._threads = ThreadPool(0, plan.text_processes, "texts")
+        self._extractor = ExtractorApart(self._name, config.text_processes, niceness=_NICENESS)
+        self._threads = ThreadPool(0, config.text_processes, "texts")
         self._waiting = 0
         self._logged = False
         crawler.signals.connect(self.open, signal=signals.engine_started)
@@ -199,7 +199,7 @@ class PageTexts:
         return TOO_HARD if text is None else text
 
 
-def prepare_texts(plan: CrawlConfig, settings: BaseSettings) -> None:
+def prepare_texts(config: CrawlConfig, settings: BaseSettings) -> None:
     """Check that texts can be taken, if they are wanted, and let more pages wait for them.
 
     Raises
@@ -209,8 +209,8 @@ def prepare_texts(plan: CrawlConfig, settings: BaseSettings) -> None:
     WorkerError
         A process that takes texts cannot start.
     """
-    if not plan.text:
+    if not config.text:
         return
-    with ExtractorApart(plan.text_extractor) as extractor:
+    with ExtractorApart(config.text_extractor) as extractor:
         extractor.start()
     settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")

@@ -35,7 +35,7 @@ class Alarm(Component):
         self._critic: Critic | None = None
         self._best = ""  # of the first fetches
         self._best_relevance = -1.0
-        self._speed = None if self._crawl.plan.web else SpeedWatch()
+        self._speed = None if self._crawl.config.web else SpeedWatch()
 
     def spider_opened(self) -> None:
         """Restore the watch from the fetches of a resumed crawl."""

@@ -26,7 +26,7 @@ class HtmlOnly(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        if self._crawl.plan.any_media:
+        if self._crawl.config.any_media:
             raise NotConfigured
 
     def headers_received(self, headers: Headers, request: Request) -> None:
@@ -50,7 +50,7 @@ class PrivateAddresses(Component):
         super().__init__(crawler)
         if self._crawl.web is not None:
             raise NotConfigured
-        self._networks = self._crawl.plan.private_addresses
+        self._networks = self._crawl.config.private_addresses
 
     def request_reached_downloader(self) -> None:
         """Guard the present resolver."""

@@ -29,8 +29,8 @@ class Metrics(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._port = self._crawl.plan.metrics_port
-        self._address = self._crawl.plan.metrics_address
+        self._port = self._crawl.config.metrics_port
+        self._address = self._crawl.config.metrics_address
         if not self._port:
             raise NotConfigured
         from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - an extra

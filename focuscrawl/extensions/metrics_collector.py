@@ -32,12 +32,12 @@ class CrawlCollector:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers as they are now."""
-        crawl, plan = self._crawl, self._crawl.plan
+        crawl, config = self._crawl, self._crawl.config
         about = {
-            "topic": plan.topic,
-            "strategy": plan.strategy,
-            "web": without_credentials(plan.web or "live"),
-            "crawl_dir": str(plan.crawl_dir),
+            "topic": config.topic,
+            "strategy": config.strategy,
+            "web": without_credentials(config.web or "live"),
+            "crawl_dir": str(config.crawl_dir),
             "version": __version__,
         }
         yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
@@ -53,7 +53,7 @@ class CrawlCollector:
             crawl.overtaken,
         )
         for name, text, value in (
-            ("budget", "Fetches the crawl may make; 0: no limit", plan.budget),
+            ("budget", "Fetches the crawl may make; 0: no limit", config.budget),
             ("frontier_urls", "URLs that wait", len(crawl.frontier)),
             ("in_flight", "Requests under way", len(crawl.in_flight)),
             ("known_urls", "URLs the crawl has seen", len(crawl.urls)),

@@ -58,7 +58,7 @@ class JsonLog(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        name = self._crawl.plan.log_json
+        name = self._crawl.config.log_json
         if name is None:
             raise NotConfigured
         folder = self._crawl.folder.path
@@ -131,7 +131,7 @@ class Progress(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._shown = self._crawl.plan.progress
+        self._shown = self._crawl.config.progress
         self._recent: deque[float] = deque(maxlen=_NOW)
         self._bar: tqdm[Any] | None = None
         self._bar_context = contextlib.ExitStack()
@@ -143,21 +143,21 @@ class Progress(Component):
 
     def spider_opened(self) -> None:
         """Log what starts."""
-        plan = self._crawl.plan
+        config = self._crawl.config
         verb = "resuming at fetch" if self._fetched_before else "crawling from"
         number = self._fetched_before or counted(len(self._crawl.frontier), "seed")
         logger.info(
             "%s %s: %s of %s on %s, kept in %s",
             verb,
             number,
-            plan.strategy,
-            plan.topic,
-            plan.web or "the live Web",
-            plan.crawl_dir,
+            config.strategy,
+            config.topic,
+            config.web or "the live Web",
+            config.crawl_dir,
         )
         if self._shown and sys.stderr.isatty():
             self._bar = tqdm(
-                total=plan.budget or None,
+                total=config.budget or None,
                 initial=self._fetched_before,
                 unit=" pages",
                 dynamic_ncols=True,
@@ -181,7 +181,7 @@ class Progress(Component):
         stats.set_value("focuscrawl/priority_fidelity", self._crawl.priority_fidelity)
         now = time.monotonic()
         if self._bar is not None:
-            self._bar.total = self._crawl.plan.budget or None  # a person may give another
+            self._bar.total = self._crawl.config.budget or None  # a person may give another
             self._bar.set_postfix_str(self._state_beside(self._bar), refresh=False)
             self._bar.update(self._crawl.fetched - self._bar.n)  # others may fetch, too
         elif self._shown and now >= self._next_line:
@@ -211,7 +211,7 @@ class Progress(Component):
         if self._had_ended and self._crawl.spent == self._spent_before:
             text = f"{_HAD_ENDED}\n{text}"
         settings = self._crawler.settings
-        in_log = settings.get("LOG_FILE") or self._crawl.plan.log_json == STANDARD_ERROR
+        in_log = settings.get("LOG_FILE") or self._crawl.config.log_json == STANDARD_ERROR
         fields = {
             "reason": reason,
             "fetched": summary.fetched,
@@ -253,7 +253,7 @@ class Progress(Component):
         return f"{state}, {one_line(shown, 60)}" if alarm and shown else state
 
     def _line(self, now: float) -> str:
-        fetched, budget = self._crawl.fetched, self._crawl.plan.budget
+        fetched, budget = self._crawl.fetched, self._crawl.config.budget
         speed = (fetched - self._fetched_before) / max(now - self._started, 1e-3)
         line = f"{fetched:,}"
         if budget:

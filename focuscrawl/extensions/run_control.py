@@ -42,9 +42,9 @@ class BoundedStop(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        if self._crawl.web is not None and not self._crawl.plan.text:
+        if self._crawl.web is not None and not self._crawl.config.text:
             raise NotConfigured
-        self._grace = self._crawl.plan.stop_timeout
+        self._grace = self._crawl.config.stop_timeout
         self._under_way: set[Deferred[Response]] = set()
         self._given_up = False
         self._over = False

@@ -105,7 +105,7 @@ class RoundEnd(Part):
 
 
 class RoundsContext:
-    """Tables, critic, web and plan of a crawl in rounds.
+    """Tables, critic, web and configuration of a crawl in rounds.
 
     Attributes
     ----------
@@ -132,15 +132,15 @@ class RoundsContext:
             share = self.fetches / self.buckets
             self.time = RoundTime.of(self.settings, share, kept.get("seconds"))
 
-    def applied_to(self, plan: CrawlConfig) -> CrawlConfig:
-        """Return a plan of how to fetch, for this crawl."""
-        return plan.changed(**self._crawl)
+    def applied_to(self, config: CrawlConfig) -> CrawlConfig:
+        """Return a configuration of how to fetch, for this crawl."""
+        return config.changed(**self._crawl)
 
     def strategy(self) -> Strategy:
         """Return a strategy that knows nothing."""
-        plan, checked = self.checked.plan, self.checked
-        context = StrategyContext(checked.critic, plan.random_state, checked.web, plan.topics)
-        strategy = make_strategy(plan.strategy, context, plan.options)
+        config, checked = self.checked.config, self.checked
+        context = StrategyContext(checked.critic, config.random_state, checked.web, config.topics)
+        strategy = make_strategy(config.strategy, context, config.options)
         strategy.self_contained = True
         return strategy
 

@@ -254,8 +254,8 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
             fetch_live(context, bucket, round_)
         else:
             with tempfile.TemporaryDirectory() as scratch:
-                plan = context.checked.plan.changed(crawl_dir=scratch)
-                crawl = open_round(context, bucket, round_, plan)
+                config = context.checked.config.changed(crawl_dir=scratch)
+                crawl = open_round(context, bucket, round_, config)
                 laps.end("open")
                 replay(crawl)
             laps.end("crawl")
@@ -266,12 +266,12 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     return done | {"excluded": len(ended["excluded"]), "laps": laps.seconds}
 
 
-def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlConfig) -> Crawl:
+def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlConfig) -> Crawl:
     """Open the crawl of a bucket in a round; when it ends it writes the tables, see `Output`.
 
     Parameters
     ----------
-    plan : how to fetch; the round decides what and how much. Its `crawl_dir` holds the fetches
+    config : how to fetch; the round decides what and how much. Its `crawl_dir` holds the fetches
         meanwhile; a crawl that is there is resumed
     """
     tables, checked, before = context.tables, context.checked, round_ - 1
@@ -279,16 +279,16 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlConf
     chosen = [row for row in all_chosen if row["bucket"] == bucket]
     known = BucketUrls(tables, bucket, before)
     urls = RoundUrls(known, bucket, context.buckets)
-    assert plan.crawl_dir is not None
-    folder = CrawlFolder(Path(plan.crawl_dir))
+    assert config.crawl_dir is not None
+    folder = CrawlFolder(Path(config.crawl_dir))
     crawl = Crawl(
         critic=checked.critic,
         strategy=context.strategy(),
-        frontier=Frontier(plan.per_host, plan.delay),
+        frontier=Frontier(config.per_host, config.delay),
         store=folder.open_store(checked.identity, checked.about),
         folder=folder,
         web=checked.web,
-        plan=plan.changed(budget=len(chosen)),
+        config=config.changed(budget=len(chosen)),
         within=checked.within,
         urls=urls,
         duplicates=KnownPages(context, bucket, before, urls),
@@ -302,7 +302,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlConf
 
     limits = RoundLimits(crawl, limits_before)
     output = Output(crawl, context, (bucket, round_), urls, limits)
-    near = [NearPages(crawl, tables, bucket, before)] if plan.near_duplicates else []
+    near = [NearPages(crawl, tables, bucket, before)] if config.near_duplicates else []
     ends = [] if context.time is None else [RoundEnd(context.time.seconds)]
     crawl.parts = [*ends, StopRules(crawl), *near, limits, output]
     restore(crawl)
@@ -416,11 +416,11 @@ def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quota
         crawl = Crawl(
             critic=checked.critic,
             strategy=context.strategy(),
-            frontier=Frontier(checked.plan.per_host, checked.plan.delay),
+            frontier=Frontier(checked.config.per_host, checked.config.delay),
             store=store,
             folder=folder,
             web=checked.web,
-            plan=checked.plan,
+            config=checked.config,
             within=checked.within,
         )
         traps = Traps(crawl)

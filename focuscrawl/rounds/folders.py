@@ -120,7 +120,7 @@ class _Drawn:
         self._pages: pa.Array | None = None  # ids
         if most is None:
             return
-        flipped = np.random.default_rng(context.checked.plan.random_state).integers(1 << 63)
+        flipped = np.random.default_rng(context.checked.config.random_state).integers(1 << 63)
         least = np.zeros(0, np.int64)
         for name in self._page_tables():
             found = context.tables.read(name, ["id"])["id"].to_numpy() ^ flipped

@@ -180,7 +180,7 @@ def new_crawl(
     *,
     critic: Critic,
     strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
-    **plan: Any,
+    **config: Any,
 ) -> Crawl:
     """Open a crawl of `web`, new or resumed, for `step`.
 
@@ -190,10 +190,10 @@ def new_crawl(
     web : None: a live crawl, whose pages the caller fetches
     seeds : normalised URLs
     strategy : name of an installed one, or what makes one
-    plan : further attributes of `focuscrawl.crawl.CrawlConfig`: ``budget=10``
+    config : further attributes of `focuscrawl.crawl.CrawlConfig`: ``budget=10``
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", "own")
-    given = CrawlConfig(**{"topic": critic.classes[0], "closed": True, "strategy": name, **plan})
+    given = CrawlConfig(**{"topic": critic.classes[0], "closed": True, "strategy": name, **config})
     context = StrategyContext(critic, given.random_state, web, given.topics)
     kept = CrawlFolder(folder)
     crawl = Crawl(
@@ -205,7 +205,7 @@ def new_crawl(
         store=kept.open_store({"strategy": name}, {}),
         folder=kept,
         web=web,
-        plan=given,
+        config=given,
     )
     crawl.parts = parts_of(crawl)
     restore(crawl)
@@ -231,13 +231,13 @@ def crawl(
     *,
     critic: Critic,
     strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
-    **plan: Any,
+    **config: Any,
 ) -> list[Visit]:
     """Crawl `web` until nothing is left or the budget is spent; return what was fetched.
 
     For the parameters see `new_crawl`. A second call with the same folder resumes the crawl.
     """
-    opened = new_crawl(folder, web, seeds, critic=critic, strategy=strategy, **plan)
+    opened = new_crawl(folder, web, seeds, critic=critic, strategy=strategy, **config)
     visits = list(iter(lambda: step(opened), None))
     opened.close(opened.stop_reason or "frontier_empty")
     return visits

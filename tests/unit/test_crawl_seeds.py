@@ -92,7 +92,7 @@ def test_none_of_a_strangers_knowledge_is_either(tmp_path: Path) -> None:
 
 def own_requests(crawl: Crawl, failed: Callable[[Failure], object] = print) -> SpiderRequests:
     spider = Spider("own")
-    return SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.plan), failed)
+    return SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.config), failed)
 
 
 def after_the_start(crawl: Crawl) -> Fetch:
