@@ -102,7 +102,7 @@ class Wanted:
 
 @dataclass
 class CollectedPage:
-    """One page that is taken home; see docs/collect.md for its columns.
+    """One page that is taken home; see docs/how-to/export.md.
 
     Attributes
     ----------

@@ -201,7 +201,7 @@ class LogisticModel:
     """Pr(c|u) by logistic regression on the words of a page and their meaning.
 
     Where naive Bayes asks how often each class uses a word, it asks which words tell the classes
-    apart; from a few examples on it is much the better judge (docs/critics.md). Words of links
+    apart; from a few examples on it is much the better judge (studies of critics). Words of links
     are read by naive Bayes.
 
     Parameters
@@ -214,7 +214,7 @@ class LogisticModel:
     -----
     The weight of a word is about pages with hundreds of others; a link has three. Naive Bayes
     learns what each class's pages are made of, and the evidence of its words adds up (methods 2):
-    it reads the words of links better than what judges pages better (docs/critics.md).
+    it reads the words of links better than what judges pages better (see the studies of critics).
     """
 
     kind: ClassVar[str] = "discriminative"

@@ -38,7 +38,8 @@ _WORDS = 12  # that weigh most, for and against
 _NAMES = 5  # words that name a group
 _SMALLEST = 3  # pages in a group
 #: Mean silhouette from which on two groups are apart, and mean cosine of two examples below which
-#: a topic is broad; chosen on topics of two recorded webs and mixtures of them (docs/critics.md).
+#: a topic is broad; chosen on topics of two recorded webs and mixtures of them (studies of
+#: critics).
 #: By words alone all pages are nearly orthogonal.
 _APART, _APART_BY_WORDS = 0.28, 0.05
 _BROAD, _BROAD_BY_WORDS = 0.06, 0.012

@@ -7,7 +7,7 @@ English inflects them. So a word is read as its pieces: pairs of neighbouring ch
 Chinese, Japanese and Korean (as Lucene's ``CJKAnalyzer`` makes them), else the word itself and
 each four letters of it that follow each other (P. McNamee and J. Mayfield, Character n-gram
 tokenization for European language text retrieval, Information Retrieval 7, 2004). This needs no
-dictionary and no grammar, and does as well as those (docs/critics.md).
+dictionary and no grammar, and does as well as those (docs/research/critics-studies.md).
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 FOLDS = 5
 #: kinds of critics that learn from labelled pages
 TRAINABLE = (LogisticModel.kind, *KINDS)
-#: the better one in cross-validation on every recorded web, and in crawls (docs/critics.md)
+#: the better one in cross-validation on every recorded web, and in crawls (studies of critics)
 DEFAULT_KIND = LogisticModel.kind
 OTHERS = 300  # pages drawn from the web that stand for all others
 

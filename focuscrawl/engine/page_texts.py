@@ -48,7 +48,7 @@ _COPIED = (  # attributes of `PageText` that `TextVisit` has, too
 class TextVisit(Visit):
     """A recorded fetch, and the text of its page: Scrapy's item with ``FOCUSCRAWL_TEXT``.
 
-    The names are those of a collection's columns (docs/collect.md). All are None where no text
+    The names are those of an exported corpus (docs/how-to/export.md). All are None where no text
     was wanted, as for pages off the topic, or where there is none.
 
     Attributes

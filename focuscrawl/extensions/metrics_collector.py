@@ -24,7 +24,7 @@ _STATUS = "downloader/response_status_count/"
 
 
 class CrawlCollector:
-    """Reads a crawl for each request; docs/deploy.md explains the numbers."""
+    """Reads a crawl for each request; docs/how-to/deploy.md explains the numbers."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler

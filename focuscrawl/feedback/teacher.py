@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Messages = Sequence[Mapping[str, str]]
 
 
-#: the message of the system; documented in docs/topics.md
+#: the message of the system; documented in docs/how-to/teacher.md
 INSTRUCTIONS = """\
 You judge whether web pages are on a topic.
 

@@ -43,7 +43,7 @@ GROUP BY h.name ORDER BY max(coalesce(p.score, u.score)) DESC, h.name
 """
 
 
-#: the parts of a score in words, which ``docs/apprentice.md`` explains
+#: the parts of a score in words, which ``docs/explanation/apprentice.md`` explains
 NAMES = {
     "mean_relevance": "pages that link to it",
     "best_relevance": "best page that links to it",

@@ -264,7 +264,7 @@ def _writing(path: Path) -> Database:
     # committed. NORMAL syncs before the log is copied into the database, and not at each
     # commit: a power cut costs what the system had not yet written of the log, the last half
     # minute or so of fetches, which are made again; the database stays whole. See
-    # docs/endurance.md.
+    # docs/explanation/endurance.md.
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA cache_size = -65536")

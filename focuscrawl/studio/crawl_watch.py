@@ -246,7 +246,7 @@ class Watch:
         self._count_waiting_at = 0.0
 
     def look(self) -> dict[str, Any]:
-        """Read what is new, and return all that is shown; see docs/studio.md.
+        """Read what is new, and return all that is shown; see docs/tutorials/studio.md.
 
         UserError if the crawl cannot be read.
         """

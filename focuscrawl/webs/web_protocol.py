@@ -1,7 +1,7 @@
 """What the rest of the program knows of a web that is not the live one, and of its pages.
 
 A recording may come from a stranger, as a page does. So no more is read of it than the crawler
-takes in of the live Web; see ``docs/security.md``.
+takes in of the live Web; see ``docs/explanation/security.md``.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of this project, with the critic of docs/corpus.md."""
+    """A copy of this project, with the critic of docs/tutorials/corpus.md."""
     folder = tmp_path_factory.mktemp("project") / "copy"
     copy_project(folder)
     _train_as_documented(folder)

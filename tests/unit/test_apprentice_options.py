@@ -279,7 +279,9 @@ def test_the_strategy_has_the_options_and_no_others() -> None:
 
 
 def test_the_documented_defaults_are_those_of_the_options() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "apprentice.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "apprentice.md").read_text(
+        encoding="utf-8"
+    )
     table = text.partition("## Options")[2].partition("\n## ")[0]
     documented = dict(re.findall(r"^\| `(\w+)` \|.* \| ([^|]*) \|$", table, re.MULTILINE))
     for field in fields(Options):

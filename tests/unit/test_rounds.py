@@ -6,7 +6,6 @@ import multiprocessing
 import shutil
 import tempfile
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -144,7 +143,7 @@ def test_a_file_that_is_not_what_it_should_be_is_one_line(
     root = shutil.copytree(learned, tmp_path / "tables")
     for path in [*root.glob(name)] or [root / name]:
         path.write_text(content)
-    more = replace(_LEARNING, crawl=replace(_LEARNING.crawl, budget=42))
+    more = _LEARNING.model_copy(update={"crawl": _LEARNING.crawl.changed(budget=42)})
     with pytest.raises(UserError, match=message) as refused:
         crawl(more, root)
     assert "\n" not in str(refused.value)
