@@ -7,7 +7,7 @@
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make extras   : each extra as users install it, by an old pip and without locks; its main command;
 #                 EXTRAS=text tries one of them
-# make lint     : the linter, the type checker and the layers alone
+# make lint     : the linter, the type checker, the layers, spelling and prose alone
 # make notebooks: runs the notebooks and keeps what they show
 # make bench    : the benchmarks, see docs/research/benchmarks.md
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
@@ -110,6 +110,8 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs focuscrawl
+	$(BIN)/python .ci/prose.py
 
 test: lint beside
 	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs

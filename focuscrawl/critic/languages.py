@@ -48,7 +48,7 @@ _SPACELESS = re.compile(
     "([\u1100-\u11ff\u2e80-\u2fdf\u3005-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U000323af]+)"
 )
-#: Arabic teh marbuta and heh, alef maksura and yeh; tatweel
+#: Arabic teh marbuta and heh, alef maksura and yeh; tatweel  # codespell:ignore teh
 _ALIKE = str.maketrans({"\u0629": "\u0647", "\u0649": "\u064a", "\u0640": None})
 _COMBINING_ACCENTS = 0x0900  # beyond are scripts whose vowels are combining marks
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import sqlite3
+import subprocess
+import sys
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
@@ -187,3 +189,46 @@ def test_tests_that_the_docs_name_are_there() -> None:
     }
     assert len(named) > 100
     assert named - there == set()
+
+
+LONG = "x" * 100
+GOOD_PAGE = f"""# Crawl a topic
+A crawl stops when its budget is spent. Ctrl-C stops it, and the same command resumes it. Relevance
+is R(u) in formulas, what `is told` is code, and *Take home* is what the studio shows.
+
+## Links
+- [a link that no line can hold](https://example.org/{LONG})
+
+    focuscrawl crawl -a web=demo -a topic={LONG}
+
+| row of a table | {LONG} |
+|---|---|
+"""
+
+
+def _check_prose(page: Path, text: str) -> tuple[int, str]:
+    page.write_text(text, encoding="utf-8")
+    command = [sys.executable, str(ROOT / ".ci" / "prose.py"), str(page)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.stderr == ""
+    return run.returncode, run.stdout.replace(str(page), "page.md")
+
+
+def test_the_prose_check_finds_each_kind_of_fault(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    assert _check_prose(page, GOOD_PAGE) == (0, "")
+    faults = {
+        f"A line {LONG}": "line of 107 characters, 100 at most",
+        "It is\n" + "one word\n" * 20: "sentence of 42 words, 40 at most",
+        "| pages that are left\n| taken home |": "“taken home”, better: export",
+        "Its\nbest pages are taken\nhome, Whoever reads it.": "“taken home”, better: export",
+        "Pages with R > 0.5.": "“R”, better: relevance",
+        "### Export.": "heading that ends in punctuation",
+        "#### Export": "heading of level 4 after level 2",
+    }
+    for fault, problem in faults.items():
+        code, found = _check_prose(page, f"{GOOD_PAGE}\n{fault}\n")
+        assert code == 1
+        assert f": {problem}\n" in found, fault
+        assert all(int(line.split(":")[1]) > GOOD_PAGE.count("\n") for line in found.splitlines())
+    assert found == "page.md:13: heading of level 4 after level 2\n"
