@@ -55,7 +55,7 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
     """
     written, of_project = _read(given), project_settings()
     of_project.update(_read(settings), priority="cmdline")
-    config = read_config(of_project, written)
+    config = read_config(of_project, written, may_be_demo=True)
     if not config.topics:
         raise UserError("no topic given: add -a topic=..., as for focuscrawl crawl")
     critic = load_critic_of(config)

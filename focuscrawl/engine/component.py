@@ -91,9 +91,9 @@ def config_of(crawler: Crawler) -> CrawlConfig:
     """Return the configuration of the crawl of `crawler`, or what its settings say without one."""
     if has_crawl(crawler):
         return context_of(crawler).crawl.config
-    from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415 - slow to import
+    from focuscrawl.engine.config_from_settings import config_as_written  # noqa: PLC0415
 
-    return read_config(crawler.settings)
+    return config_as_written(crawler.settings)
 
 
 class Component:

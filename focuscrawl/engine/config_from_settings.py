@@ -33,7 +33,12 @@ _NOT_FOLLOWED = ("data", "file", "ftp", "s3")
 _AT_LEAST_ONE, _SECONDS = whole_number(1), number()
 
 
-def read_config(settings: BaseSettings, arguments: Mapping[str, str] | None = None) -> CrawlConfig:
+def read_config(
+    settings: BaseSettings,
+    arguments: Mapping[str, str] | None = None,
+    *,
+    may_be_demo: bool = False,
+) -> CrawlConfig:
     """Return the configuration of a crawl: what arguments say, else settings, else the defaults.
 
     With a recorded web, `settings` are changed to what makes sense for one.
@@ -41,15 +46,16 @@ def read_config(settings: BaseSettings, arguments: Mapping[str, str] | None = No
     Parameters
     ----------
     arguments : by name, as given with ``-a``
+    may_be_demo : where no web is named, the demo's critic crawls the demo web
 
     Raises
     ------
     UserError
         An argument or a setting does not exist, or cannot have its value.
     """
-    written, named = _written(settings, arguments or {})
-    config = _with_demo_web(validated(CrawlConfig, written, named=named))
-    replay = config.web is not None
+    given = config_as_written(settings, arguments)
+    config = _with_demo_web(given) if may_be_demo else given
+    written, replay = given.model_fields_set, config.web is not None
     if replay:
         _use_recording(settings)
     values: dict[str, Any] = {}
@@ -71,6 +77,14 @@ def read_config(settings: BaseSettings, arguments: Mapping[str, str] | None = No
         own_names=config.private_addresses != CrawlConfig().private_addresses
         or (settings.getpriority("TWISTED_DNS_RESOLVER") or 0) > 0,
     )
+
+
+def config_as_written(
+    settings: BaseSettings, arguments: Mapping[str, str] | None = None
+) -> CrawlConfig:
+    """Return what arguments and settings say, without what follows from it for a crawl."""
+    written, named = _written(settings, arguments or {})
+    return validated(CrawlConfig, written, named=named)
 
 
 def _written(

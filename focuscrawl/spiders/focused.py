@@ -67,7 +67,7 @@ class FocusedSpider(scrapy.Spider):
     @classmethod
     def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
         """Return the configuration of the crawl."""
-        return read_config(settings, given)
+        return read_config(settings, given, may_be_demo=True)
 
     def open_crawl(self, config: CrawlConfig) -> Crawl:
         """Open the crawl of a folder."""

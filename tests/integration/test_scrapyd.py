@@ -60,7 +60,9 @@ def deployed(server: Scrapyd, project: Path) -> Scrapyd:
 def _train_as_documented(project: Path) -> None:
     """Train the critic of docs/tutorials/corpus.md, ``models/cycling``."""
     document = (ROOT / "docs" / "tutorials" / "corpus.md").read_text(encoding="utf-8")
-    (seeds,) = re.findall(r"^```text seeds.txt\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)
+    (seeds,) = re.findall(
+        r'^```text title="seeds.txt"\n(.*?)^```$', document, re.MULTILINE | re.DOTALL
+    )
     (command,) = re.findall(r"^    focuscrawl (critic train .*)$", document, re.MULTILINE)
     (project / "seeds.txt").write_text(seeds, encoding="utf-8")
     done = warm.run(shlex.split(command), cwd=project, env=environment(), program="focuscrawl")

@@ -7,7 +7,7 @@ from scrapy.settings import Settings
 
 from focuscrawl.crawl.distilling import SITES
 from focuscrawl.crawl_config import CrawlConfig, accepts_of
-from focuscrawl.engine.config_from_settings import read_config
+from focuscrawl.engine.config_from_settings import config_as_written, read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import TEXT, one_of, whole_number
 from focuscrawl.settings import DOWNLOAD_MAXSIZE
@@ -148,12 +148,11 @@ def test_an_argument_overrides_its_setting() -> None:
 def test_a_plan_is_made_of_both() -> None:
     settings = Settings({"FOCUSCRAWL_LIMITS": "0", "CONCURRENT_REQUESTS_PER_DOMAIN": 3})
     settings.set("FOCUSCRAWL_STRATEGY_OPTIONS", '{"batch": 5}')
-    given = {"topic": "/A", "critic": "c", "apprentice": "models/apprentice", "budget": "9"}
+    given = {"topic": "/A", "apprentice": "models/apprentice", "budget": "9"}
     config = read_config(settings, given)
     assert config.strategy_options == {"batch": 5, "begin_with": "models/apprentice"}
     assert config == CrawlConfig(
         topic="/A",
-        critic="c",
         budget=9,
         limits=False,
         options={"batch": 5},
@@ -180,7 +179,7 @@ def test_a_plan_is_made_of_both() -> None:
 def test_a_crawl_that_could_not_fetch_does_not_begin(name: str, written: object) -> None:
     settings = Settings({name: written})
     with pytest.raises(UserError, match=f"setting {name} must be a .*number"):
-        read_config(settings, {"topic": "/A", "critic": "c"})
+        read_config(settings, {"topic": "/A"})
 
 
 def test_a_plan_is_told_by_names_that_can_be_written() -> None:
@@ -217,3 +216,26 @@ def test_a_reader_says_what_it_accepts() -> None:
 def test_extractors_are_those_that_there_are() -> None:
     assert CrawlConfig().text_extractor == EXTRACTORS[0]
     assert accepts("text_extractor") == one_of(*EXTRACTORS).accepts
+
+
+@pytest.mark.parametrize(
+    ("given", "web"),
+    [
+        ({}, "demo"),
+        ({"critic": "models/mine"}, None),
+        ({"seeds": "https://a.demo.example/"}, "demo"),
+        ({"seeds": "https://www.python.org/"}, None),
+        ({"knowledge": "k.db"}, None),
+    ],
+)
+def test_the_critic_of_the_demo_crawls_the_demo_web_where_none_is_named(
+    given: dict[str, str], web: str | None
+) -> None:
+    assert read_config(Settings(), given).web is None
+    assert read_config(Settings(), given, may_be_demo=True).web == web
+
+
+def test_values_without_a_crawl_leave_settings_as_they_are() -> None:
+    settings = Settings({"FOCUSCRAWL_WEB": "demo", "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.1"})
+    settings.freeze()
+    assert str(config_as_written(settings).private_addresses.opened[0]) == "127.0.0.1/32"
