@@ -48,7 +48,7 @@ _LEARNING = plan("apprentice", 36, 6, 2, options={"memory": 12})
 def test_rounds_of_one_fetch_are_the_crawl_of_one_process(
     strategy: str, buckets: int, tmp_path: Path
 ) -> None:
-    given = plan(strategy, 25, 1, buckets)
+    given = plan(strategy, 15, 1, buckets)
     crawl(given, tmp_path / "rounds")
     one = open_crawl(CrawlConfig(**vars(given.crawl) | {"crawl_dir": str(tmp_path / "one")}))
     replay(one)
