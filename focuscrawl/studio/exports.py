@@ -148,7 +148,8 @@ class Export:
     Attributes
     ----------
     name : also the kind of the job
-    title, about : for people
+    title, about : of the export
+    action : text of the button
     arguments : returns the command, from the name of the crawl's folder, the crawl's identity,
         and the posted values
     """
@@ -156,10 +157,11 @@ class Export:
     name: str
     title: str
     about: str
+    action: str
     arguments: Callable[[str, Mapping[str, str], Mapping[str, Any]], list[str]]
 
 
-def _collect(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
+def _collect_command(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
     format_ = text_value(values, "format", "parquet")
     if format_ not in FORMATS:
         raise UserError(f"no format {format_!r:.40}: take one of {', '.join(FORMATS)}")
@@ -175,17 +177,17 @@ def _collect(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> lis
     return arguments
 
 
-def _report(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
+def _report_command(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
     folder = f"{crawl}/{FOLDER}"
     return ["report", crawl, "--out", f"{folder}/report", "--csv", f"{folder}/fetches.csv"]
 
 
-def _hubs(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
+def _distill_command(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
     folder = f"{crawl}/{FOLDER}"
     return ["distill", crawl, "--csv", f"{folder}/hubs.csv", "--html", f"{folder}/hubs.html"]
 
 
-def _knowledge(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) -> list[str]:
+def _knowledge_command(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) -> list[str]:
     topic = identity.get("topic", "")
     if not topic.startswith("/"):
         raise UserError("the crawl names no topic: what it has learned is of no use to others")
@@ -207,19 +209,30 @@ def _parse_share(text: str) -> float:
 EXPORTS = {
     each.name: each
     for each in (
-        Export("collect", "Collection", "The pages on the topic, with their text.", _collect),
+        Export(
+            "collect", "Pages", "Relevant pages with their text.", "Export pages", _collect_command
+        ),
         Export(
             "report",
             "Report",
-            "Curves, best pages and hosts as one HTML page; and all fetches as a table.",
-            _report,
+            "HTML page with curves, best pages and hosts, and a CSV file of all fetches.",
+            "Create report",
+            _report_command,
         ),
-        Export("hubs", "Hubs", "Hubs, authorities and sites: a page, and a table of all.", _hubs),
+        Export(
+            "hubs",
+            "Hubs",
+            "HTML page and CSV file of hubs, authorities and sites.",
+            "Export hubs",
+            _distill_command,
+        ),
         Export(
             "knowledge",
             "Knowledge",
-            "What the next crawl of the topic can begin with. A finished crawl is learned once.",
-            _knowledge,
+            "Seeds, words and link model for the next crawl of the topic. Each finished crawl is "
+            "added once.",
+            "Save for the next crawl",
+            _knowledge_command,
         ),
     )
 }
