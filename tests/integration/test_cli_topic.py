@@ -40,7 +40,7 @@ def pages_of(folder: Path) -> list[dict[str, object]]:
 
 def test_questions_are_asked_in_the_terminal(folder: Path) -> None:
     done = topic("suggest", folder, "--n", "4", answers="y\nn\ns\nq\n")
-    assert "1/4  uncertain, R " in done.output
+    assert "1/4  uncertain, relevance " in done.output
     kept = read_definition(folder / "topic.toml")
     assert (len(kept.good), len(kept.bad)) == (1, 1)
     nobody = topic("suggest", folder, "--n", "1", code=2, answers="")
@@ -195,7 +195,7 @@ def test_pages_around_the_examples_are_proposed(folder: Path, tmp_path: Path) ->
     path.unlink()
     topic("new", path, "--critic", "demo", "--topic", TOPIC, "--good", cited["target"])
     around = topic("neighbours", path, "--crawl", folder, "--n", "500", answers="q\n")
-    assert "neighbour, R " in around.output
+    assert "neighbour, relevance " in around.output
     more = tmp_path / "more.csv"
     topic("neighbours", path, "--crawl", folder, "--n", "500", "--out", more)
     assert f"\n{cited['source']}," in more.read_text()
@@ -244,7 +244,7 @@ def test_several_urls_may_stand_in_one_option(tmp_path: Path) -> None:
     ("marked", "said"),
     [
         (["--critic", "models/demo", "--topic", "/Nope"], "no class /Nope. Similar classes: /"),
-        (["--critic", "models/demo", "--topic", "/Sports/Cyclng"], "Similar classes: /Sports/Cycling"),
+        (["--critic", "models/demo", "--topic", "/Sports/Cyclng"], "classes: /Sports/Cycling"),
         (["--critic", "models/nope", "--topic", "/Sports"], "models/nope"),
         (["--words", "peloton", "--topic", "/Sports"], "--critic"),
     ],
