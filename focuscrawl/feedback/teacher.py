@@ -73,10 +73,7 @@ _VERDICTS: dict[str, bool | None] = {"good": True, "bad": False, "unsure": None}
 #: environment variable with the API key
 KEY_VARIABLE = "FOCUSCRAWL_TEACHER_KEY"
 
-_CONNECT_TIMEOUT, _READ_TIMEOUT = (
-    10.0,
-    120.0,
-)  # seconds, to connect and between bytes
+_CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 120.0  # seconds
 _REQUEST_TIMEOUT = 180.0  # seconds for a request, even if the server keeps sending bytes
 _MAX_ANSWER = 1_000_000  # bytes
 _MIN_WAIT = 1.0  # seconds before a retry; doubled with every failure in a row
