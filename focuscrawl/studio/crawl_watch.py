@@ -17,7 +17,7 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import HarvestWatch, Outcome
+from focuscrawl.diagnosis import HarvestMonitor, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import RECENT
@@ -240,7 +240,7 @@ class Watch:
         self._lock = Lock()
         self._store: CrawlStore | None = None
         self._happenings = Happenings()
-        self._falls: HarvestWatch | None = None
+        self._falls: HarvestMonitor | None = None
         self._forget()
         self._waiting: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
         self._count_waiting_at = 0.0
@@ -260,7 +260,7 @@ class Watch:
                 self._happenings.read(store)
             if self._falls is None:
                 topics = store.identity().get("topic", "").split(",")
-                self._falls = HarvestWatch([topic for topic in topics if topic])
+                self._falls = HarvestMonitor([topic for topic in topics if topic])
             self._read(store, self._falls, min(fetched, self._seq + _AT_ONCE))
             self._count_waiting(store)
             return self._plain(store, fetched)
@@ -287,7 +287,7 @@ class Watch:
             self._store = open_store(self._crawl.place)
         return self._store
 
-    def _read(self, store: CrawlStore, falls: HarvestWatch, last: int) -> None:
+    def _read(self, store: CrawlStore, falls: HarvestMonitor, last: int) -> None:
         """Read the pages up to one."""
         new = """
             SELECT p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of IS NOT NULL,
