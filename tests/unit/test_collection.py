@@ -106,7 +106,9 @@ def test_nothing_that_a_terminal_obeys_is_written(tmp_path: Path, ending: str) -
     found = collection()
     (page,) = found.pages
     text = f"a{OBEYED}\tb\r\nc\r{TEXT}"
-    page.content = dataclasses.replace(page.content, text=text, markdown=text, author=text, license=OBEYED)
+    page.content = dataclasses.replace(
+        page.content, text=text, markdown=text, author=text, license=OBEYED
+    )
     page.title, page.topic, page.duplicates = text, OBEYED, [f"http://a.example/{OBEYED}"]
     out = tmp_path / f"c{ending}"
     write_collection(found, out)
