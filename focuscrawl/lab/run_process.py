@@ -96,7 +96,7 @@ def crawl_runs(
                 if lost:
                     failed[run] = lost[0]
                     needs.done(run)
-                    yield run, f"skipped, since the run it depends on failed: {lost[0].name}"
+                    yield run, f"skipped, since the crawl of {lost[0].contender.label!r} failed"
                 else:
                     process = context.Process(
                         target=execute_run, args=(run,), name=run.name, daemon=True
