@@ -350,7 +350,7 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
 
 def _no_factor(model: PathModel) -> PathModel:
     """Return a model to which the domain of a link is a feature, and no factor on its score."""
-    return replace(model, away=1.0)
+    return replace(model, off_domain_share=1.0)
 
 
 def _factor_helps(bench: _LabelledSites, sites: tuple[str, ...]) -> bool:
