@@ -282,9 +282,8 @@ class Teacher:
                 self._options = {}  # the server may not accept these parameters
                 continue
             if status in _QUESTION_ERRORS and self._answered:
-                return Reply(
-                    None, 0
-                )  # earlier questions were answered, so only this one is refused
+                # earlier questions were answered, so only this question is refused
+                return Reply(None, 0)
             if status != 200:
                 raise UserError(self._error_message(status, body))
             self._answered = True

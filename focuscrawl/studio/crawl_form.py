@@ -87,7 +87,7 @@ class NewCrawl:
 
     @property
     def can_fetch_start_pages(self) -> bool:
-        """Whether a form may fetch start pages unasked: they were named, or the web is recorded."""
+        """Whether start pages may be fetched unasked: named URLs, or any of a recorded web."""
         return bool(self.seeds_argument) or not self.live
 
 

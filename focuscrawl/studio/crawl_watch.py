@@ -18,7 +18,7 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import HarvestWatch, Outcome
+from focuscrawl.diagnosis import HarvestMonitor, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import RECENT
@@ -80,7 +80,7 @@ _MAX_POINTS = 500
 class Curve:
     """Points of the loss rate of all fetches, and of the harvest rate of the last `RECENT`.
 
-    With more than 500 points, every other point is dropped, and new points are added half as often.
+    Above 500 points, every other point is dropped, and new points are added half as often.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class CrawlWatch:
         self._lock = Lock()
         self._store: CrawlStore | None = None
         self._events = EventLog()
-        self._harvest_watch: HarvestWatch | None = None
+        self._harvest_watch: HarvestMonitor | None = None
         self._reset()
         self._frontier: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
         self._count_frontier_at = 0.0
@@ -267,7 +267,7 @@ class CrawlWatch:
                 self._events.read(store)
             if self._harvest_watch is None:
                 topics = store.identity().get("topic", "").split(",")
-                self._harvest_watch = HarvestWatch([topic for topic in topics if topic])
+                self._harvest_watch = HarvestMonitor([topic for topic in topics if topic])
             self._read(store, self._harvest_watch, min(fetched, self._seq + _MAX_PAGES_READ))
             self._count_frontier(store)
             return self._plain(store, fetched)
@@ -294,7 +294,7 @@ class CrawlWatch:
             self._store = open_store(self._crawl.path)
         return self._store
 
-    def _read(self, store: CrawlStore, harvest_watch: HarvestWatch, last: int) -> None:
+    def _read(self, store: CrawlStore, harvest_watch: HarvestMonitor, last: int) -> None:
         new = """
             SELECT p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of IS NOT NULL,
                    u.host, f.topic, coalesce(f.relevance, 0.0)

@@ -106,7 +106,7 @@ class _CrawlQuestions:
 
 
 class Questions:
-    """Chooses pages like ``focuscrawl topic suggest``, twenty at a time, in a background thread."""
+    """Chooses twenty pages at a time in a background thread, like ``focuscrawl topic suggest``."""
 
     def __init__(self) -> None:
         self._by_crawl: dict[Path, _CrawlQuestions] = {}
