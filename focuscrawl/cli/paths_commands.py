@@ -20,9 +20,9 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.offline.link_graph import CrawlGraph
-from focuscrawl.paths.path_features import PathReader
+from focuscrawl.paths.path_features import PathFeatureReader
 from focuscrawl.paths.path_model import FORMAT, read_model, save_model
-from focuscrawl.paths.path_training import TrainingOptions, WebPages, calibrate, observe
+from focuscrawl.paths.path_training import TrainingOptions, WebPages, calibrate, read_corpus
 from focuscrawl.paths.path_training import train as train_model
 from focuscrawl.paths.states import FAIL, GOAL
 from focuscrawl.paths.training_paths import (
@@ -196,7 +196,7 @@ def record(
                 WarcRecorder(warc or out.with_name(f"{out.name.partition('.')[0]}.warc.gz"))
             )
             pages = WebPages(LiveWeb(networks, recorder, *([] if agent is None else [agent])))
-        session = _Session(pages, Walk.begin(start_url))
+        session = _Session(pages, Walk.start_at(start_url))
         try:
             session.run()
         finally:  # an interrupt must not lose the paths so far
@@ -214,8 +214,8 @@ class _Session:
         self._undo_stack: list[Walk] = []
         self._filter_words = ""
         self.walk = walk
-        if pages.view(walk.here) is None:
-            raise UserError(f"{walk.here} is not an HTML page: name another start URL")
+        if pages.view(walk.current_page) is None:
+            raise UserError(f"{walk.current_page} is not an HTML page: name another start URL")
 
     def run(self) -> None:
         """Read and execute commands until the user quits or the input ends."""
@@ -242,9 +242,9 @@ class _Session:
         if line.isdecimal():
             walk = self._follow(int(line), shown)
         elif line.startswith("m ") and label not in {"", GOAL, FAIL}:
-            walk = self.walk.milestone(label)
+            walk = self.walk.label_page(label)
         elif line in {"g", "f"} and len(self.walk.pages) > 1:
-            walk = self.walk.end(goal=line == "g")
+            walk = self.walk.finish_path(goal=line == "g")
         elif line == "b":
             walk = self.walk.back()
         if walk is None:
@@ -256,7 +256,9 @@ class _Session:
 
     def _follow(self, number: int, shown: list[LinkChoice]) -> Walk:
         if not 1 <= number <= len(shown):
-            raise UserError(f"link {number} does not exist: choose a number from 1 to {len(shown)}")
+            raise UserError(
+                f"link {number} does not exist: choose a number from 1 to {len(shown)}"
+            )
         url = shown[number - 1].url
         if self._pages.view(url) is None:
             raise UserError(f"{url} is not an HTML page: follow another link")
@@ -264,18 +266,17 @@ class _Session:
 
     def _show(self) -> list[LinkChoice]:
         walk = self.walk
-        view = self._pages.view(walk.here)
+        view = self._pages.view(walk.current_page)
         assert view is not None
         links = [
             link
-            for link in link_choices(view, self._pages.targets(walk.here))
+            for link in link_choices(view, self._pages.targets(walk.current_page))
             if self._filter_words in f"{link.anchor} {link.url}".lower()
         ]
         label = f"  [{walk.labels[-1]}]" if walk.labels[-1] else ""
         click.echo(f"\n{one_line(view.title, _WIDTH) or 'no title'}{label}")
-        click.echo(
-            f"{one_line(walk.here)}  (click {len(walk.pages) - 1}, {len(walk.saved)} saved)"
-        )
+        place = f"(click {len(walk.pages) - 1}, {len(walk.saved)} saved)"
+        click.echo(f"{one_line(walk.current_page)}  {place}")
         for number, link in enumerate(links[:_LINKS], 1):
             click.echo(
                 f"{number:>4}  {one_line(link.anchor, _WIDTH) or '-'}  {one_line(link.url)}"
@@ -381,7 +382,7 @@ def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOpt
     FORMAT.check_out(out)
     pages = WebPages(open_web(web))
     walks = [path for file in files for path in read_paths(file)]
-    corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
+    corpus = read_corpus(walks, pages, PathFeatureReader(training.reading, keep_words=True))
     with tqdm(desc="Fitting", unit=" steps", disable=None) as bar:
         model = train_model(corpus, training, on_iteration=bar.update)
     model = replace(model, calibration=calibrate(corpus, training))
@@ -413,9 +414,7 @@ def _print_model(model: PathModel) -> None:
 @common_options.out_option("Folder for the crawl and goals.csv.", "FOLDER")
 @click.option("--web", help="Recorded web with the sites.  [default: the live Web]")
 @common_options.integer_option("--budget", "Number of fetches; 0: no limit.", 1000, least=0)
-@common_options.integer_option(
-    "--per-site", "Most fetches on a site; 0: no limit.", 0, least=0
-)
+@common_options.integer_option("--per-site", "Most fetches on a site; 0: no limit.", 0, least=0)
 @click.option(
     "--stop",
     type=common_options.FiniteFloat(0),

@@ -85,7 +85,9 @@ def rounds(
     if folder is not None and (folder / "crawl.db").exists():
         raise UserError(f"{folder} contains a crawl already: name a new folder with --folder")
     with closing(_master(master)) as workers:
-        last = crawl_in_rounds(plan, root, workers, _print_round, watch=_stage_progress, folder=earlier_crawl)
+        last = crawl_in_rounds(
+            plan, root, workers, _print_round, watch=_stage_progress, folder=earlier_crawl
+        )
     click.echo(in_words(last["stop"], last["fetched"]))
     if folder is not None:
         written = write_folder(root, folder, pages)

@@ -13,12 +13,12 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
 from focuscrawl.crawl_config import argument_help
-from focuscrawl.engine.lean_settings import PlainRecord
+from focuscrawl.engine.lean_settings import SanitizedRecord
 from focuscrawl.engine.private import (
     CrawlCommand,
     has_failed_to_start,
-    is_no_list_of_settings,
-    leave_set_up_out_of_log,
+    hide_setup_messages,
+    is_not_settings_list,
     spider_names,
 )
 from focuscrawl.errors import UserError, WorkerError
@@ -74,11 +74,11 @@ class Command(CrawlCommand):
         """
         super().process_options(args, opts)
         assert self.settings is not None
-        logging.setLogRecordFactory(PlainRecord)
+        logging.setLogRecordFactory(SanitizedRecord)
         # settings may contain passwords and must not be logged at any level
-        logging.getLogger("scrapy.crawler").addFilter(is_no_list_of_settings)
+        logging.getLogger("scrapy.crawler").addFilter(is_not_settings_list)
         if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
-            leave_set_up_out_of_log()
+            hide_setup_messages()
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""
@@ -86,7 +86,8 @@ class Command(CrawlCommand):
             raise UsageError
         if len(args) > 1:
             self._fail(
-                args[0], f"unknown argument {args[1]}: write arguments of the crawl as -a NAME=VALUE"
+                args[0],
+                f"unknown argument {args[1]}: write arguments of the crawl as -a NAME=VALUE",
             )
             return
         process = self.crawler_process
