@@ -17,7 +17,7 @@ from focuscrawl.cli.common_options import reading
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import refuse_program
 from focuscrawl.errors import UserError
-from focuscrawl.offline.apprentice_training import learn_from, options_of
+from focuscrawl.offline.apprentice_training import crawl_options, train_apprentice
 from focuscrawl.report.plain_text import table
 from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
@@ -69,7 +69,7 @@ def train(
     """
     FORMAT.check_out(out)
     with closing(open_store(crawl_dir)) as store:
-        options = _changed(options_of(store) or Options(), given)
+        options = _changed(crawl_options(store) or Options(), given)
         changes: dict[str, Any] = {
             "groups": None if groups is None else tuple(g.strip() for g in groups.split(",")),
             "d_max": None if d_max in {None, "cv"} else _whole_number(d_max),
@@ -90,7 +90,7 @@ def train(
                 )
             options = replace(options, d_max=_choose(store, options, judge, source))
         with reading(store, "Reading") as bar:
-            learned = learn_from(
+            learned = train_apprentice(
                 store, options=options, critic=judge, web=source, on_page=bar.update
             )
     about: dict[str, str | int] = {
@@ -115,7 +115,7 @@ def _changed(options: Options, given: str | None) -> Options:
     for name in changes:
         if name not in known:
             raise UserError(f"--options: there is no {name!r}: options are {', '.join(known)}")
-    return Options.of(asdict(options) | changes)
+    return Options.from_mapping(asdict(options) | changes)
 
 
 def _whole_number(d_max: str) -> int:
@@ -128,22 +128,22 @@ def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> in
     """Choose d_max by cross-validation, and print what was compared."""
     # it imports scikit-learn, which takes a second
     from focuscrawl.offline.d_max_selection import (  # noqa: PLC0415
-        FITS,
-        chosen,
-        try_windows,
+        N_FITS,
+        cross_validate,
+        select_d_max,
     )
 
     with (
         reading(store, "Reading") as pages,
-        tqdm(total=FITS, desc="Comparing", unit=" fits", disable=None) as fits,
+        tqdm(total=N_FITS, desc="Comparing", unit=" fits", disable=None) as fits,
     ):
-        trials = try_windows(
+        trials = cross_validate(
             store, options, critic=critic, web=web, on_page=pages.update, on_fit=fits.update
         )
-    best, d_max = min(trials, key=lambda trial: trial.log_loss), chosen(trials)
+    best, d_max = min(trials, key=lambda trial: trial.log_loss), select_d_max(trials)
     rows = [["d_max", "log loss", "over least", "error", "AUC", "high", "low", "balanced"]]
     for each in trials:
-        numbers = (each.log_loss, each.behind, each.error, each.auc, each.high, each.low)
+        numbers = (each.log_loss, each.excess_loss, each.error, each.auc, each.high, each.low)
         rows.append([str(each.d_max), *(f"{x:.3f}" for x in (*numbers, each.balanced))])
     click.echo("\n".join(table(rows, left=set())))
     click.echo(

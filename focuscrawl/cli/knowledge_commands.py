@@ -17,8 +17,8 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.foundation.user_input import whole_number
-from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
-from focuscrawl.offline.knowledge_export import collection_of
+from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, learn
+from focuscrawl.offline.knowledge_export import read_crawl_record
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
@@ -60,7 +60,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     for crawl_dir in crawl_dirs:
         try:
             learned = _learn_crawl(Path(crawl_dir), topics, path)
-        except LearnedAlreadyError as error:
+        except AlreadyLearnedError as error:
             if len(crawl_dirs) == 1:
                 raise
             click.echo(str(error))  # a command that was interrupted is repeated: the rest is new
@@ -91,7 +91,7 @@ def _check_topic(folder: Path, topics: str) -> None:
 def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     _check_topic(folder, topics)
     with closing(open_store(folder)) as store, reading(store, "Learning") as bar:
-        return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
+        return learn(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
 
 
 def _in_words(learned: UpdateCounts) -> str:
@@ -117,14 +117,14 @@ def show(file: Path, urls: tuple[str, ...], top: int) -> None:
 
 
 def _of_all(known: Knowledge, top: int) -> list[str]:
-    about = known.about
+    about = known.meta
     judged = int(about["relevant_pages"]) + int(about["other_pages"])
     facts = {
         "topic": one_line(about["topic"]),
         "critic": one_line(about["critic_name"]),
-        "URLs": f"{len(known):,}, {len(known.waiting(1_000_000)):,} more never fetched",
+        "URLs": f"{len(known):,}, {len(known.queued_urls(1_000_000)):,} more never fetched",
         "judged": f"{judged:,} pages in all crawls, {int(about['relevant_pages']):,} relevant",
-        "apprentice": "none" if known.graduate is None else "kept",
+        "apprentice": "none" if known.trained_apprentice is None else "kept",
         "time": f"counted in {one_line(about['clock'])}",
     }
     rows = [["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]]
@@ -198,9 +198,9 @@ def recrawl(
     if path.exists():
         with closing(Knowledge(path)) as known:
             critic = critic or _who_judged(known)
-            if known.about.get("topic") != topics:
+            if known.meta.get("topic") != topics:
                 raise UserError(
-                    f"knowledge {path} is of topic {known.about.get('topic')}, not {topics}: "
+                    f"knowledge {path} is of topic {known.meta.get('topic')}, not {topics}: "
                     "name the file of this topic with --knowledge"
                 )
         known_at = str(path)
@@ -220,7 +220,7 @@ def recrawl(
 
 def _who_judged(known: Knowledge) -> str:
     """Return the critic that judged before; a file from a stranger names no program to run."""
-    name = known.about.get("critic_name", "")
+    name = known.meta.get("critic_name", "")
     return refuse_program(name, str(known.path), "--critic ")
 
 

@@ -16,7 +16,15 @@ from focuscrawl.crawl.first_visits import followed_links, judged_page, verdict_o
 from focuscrawl.crawl.part import PAUSE, Part
 from focuscrawl.crawl.revisit_policy import conditions
 from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
-from focuscrawl.distiller import RULES, Distiller, LinkGraph, Scores, Sites, best, stand_ins
+from focuscrawl.distiller import (
+    SITE_RULES,
+    Distiller,
+    HubScores,
+    LinkGraph,
+    Sites,
+    resolve_urls,
+    top_pages,
+)
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.store import RevisitRow, VisitRecord
 from focuscrawl.store.history import History
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
 
 #: what may be a site, by `focuscrawl.distiller.Sites`; ``auto``: a host, or, as long as every link
 #: stays on its host, a page
-SITES = ("auto", *RULES)
+SITES = ("auto", *SITE_RULES)
 #: kinds of the events of a distillation, and of a page fetched again
 DISTILLED, REVISITED = "distilled", "revisited"
 
@@ -67,7 +75,7 @@ class Distilled(NamedTuple):
     promised : int64 (n,), URLs never fetched that these link to, the best first
     """
 
-    scores: Scores
+    scores: HubScores
     hubs: list[int]
     promised: NDArray[np.int64]
     links: int
@@ -82,7 +90,7 @@ class Distilled(NamedTuple):
 
 
 def distil(
-    graph: DistilledGraph, sites: str, host_names: Sequence[str], start: Scores | None = None
+    graph: DistilledGraph, sites: str, host_names: Sequence[str], start: HubScores | None = None
 ) -> Distilled:
     """Run the distiller.
 
@@ -93,18 +101,18 @@ def distil(
     start : scores to start from
     """
     source, host = graph.source, graph.host
-    stands = stand_ins(graph.page, graph.repeats, graph.referrer, source)
+    stands = resolve_urls(graph.page, graph.repeats, graph.referrer, source)
     target = stands[graph.target]
     if sites == "auto":
-        found = Sites.fitting(source, target, host)
+        found = Sites.for_links(source, target, host)
     else:
-        found = Sites.by(sites, host, host_names)
+        found = Sites.by_rule(sites, host, host_names)
     relevance = np.full(len(host), np.nan)
     relevance[graph.page] = graph.relevance
     distiller = Distiller(LinkGraph(source, target, found.of_pages, relevance))
     scores = distiller.distill(start)
-    hubs = best(scores.hubs, _HUBS).tolist()
-    promised = best(distiller.promise(scores, _HUBS), len(host))
+    hubs = top_pages(scores.hubs, _HUBS).tolist()
+    promised = top_pages(distiller.expected_authorities(scores, _HUBS), len(host))
     return Distilled(scores, hubs, promised, len(source), found.rule)
 
 
@@ -141,7 +149,7 @@ class Distilling(Part):
         self._target = GrowingArray(np.int64)
         self._under_way: Future[Distilled] | None = None
         self._started_at = 0
-        self._last: Scores | None = None
+        self._last: HubScores | None = None
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a fetch of an earlier run and its links."""

@@ -54,14 +54,14 @@ class PatientOrder(Part):
             return None
         if self._seed_waits(now):
             return math.inf
-        if self._patience is None or score >= self._patience.reserve(score, crawl.left, now):
+        if self._patience is None or score >= self._patience.min_score(score, crawl.left, now):
             return None
         return math.inf
 
     def on_page(self, visit: PageVisit) -> None:
         """Count the links that a page brings."""
         if self._patience is not None:
-            self._patience.bring(visit.newly_queued)
+            self._patience.add_page(visit.newly_queued)
 
     def _seed_waits(self, now: float) -> bool:
         # a start page, or the target of one that redirects
@@ -70,7 +70,7 @@ class PatientOrder(Part):
             each.seconds <= _LONGEST
             and urls.depth(each.url) == 0
             and urls.state(each.url) == QUEUED  # no hub that is to be fetched again
-            for each in self._crawl.frontier.awaited(now, _ABOVE_LINKS, _SEEDS)
+            for each in self._crawl.frontier.busy_host_links(now, _ABOVE_LINKS, _SEEDS)
         )
 
 
@@ -99,7 +99,7 @@ class PriorityFidelity(Part):
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
         # the time does not matter here
-        for each in crawl.frontier.awaited(0.0, score + NEARLY, _LOOK):
+        for each in crawl.frontier.busy_host_links(0.0, score + NEARLY, _LOOK):
             if each.score < math.inf:
                 self._better[url_id] = crawl.urls.host_name(each.url)
                 return

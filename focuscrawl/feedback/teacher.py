@@ -287,12 +287,12 @@ class Teacher:
                 self._connect()
                 status, body, wished = self._post(question)
                 if status < 500 and status not in _PASSING:
-                    self._backoff.answered(0)
+                    self._backoff.record_answer(0)
                     return status, body
                 why = f"answers {status}"
             except (OSError, HTTPException) as error:
                 why = self._in_words(error)
-            wait = self._backoff.failed(0, wished)
+            wait = self._backoff.record_failure(0, wished)
             if math.isinf(wait):
                 asks = f", and asks to wait {wished:,.0f} s" if wished else ""
                 raise UserError(f"{self.endpoint} {why}{asks}: start again later")

@@ -13,7 +13,7 @@ from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import Expansion, Strategy
 
 if TYPE_CHECKING:
-    from focuscrawl.strategies import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _UNKNOWN, _ABSENT = -2, -1
@@ -63,7 +63,7 @@ class Oracle(Strategy):
             self._worth(page.targets), *self._scores(page.url, page.targets), memo=memo.tobytes()
         )
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, np.int64)
