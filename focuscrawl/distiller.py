@@ -85,7 +85,7 @@ class Distiller:
 
     R(v) of a page that was not fetched is unknown, and it gives nothing to the pages that link
     to it: a hub is a hub by what is known to be relevant. What such a page has been given is
-    its `expected_authorities`.
+    its `score_unfetched`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Distiller:
             stable=same >= steady,
         )
 
-    def expected_authorities(self, scores: HubScores, hubs: int | None = None) -> Floats:
+    def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
         """Return what pages that were not fetched are given by hubs.
 
         It is the authority score that a page would have, before it is scaled, if R(v) = 1.
@@ -238,7 +238,7 @@ class Sites:
         return cls(rule, host)
 
     @classmethod
-    def for_links(cls, source: Ints, target: Ints, host: Ints) -> Self:
+    def by_host_or_none(cls, source: Ints, target: Ints, host: Ints) -> Self:
         """Return hosts as sites, or, if every link stays on its host, no rule."""
         rule = "host" if (host[source] != host[target]).any() else "none"
         return cls.by_rule(rule, host, ())
@@ -263,7 +263,7 @@ def _suffixes() -> TLDExtract:
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
-def resolve_urls(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
+def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
     """Return for each URL its alias: the URL whose page it repeats or redirects to.
 
     For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing

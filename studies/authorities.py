@@ -113,7 +113,7 @@ def unvisited(
 ) -> dict[str, float]:
     """Return how good the unvisited citations of the top hubs are; see `study_agreement`."""
     distiller = Distiller(link_graph(whole, relevance, hosts, fetched))
-    promise = distiller.expected_authorities(distiller.distill(), HUBS)
+    promise = distiller.score_unfetched(distiller.distill(), HUBS)
     waiting = np.ones(len(relevance), np.bool_)
     waiting[np.isin(whole.content, whole.content[fetched])] = False
     known = np.zeros(len(relevance), np.bool_)

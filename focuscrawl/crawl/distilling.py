@@ -22,7 +22,7 @@ from focuscrawl.distiller import (
     HubScores,
     LinkGraph,
     Sites,
-    resolve_urls,
+    resolve_aliases,
     top_pages,
 )
 from focuscrawl.foundation.arrays import GrowingArray
@@ -101,10 +101,10 @@ def distil(
     start : scores to start from
     """
     source, host = graph.source, graph.host
-    stands = resolve_urls(graph.page, graph.repeats, graph.referrer, source)
+    stands = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
     target = stands[graph.target]
     if sites == "auto":
-        found = Sites.for_links(source, target, host)
+        found = Sites.by_host_or_none(source, target, host)
     else:
         found = Sites.by_rule(sites, host, host_names)
     relevance = np.full(len(host), np.nan)
@@ -112,7 +112,7 @@ def distil(
     distiller = Distiller(LinkGraph(source, target, found.of_pages, relevance))
     scores = distiller.distill(start)
     hubs = top_pages(scores.hubs, _HUBS).tolist()
-    promised = top_pages(distiller.expected_authorities(scores, _HUBS), len(host))
+    promised = top_pages(distiller.score_unfetched(scores, _HUBS), len(host))
     return Distilled(scores, hubs, promised, len(source), found.rule)
 
 

@@ -19,7 +19,7 @@ from focuscrawl.distiller import (
     LinkGraph,
     Sites,
     registered_domain,
-    resolve_urls,
+    resolve_aliases,
     top_pages,
 )
 
@@ -139,10 +139,8 @@ def test_what_is_unknown_makes_no_hub_but_is_promised_something() -> None:
     assert_allclose(scores.hubs, known.hubs)
     assert_allclose(scores.authorities, known.authorities)
     hubs = scores.hubs
-    assert_allclose(
-        distiller.expected_authorities(scores), [0, 0, 0, 0, hubs[0] + hubs[1], hubs[1]]
-    )
-    assert_allclose(distiller.expected_authorities(scores, 1), [0, 0, 0, 0, hubs[1], hubs[1]])
+    assert_allclose(distiller.score_unfetched(scores), [0, 0, 0, 0, hubs[0] + hubs[1], hubs[1]])
+    assert_allclose(distiller.score_unfetched(scores, 1), [0, 0, 0, 0, hubs[1], hubs[1]])
 
 
 @settings(max_examples=100, deadline=None)
@@ -157,7 +155,7 @@ def test_promise_is_the_authority_it_would_have(links: LinkGraph) -> None:
     there[links.source, links.target] = 1.0
     there[links.site[:, None] == links.site[None, :]] = 0.0
     expected = np.where(np.isnan(links.relevance), later * (there.T @ scores.hubs), 0.0)
-    assert_allclose(distiller.expected_authorities(scores), expected, atol=1e-12)
+    assert_allclose(distiller.score_unfetched(scores), expected, atol=1e-12)
 
 
 def power_law(seed: int, links: int, pages: int = 600) -> LinkGraph:
@@ -259,10 +257,10 @@ def test_rules() -> None:
 def test_a_crawl_of_one_host_has_no_rule() -> None:
     host = np.array([0, 0, 1])
     within, across = (np.array([0]), np.array([1])), (np.array([0, 1]), np.array([1, 2]))
-    assert Sites.for_links(*within, host).rule == "none"
-    assert Sites.for_links(*across, host).rule == "host"
+    assert Sites.by_host_or_none(*within, host).rule == "none"
+    assert Sites.by_host_or_none(*across, host).rule == "host"
     nothing = np.zeros(0, np.int64)
-    assert Sites.for_links(nothing, nothing, host).rule == "none"
+    assert Sites.by_host_or_none(nothing, nothing, host).rule == "none"
 
 
 @pytest.mark.parametrize(
@@ -278,4 +276,4 @@ def test_duplicates_and_redirects_stand_for_other_urls(
     duplicate_of: list[int], referrer: list[int], source: list[int], expected: list[int]
 ) -> None:
     arrays = (np.array(each, np.int64) for each in (duplicate_of, referrer, source))
-    assert resolve_urls(np.arange(len(duplicate_of)), *arrays).tolist() == expected
+    assert resolve_aliases(np.arange(len(duplicate_of)), *arrays).tolist() == expected
