@@ -13,7 +13,7 @@ from focuscrawl.apprentice.learners import unpack_options
 from focuscrawl.apprentice.link_table import PageFeatures
 from focuscrawl.apprentice.options import CLASS_GROUPS, Options
 from focuscrawl.crawl.page_source import PageSource
-from focuscrawl.crawl.revisit_policy import KEPT
+from focuscrawl.crawl.revisit_policy import KNOWLEDGE_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import read_trained_apprentice
 from focuscrawl.store.crawl_store import taking_in
@@ -65,7 +65,7 @@ def initial_apprentice(store: CrawlStore) -> bytes | None:
         folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
     if folder is not None:
         return read_apprentice(Path(folder))
-    known = Path(store.where).parent / KEPT
+    known = Path(store.where).parent / KNOWLEDGE_FILE
     return read_trained_apprentice(known) if known.exists() else None
 
 
