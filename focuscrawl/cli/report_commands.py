@@ -11,7 +11,7 @@ import pandas as pd
 
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import check_output_file, write_file, write_files
-from focuscrawl.distiller import RULES
+from focuscrawl.distiller import SITE_RULES
 from focuscrawl.foundation.files import refuse_link
 from focuscrawl.report import comparison, html_report
 from focuscrawl.report.figures import learned, learning_curves, learning_figure, loss_figure, png
@@ -101,7 +101,7 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
 @common_options.top_option()
 @click.option(
     "--sites",
-    type=click.Choice(RULES),
+    type=click.Choice(SITE_RULES),
     help="Ignore links within a host or a registered domain; none: count all links.  "
     "[default: host; none if every link stays on its host]",
 )

@@ -35,7 +35,7 @@ from focuscrawl.critic.phrase_model import phrases_of, words_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.knowledge import Keywords
-from focuscrawl.knowledge.keywords import ranked, read_candidates
+from focuscrawl.knowledge.keywords import rank_candidates, read_candidates
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.taxonomy import ROOT, normalise, read_labels, read_topics
 from focuscrawl.topics import (
@@ -317,7 +317,7 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
             "description = ..."
         )
     found = read_candidates(candidates, query or " ".join([*keywords.weights][:_QUERY]))
-    best = ranked(found, keywords)
+    best = rank_candidates(found, keywords)
     if not best:
         words = ", ".join([*keywords.weights][:_QUERY])
         raise UserError(
@@ -344,8 +344,8 @@ def _keywords(known: TopicDefinition) -> Keywords:
         critic = load_critic(known.critic, ",".join(known.topics))
         sources += [getattr(critic, of, dict)() for of in ("phrase_words", "example_words")]
     if not any(sources):
-        sources.append(Keywords.of_topics([*known.topics, known.name or ""]).weights)
-    return Keywords.of_all(*sources)
+        sources.append(Keywords.from_topics([*known.topics, known.name or ""]).weights)
+    return Keywords.merge(*sources)
 
 
 @topic.command()
