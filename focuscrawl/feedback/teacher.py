@@ -297,12 +297,12 @@ class Teacher:
                 self._connect()
                 status, body, retry_after = self._post(question)
                 if status < 500 and status not in _TRANSIENT_ERRORS:
-                    self._backoff.answered(0)
+                    self._backoff.record_answer(0)
                     return status, body
                 problem = f"answers {status}"
             except (OSError, HTTPException) as error:
                 problem = self._describe(error)
-            wait = self._backoff.failed(0, retry_after)
+            wait = self._backoff.record_failure(0, retry_after)
             if math.isinf(wait):
                 asks = f", and asks to wait {retry_after:,.0f} s" if retry_after else ""
                 raise UserError(f"{self.endpoint} {problem}{asks}: try again later")
