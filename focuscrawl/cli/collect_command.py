@@ -20,7 +20,7 @@ from focuscrawl.collection.export_files import (
     write_edges,
 )
 from focuscrawl.foundation.user_input import LANGUAGES
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
@@ -75,7 +75,7 @@ def collect(
     """
     check_out(out)
     languages = () if language is None else LANGUAGES.read("--language", language)
-    Languages(languages)  # refuses languages that cannot be detected
+    LanguageFilter(languages)  # refuses languages that cannot be detected
     wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
     with (
         closing(open_store(crawl_dir)) as store,

@@ -39,8 +39,8 @@ from focuscrawl.critic.critic_files import (
     read_critic,
     save_critic,
 )
-from focuscrawl.critic.example_checks import share_of, too_few
-from focuscrawl.critic.focused_critic import is_from_little
+from focuscrawl.critic.example_checks import estimate_share, too_few_message
+from focuscrawl.critic.focused_critic import is_few_shot
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.critic.training import DEFAULT_KIND, train_critic
@@ -50,13 +50,13 @@ from focuscrawl.page.words import PageWords
 from focuscrawl.report.plain_text import cell, counted, one_line
 from focuscrawl.taxonomy import (
     Label,
-    fitting_minimum,
+    choose_min_examples,
+    parse_topics,
     prune,
     read_dmoz,
     read_labels,
-    read_topics,
 )
-from focuscrawl.taxonomy.pruning import ENOUGH
+from focuscrawl.taxonomy.pruning import EXAMPLES_PER_CLASS
 from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
 
@@ -64,7 +64,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.critic.assessment import CheckReport, Example
-    from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, Share
+    from focuscrawl.critic.example_checks import (
+        FewExamplesReport,
+        JudgedPage,
+        ShareEstimate,
+    )
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
@@ -172,9 +176,9 @@ def _labels(
     if ".rdf" not in Path(name).name:
         return read_labels(name)
     click.echo(f"Reading topics of {name}", err=True)
-    held = max(max_examples, min_examples or ENOUGH)
+    held = max(max_examples, min_examples or EXAMPLES_PER_CLASS)
     dump = read_dmoz(name, max_examples=held, random_state=random_state)
-    least = fitting_minimum(dump) if min_examples is None else min_examples
+    least = choose_min_examples(dump) if min_examples is None else min_examples
     tree = prune(dump, least, max_examples, random_state)
     topics, leaves = len(dump.topics), len(tree.leaves)
     click.echo(f"{topics:,} topics pruned at {least} examples: {leaves} classes", err=True)
@@ -188,7 +192,7 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
     for path in trained.model.classes:
         count = f"{topics.count(path):>6} examples" if topics else ""
         click.echo(f"  {path:<{width}}  {count}".rstrip())
-    for topic in trained.absent:
+    for topic in trained.untrained_topics:
         click.echo(f"  {topic}: no example could be read, the critic does not know it")
     left_out = _listed(trained.skipped)
     if left_out:
@@ -271,7 +275,7 @@ def _check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[P
     if is_callable_spec(spec):
         raise UserError(f"critic {spec} has no examples to be checked with: name --labels")
     trained, _ = read_critic(find_model(spec))
-    if not is_from_little(trained):
+    if not is_few_shot(trained):
         raise UserError(f"critic {spec} was not learned from few examples: name --labels")
     web = open_web(web_name)
     read = read_examples(trained, web)
@@ -305,7 +309,7 @@ def _check_with_labels(
     rows = read_labels(labels)
     with closing(Bar("Checking")) as shown:
         if topic is not None:
-            asked = read_topics(topic)
+            asked = parse_topics(topic)
             judge = load_critic(spec, focus or topic, calibrated=calibrated)
             report = check_relevance(judge, asked, rows, open_web(web), progress=shown)
         elif is_callable_spec(spec) and not Path(spec).exists():
@@ -370,7 +374,7 @@ def _lines(
     web: Web,
     wrong: int | None,
 ) -> list[str]:
-    called = report.called()
+    called = report.called_relevant()
     listed = sorted(called[:_LISTED], key=lambda page: -page.relevance)
     good = sum(example.good for example in examples)
     lines = [
@@ -407,7 +411,7 @@ def _lines(
 def _found(report: FewExamplesReport, good: int) -> str:
     if report.recall is not None:
         return f"Finds {_of_ten(report.recall, 'relevant pages')}."
-    return f"How many relevant pages it finds cannot be told: {too_few(good)}."
+    return f"How many relevant pages it finds cannot be told: {too_few_message(good)}."
 
 
 def _wrong(listed: Sequence[JudgedPage], wrong: int | None) -> str:
@@ -420,11 +424,11 @@ def _wrong(listed: Sequence[JudgedPage], wrong: int | None) -> str:
             "How much of what it calls relevant is not, only you can tell: count those among the "
             f"{len(listed)} other pages below, and say --wrong N."
         )
-    share = _of_ten(share_of(wrong, len(listed)), "pages that it calls relevant are not")
+    share = _of_ten(estimate_share(wrong, len(listed)), "pages that it calls relevant are not")
     return f"{share[0].upper()}{share[1:]}."
 
 
-def _of_ten(share: Share, pages: str) -> str:
+def _of_ten(share: ShareEstimate, pages: str) -> str:
     """Return ``about 7 of 10 relevant pages (4 to 9)``."""
     value, low, high = (round(10 * each) for each in share)
     about = {0: "hardly any", 10: "nearly all"}.get(value, f"about {value} of 10")
@@ -475,12 +479,12 @@ def quality(
     """
     check_file(out, "--out")
     trained, _ = read_critic(find_model(spec))
-    marked = read_topics(topic)
+    marked = parse_topics(topic)
     load_critic(spec, topic)  # refuses classes that it has not
     earlier = None if before is None else read_critic(find_model(before))[0]
     with closing(Bar("Reading")) as shown:
         opened = [*map(open_web, webs)]
-        found = Quality.of(trained, marked, opened, before=earlier, progress=shown)
+        found = Quality.measure(trained, marked, opened, previous=earlier, progress=shown)
     if out is not None:
         with writing(out, "name another file with --out"):
             write_whole(out, found.json())
@@ -505,7 +509,7 @@ def quality(
         )
 
 
-def _interval(share: Share | None, why_not: str) -> str:
+def _interval(share: ShareEstimate | None, why_not: str) -> str:
     if share is None:
         return f"unknown: {why_not}"
     return "{:.2f} ({:.2f} to {:.2f})".format(*share)

@@ -17,18 +17,18 @@ from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import Bar, crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.classifiers import KINDS, LogisticModel
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.focused_critic import TrainedCritic
 from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import (
     OFF_TOPIC,
     ON_TOPIC,
-    WordsModel,
-    phrases_of,
-    read_phrases,
-    words_of,
+    PhraseModel,
+    build_phrase_model,
+    parse_description,
+    parse_phrases,
 )
-from focuscrawl.critic.training import read_urls, topic_name, train_critic, train_from_little
+from focuscrawl.critic.training import parse_topic_name, read_urls, train_critic, train_few_shot
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_whole
 from focuscrawl.foundation.urls import normalize
@@ -235,7 +235,7 @@ def fetch_examples(
     except UserError as error:
         why = _errors(folder) or error
         raise UserError(f"{none} ({why}); see {folder / _LOG}") from None
-    read = read_known([opened], seeds)
+    read = find_pages([opened], seeds)
     missing = [url for url in wanted if url not in read]
     if not read:
         raise UserError(f"{none}: {_listed(missing)}; see {folder / _LOG}")
@@ -348,9 +348,9 @@ def few_examples_options(command: Command) -> Command:
         name: str | None,
         **others: Any,
     ) -> None:
-        phrases = phrases_of(words) if words is not None else []
+        phrases = parse_phrases(words) if words is not None else []
         if description is not None:
-            phrases.append(words_of(read_description(description)))
+            phrases.append(parse_description(read_description(description)))
         liked = [*(read_urls(good) if good is not None else []), *bookmarked(bookmarks, folder)]
         disliked = read_urls(bad) if bad is not None else []
         command(few=FewExamples(words, description, phrases, liked, disliked, name), **others)
@@ -374,9 +374,9 @@ def train_few_examples(
     live : parameters of `fetch_examples`, if pages are given and no web
     """
     _check_kind(kind, few, web)
-    if kind == WordsModel.kind:
-        return TrainedCritic(model=read_phrases(few.words or ""))
-    topic = topic_name(few.name)
+    if kind == PhraseModel.kind:
+        return TrainedCritic(model=build_phrase_model(few.words or ""))
+    topic = parse_topic_name(few.name)
     pages = [*few.good, *few.bad]
     webs = []
     if web is not None:
@@ -387,18 +387,18 @@ def train_few_examples(
         common: dict[str, Any] = {"random_state": random_state, "progress": shown}
         if kind in KINDS:
             return train_critic(few.labels, webs[0], kind=kind, **common, **learning)
-        return train_from_little(few.phrases, few.good, few.bad, webs, topic=topic, **common)
+        return train_few_shot(few.phrases, few.good, few.bad, webs, topic=topic, **common)
 
 
 def _check_kind(kind: str | None, few: FewExamples, web: str | None) -> None:
     """Raise `UserError` if a kind of critic cannot learn from what is given."""
     pages, text = few.good or few.bad, few.words or few.description
-    if kind == WordsModel.kind and (pages or few.description or few.name or web):
+    if kind == PhraseModel.kind and (pages or few.description or few.name or web):
         raise UserError("--kind words learns from --words alone")
     if kind in KINDS and (text or few.name or not (few.good and few.bad)):
         raise UserError(f"--kind {kind} learns from good and bad pages, both and alone")
-    if kind not in {None, LogisticModel.kind, WordsModel.kind, *KINDS}:
-        known = ", ".join([LogisticModel.kind, *KINDS, WordsModel.kind])
+    if kind not in {None, LogisticModel.kind, PhraseModel.kind, *KINDS}:
+        known = ", ".join([LogisticModel.kind, *KINDS, PhraseModel.kind])
         raise UserError(f"unknown kind of critic {kind!r}: choose one of {known}")
     good, bad = ({normalize(url) or url for url in urls} for urls in (few.good, few.bad))
     both = sorted(good & bad)

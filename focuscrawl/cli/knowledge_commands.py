@@ -12,7 +12,7 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import crawl, reading
 from focuscrawl.crawl.crawl_folder import CrawlFolder
-from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing
 from focuscrawl.foundation.urls import no_url, normalize
@@ -22,7 +22,7 @@ from focuscrawl.offline.knowledge_export import collection_of
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
 
 def _topics_of(topic: str) -> str:
     """Return topic paths as a crawl keeps them."""
-    topics = ",".join(read_topics(topic))
+    topics = ",".join(parse_topics(topic))
     if not topics:
         raise UserError("no topic given: name the topic path of the crawl")
     return topics
@@ -221,7 +221,7 @@ def recrawl(
 def _who_judged(known: Knowledge) -> str:
     """Return the critic that judged before; a file from a stranger names no program to run."""
     name = known.about.get("critic_name", "")
-    return refuse_program(name, str(known.path), "--critic ")
+    return reject_callable_spec(name, str(known.path), "--critic ")
 
 
 @contextmanager

@@ -79,7 +79,7 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
-    def read(self, bags: Sequence[Bag]) -> BagRows:
+    def transform(self, bags: Sequence[Bag]) -> BagRows:
         """Look up the words of `bags`; words the vocabulary does not have are dropped."""
         lengths = [len(bag) for bag in bags]
         n = sum(lengths)

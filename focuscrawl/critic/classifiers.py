@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import Bag, BagRows, Vocabulary
 from focuscrawl.critic.calibration import log_normalised
-from focuscrawl.critic.languages import ENGLISH, read_as
+from focuscrawl.critic.languages import ENGLISH, to_terms
 from focuscrawl.taxonomy import lies_under
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import ClassCounts
     from focuscrawl.critic.calibration import Calibration
-    from focuscrawl.critic.languages import Shares
+    from focuscrawl.critic.languages import LanguageShares
     from focuscrawl.critic.page_vectors import PageRows, PageVectors
 
-_C = 10.0  # inverse strength of the L2 penalty of logistic regression
+_INVERSE_PENALTY = 10.0  # inverse strength of the L2 penalty of logistic regression
 
 
 class NaiveBayes:
@@ -50,16 +50,20 @@ class NaiveBayes:
     kind: ClassVar[str] = "flat"
 
     def __init__(
-        self, counts: ClassCounts, *, uniform_prior: bool = False, languages: Shares = ENGLISH
+        self,
+        counts: ClassCounts,
+        *,
+        uniform_prior: bool = False,
+        languages: LanguageShares = ENGLISH,
     ) -> None:
         self.counts = counts
         self.classes = counts.classes
         self.uniform_prior = uniform_prior
         self.languages = languages
         self._vocabulary = Vocabulary(counts.words)
-        self._learn()
+        self._fit()
 
-    def _learn(self) -> None:
+    def _fit(self) -> None:
         self._weights = log_theta(self.counts.counts)
         self._prior = _log_prior(self.counts.pages, uniform=self.uniform_prior)
 
@@ -67,7 +71,7 @@ class NaiveBayes:
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
         """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
-        rows = self._vocabulary.read(read_as(bags, self.languages))
+        rows = self._vocabulary.transform(to_terms(bags, self.languages))
         posteriors = self.log_posteriors_of_rows(rows)
         return posteriors if calibration is None else calibration(posteriors, rows.lengths())
 
@@ -87,23 +91,26 @@ class HierarchicalNaiveBayes(NaiveBayes):
 
     kind: ClassVar[str] = "hierarchical"
 
-    def _learn(self) -> None:
+    def _fit(self) -> None:
         counts, n_classes = self.counts, len(self.classes)
-        nodes = siblings(self.classes)
+        nodes = sibling_groups(self.classes)
         empty = np.zeros((0, n_classes), np.bool_)
         self._weights = np.hstack(
             [
                 np.zeros((len(counts.words), 0)),
-                *(log_theta(counts.counts @ reach.T.astype(np.int64)) for reach in nodes),
+                *(log_theta(counts.counts @ members.T.astype(np.int64)) for members in nodes),
             ]
         )
         self._prior = np.concatenate(
             [
                 np.zeros(0),
-                *(_log_prior(reach @ counts.pages, uniform=self.uniform_prior) for reach in nodes),
+                *(
+                    _log_prior(members @ counts.pages, uniform=self.uniform_prior)
+                    for members in nodes
+                ),
             ]
         )
-        self._reach = np.vstack([empty, *nodes]).astype(np.float64)
+        self._leaf_members = np.vstack([empty, *nodes]).astype(np.float64)
         ends = np.cumsum([0, *map(len, nodes)]).tolist()
         self._nodes = [slice(start, end) for start, end in pairwise(ends)]
 
@@ -113,7 +120,7 @@ class HierarchicalNaiveBayes(NaiveBayes):
         for node in self._nodes:
             steps[:, node] = log_normalised(steps[:, node])
         # a leaf's log-posterior is the sum of the steps that lead down to it
-        posteriors: NDArray[np.float64] = steps @ self._reach
+        posteriors: NDArray[np.float64] = steps @ self._leaf_members
         return posteriors
 
 
@@ -144,7 +151,7 @@ def _log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64
     return prior
 
 
-def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
+def sibling_groups(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
     """List the nodes of the topic tree with several children, from the root down.
 
     Parameters
@@ -166,14 +173,14 @@ def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
     found = []
     for children in nodes.values():
         if len(children) > 1:
-            reach = np.zeros((len(children), len(classes)), dtype=bool)
+            members = np.zeros((len(children), len(classes)), dtype=bool)
             for child, leaves in enumerate(children.values()):
-                reach[child, leaves] = True
-            found.append(reach)
+                members[child, leaves] = True
+            found.append(members)
     return found
 
 
-class Linear(NamedTuple):
+class LinearModel(NamedTuple):
     """A linear function of page vectors.
 
     Attributes
@@ -192,9 +199,9 @@ class Linear(NamedTuple):
         """Return log Pr(c|u) of n pages, as `as_matrix` has them, float64 (n, n_classes)."""
         return _log_posteriors(pages @ self.weights + self.intercept)
 
-    def scaled(self, factor: float) -> Linear:
+    def scaled(self, factor: float) -> LinearModel:
         """Return the function with all log-odds times `factor`."""
-        return Linear(self.classes, self.weights * factor, self.intercept * factor)
+        return LinearModel(self.classes, self.weights * factor, self.intercept * factor)
 
 
 class LogisticModel:
@@ -208,7 +215,7 @@ class LogisticModel:
     ----------
     vectors : makes vectors of pages
     linear : the function
-    reader : naive Bayes of the same classes, or of some below them, learned from the same pages
+    link_model : naive Bayes of the same classes, or of some below them, and of the same pages
 
     Notes
     -----
@@ -219,33 +226,33 @@ class LogisticModel:
 
     kind: ClassVar[str] = "discriminative"
 
-    def __init__(self, vectors: PageVectors, linear: Linear, reader: NaiveBayes) -> None:
-        if not all(lies_under(path, linear.classes) for path in reader.classes):
+    def __init__(self, vectors: PageVectors, linear: LinearModel, link_model: NaiveBayes) -> None:
+        if not all(lies_under(path, linear.classes) for path in link_model.classes):
             raise ValueError("the reader of words has other classes")
         self.classes = linear.classes
         self.vectors = vectors
         self.linear = linear
-        self.reader = reader
+        self.link_model = link_model
         n_words = len(vectors.words)
-        self._of_words = np.ascontiguousarray(linear.weights[:n_words])
-        self._of_meaning = linear.weights[n_words:].astype(np.float32)
+        self._word_weights = np.ascontiguousarray(linear.weights[:n_words])
+        self._meaning_weights = linear.weights[n_words:].astype(np.float32)
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
         """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
-        rows = self.vectors.read(bags)
-        logits = rows.words.dot(self._of_words)
-        logits += rows.meaning @ self._of_meaning + self.linear.intercept
+        rows = self.vectors.transform(bags)
+        logits = rows.words.dot(self._word_weights)
+        logits += rows.meaning @ self._meaning_weights + self.linear.intercept
         posteriors = _log_posteriors(logits)
         if calibration is None:
             return posteriors
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
-    def marked_of_reader(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which classes of the reader lie in `marked` (n_classes,) ones of the model."""
+    def marked_link_classes(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which classes of `link_model` lie under classes that are `marked` (n_classes,)."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
-        return np.array([lies_under(path, topics) for path in self.reader.classes], np.bool_)
+        return np.array([lies_under(path, topics) for path in self.link_model.classes], np.bool_)
 
 
 def _log_posteriors(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -268,7 +275,7 @@ def fit_logistic(
     pages: sparse.csr_matrix,
     topics: Sequence[str] | NDArray[np.str_],
     weight: NDArray[np.float64] | None = None,
-) -> Linear:
+) -> LinearModel:
     """Fit a linear function to labelled pages by logistic regression.
 
     Parameters
@@ -279,8 +286,10 @@ def fit_logistic(
     """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-    fitted = LogisticRegression(C=_C, max_iter=300, tol=1e-3).fit(pages, topics, weight)
-    return Linear(tuple(map(str, fitted.classes_)), fitted.coef_.T.copy(), fitted.intercept_)
+    fitted = LogisticRegression(C=_INVERSE_PENALTY, max_iter=300, tol=1e-3).fit(
+        pages, topics, weight
+    )
+    return LinearModel(tuple(map(str, fitted.classes_)), fitted.coef_.T.copy(), fitted.intercept_)
 
 
 def fit_scale(log_posteriors: NDArray[np.float64], truth: NDArray[np.integer]) -> float:

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-_BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending
+_BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be is_parallel sending
 _PROCESSES = 2  # that parse
-_WORTH_PROCESSES = 400  # pages; below, starting worker processes takes longer than reading
-_REDIRECTS = 5  # that are followed one after the other
+_MIN_PARALLEL_PAGES = 400  # pages; below, starting worker processes takes longer than reading
+_MAX_REDIRECTS = 5  # that are followed one after the other
 
 
-def resolve(web: Web, urls: Sequence[str]) -> list[str | None]:
+def find_urls(web: Web, urls: Sequence[str]) -> list[str | None]:
     """Map `urls` as people write them to the URLs `web` has; None where it has none."""
     normalized = [normalize(url) for url in urls]
     known = iter(web.resolve([url for url in normalized if url is not None]))
@@ -53,7 +53,7 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
     Parameters
     ----------
     web : where they are
-    urls : URLs that `web` has, as `resolve` returns them
+    urls : URLs that `web` has, as `find_urls` returns them
     progress : reports every few pages read
 
     Returns
@@ -61,17 +61,17 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
     One bag a URL; None where the answer is no HTML page: the crawl would not ask the critic about
     it either.
     """
-    with closing(_Cache(web.fingerprint)) as cache:
+    with closing(_BagCache(web.fingerprint)) as cache:
         bags: dict[str, Bag | None] = cache.get(dict.fromkeys(urls))
         missing = [url for url in dict.fromkeys(urls) if url not in bags]
         progress.advance(len(urls) - len(missing))
         from joblib import Parallel, delayed  # noqa: PLC0415
 
         # one of several processes has its core, and would wait minutes for idle ones when it ends
-        worth = len(missing) >= _WORTH_PROCESSES and parent_process() is None
-        parallel = Parallel(n_jobs=_PROCESSES if worth else 1, return_as="generator")
+        is_parallel = len(missing) >= _MIN_PARALLEL_PAGES and parent_process() is None
+        parallel = Parallel(n_jobs=_PROCESSES if is_parallel else 1, return_as="generator")
         tasks = (
-            delayed(_read)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
+            delayed(_parse_bags)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
             for batch in _batches(missing)
         )
         with safe_starts():
@@ -83,16 +83,16 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
     return [bags.get(url) for url in urls]
 
 
-class KnownPage(NamedTuple):
+class FoundPage(NamedTuple):
     """A page that a web has: the URL that it has it under, redirects followed, and its words."""
 
     url: str
     bag: Bag
 
 
-def read_known(
+def find_pages(
     webs: Sequence[Web], urls: Sequence[str], *, progress: Progress = SILENT
-) -> dict[str, KnownPage]:
+) -> dict[str, FoundPage]:
     """Return those pages that one of several webs has.
 
     Parameters
@@ -105,24 +105,24 @@ def read_known(
     -------
     By URL as given; without those that no web has, or not as an HTML page with words
     """
-    pages: dict[str, KnownPage] = {}
+    pages: dict[str, FoundPage] = {}
     for web in webs:
         left = [url for url in urls if url not in pages]
-        at = {a: b for a, b in zip(left, resolve(web, left), strict=True) if b is not None}
-        pages.update(_with_words(web, at, progress))
-        moved = {a: _target(web, url) for a, url in at.items() if a not in pages}
-        pages.update(_with_words(web, moved, SILENT))
+        at = {a: b for a, b in zip(left, find_urls(web, left), strict=True) if b is not None}
+        pages.update(_read_found(web, at, progress))
+        moved = {a: _follow_redirects(web, url) for a, url in at.items() if a not in pages}
+        pages.update(_read_found(web, moved, SILENT))
     return pages
 
 
-def _with_words(web: Web, at: Mapping[str, str], progress: Progress) -> dict[str, KnownPage]:
+def _read_found(web: Web, at: Mapping[str, str], progress: Progress) -> dict[str, FoundPage]:
     bags = read_bags(web, list(at.values()), progress=progress)
-    return {a: KnownPage(url, bag) for (a, url), bag in zip(at.items(), bags, strict=True) if bag}
+    return {a: FoundPage(url, bag) for (a, url), bag in zip(at.items(), bags, strict=True) if bag}
 
 
-def _target(web: Web, url: str) -> str:
+def _follow_redirects(web: Web, url: str) -> str:
     """Return the URL that one of a web redirects to in the end, as far as the web has it."""
-    for _ in range(_REDIRECTS):
+    for _ in range(_MAX_REDIRECTS):
         answer = web.fetch(url)
         if answer is None or not 300 <= answer.status < 400:
             break
@@ -140,7 +140,7 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _read(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
+def _parse_bags(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
     """Return the words of pages; those that are too hard to parse are left out, and not kept."""
     views = [None if page is None else page.parse() for page in pages]
     return {
@@ -150,7 +150,7 @@ def _read(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | No
     }
 
 
-class _Cache:
+class _BagCache:
     """Bags of one web, in an SQLite file that several processes may share.
 
     A change of the code that parses makes a new file: a stale word is worse than a slow start.
@@ -196,7 +196,7 @@ class _Cache:
 _ARRAYS = ("page_words", "page_ids", "page_counts", "page_starts")
 
 
-class KeptPages(NamedTuple):
+class PackedBags(NamedTuple):
     """Bags of words in three arrays.
 
     Attributes
@@ -213,10 +213,10 @@ class KeptPages(NamedTuple):
     starts: NDArray[np.integer] = np.zeros(1, np.int64)
 
     @classmethod
-    def of(cls, bags: Sequence[Bag]) -> Self:
+    def from_bags(cls, bags: Sequence[Bag]) -> Self:
         """Keep the words of pages."""
         words = sorted(set(chain.from_iterable(bags)))
-        rows = Vocabulary(words).read(bags)
+        rows = Vocabulary(words).transform(bags)
         ids, counts = rows.ids.astype(np.int32), rows.counts.astype(np.int32)
         return cls(tuple(words), ids, counts, rows.starts.astype(np.int64))
 

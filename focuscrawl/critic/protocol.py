@@ -28,7 +28,7 @@ RELEVANT = 0.5  #: a page counts as relevant above (methods 4.4)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The critic's verdict on n pages.
+    """The critic's judgement on n pages.
 
     Attributes
     ----------
@@ -124,16 +124,18 @@ class CustomCritic:
         UserError
             If what the callable returned is not n numbers in [0, 1], nor a `Judgement` of them.
         """
-        answer = self._function(pages)
-        verdict = answer if isinstance(answer, Judgement) else Judgement(answer)
+        returned = self._function(pages)
+        judgement = returned if isinstance(returned, Judgement) else Judgement(returned)
         n = len(pages)
-        relevance = self._checked("relevance", verdict.relevance, (n,))
-        if verdict.probabilities is None:
+        relevance = self._validate("relevance", judgement.relevance, (n,))
+        if judgement.probabilities is None:
             return Judgement(relevance)
         shape = (n, len(self.classes))
-        return Judgement(relevance, self._checked("probabilities", verdict.probabilities, shape))
+        return Judgement(
+            relevance, self._validate("probabilities", judgement.probabilities, shape)
+        )
 
-    def _checked(self, name: str, values: object, shape: tuple[int, ...]) -> Any:
+    def _validate(self, name: str, values: object, shape: tuple[int, ...]) -> Any:
         try:
             array = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
@@ -170,7 +172,7 @@ def load_custom(spec: str, topics: Sequence[str]) -> CustomCritic:
         ) from error
     finally:
         sys.path.remove(here)
-    code = _code(found)
+    code = _source_code(found)
     for name in path.split("."):
         if not hasattr(found, name):
             raise UserError(f"critic {spec}: {module_name} has no {path}; check the name")
@@ -182,7 +184,7 @@ def load_custom(spec: str, topics: Sequence[str]) -> CustomCritic:
     return CustomCritic(found, spec, topics, digest.hexdigest())
 
 
-def _code(module: ModuleType) -> bytes:
+def _source_code(module: ModuleType) -> bytes:
     """Return a module's source as it is kept, in an archive perhaps; nothing if it has none."""
     name = getattr(module, "__file__", None)
     read = getattr(module.__loader__, "get_data", None)

@@ -13,7 +13,7 @@ import numpy as np
 
 from focuscrawl.crawl.scope import may_be_page
 from focuscrawl.critic.classifiers import as_matrix
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
@@ -169,7 +169,7 @@ def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
     new = (i for i in order if seen.adds(pages.names[i], pages.titles[i]))
     near = [*islice(new, _READ * crawl.n)]
     names = [pages.names[i] for i in near]
-    read = read_known(crawl.webs, [*names, *crawl.known])
+    read = find_pages(crawl.webs, [*names, *crawl.known])
     near = [i for i in near if pages.names[i] in read]
     bags = [read[pages.names[i]].bag for i in near]
     judged = [read[url].bag for url in sorted(crawl.known) if url in read]
@@ -193,8 +193,8 @@ def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> 
     """
     if not len(pages):
         return
-    vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
-    rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
+    vectors = PageVectors.fit(pages, embeddings=word_vectors_installed())
+    rows = as_matrix(vectors.transform([*pages, *judged]), len(vectors.words))
     asked = rows[: len(pages)]
     doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
     parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
@@ -392,7 +392,7 @@ def neighbours(
     for url in definition.judged | set(examples):
         del around[url]
     wanted = [url for url, _ in sorted(around.items(), key=lambda item: (-item[1], item[0]))]
-    known = read_known(webs, wanted[:_READ_NEIGHBOURS])
+    known = find_pages(webs, wanted[:_READ_NEIGHBOURS])
     first = {page.url: url for url, page in reversed(known.items())}  # of several to one page
     read = {url: page for url, page in known.items() if first[page.url] == url}
     if not read:
@@ -418,7 +418,7 @@ def _around(
 ) -> tuple[Counter[str], Counter[str]]:
     """Return how many examples link to each page, and to how many it links."""
     cited, citing = Counter[str](), Counter[str]()
-    for url, page in read_known(webs, examples).items():
+    for url, page in find_pages(webs, examples).items():
         view = find_page(webs, page.url)
         links = [] if view is None else view.links.urls
         around = {to for to in links if may_be_page(to)}

@@ -29,7 +29,7 @@ from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.jobs import OWN_SETTINGS, JobState
 from focuscrawl.studio.page_rendering import text_of, texts_of
 from focuscrawl.studio.served_folder import NamedCrawl, check_name
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def read_crawl(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
     here = isinstance(found, Path) and found.is_relative_to(folder.root)
     arguments = {
         "critic": f"./{critic}" if here else critic,
-        "topic": ",".join(read_topics(topic)),
+        "topic": ",".join(parse_topics(topic)),
     }
     if not arguments["topic"]:
         raise UserError("say which class of the critic is the topic")
@@ -285,7 +285,7 @@ def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str
             case "-a", "critic":
                 folder.critic(value.removeprefix("./"))
             case "-a", "topic":
-                read_topics(value)
+                parse_topics(value)
             case "-a", "seeds" if folder.holds(value):
                 pass
             case "-a", "web":

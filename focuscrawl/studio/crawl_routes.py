@@ -29,7 +29,7 @@ from focuscrawl.studio.crawl_form import (
 )
 from focuscrawl.studio.crawl_watch import Watches
 from focuscrawl.studio.page_rendering import PREFIX, accepted, json_of, post, text_of
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -84,7 +84,7 @@ def routes(desk: Desk) -> list[Route]:
 
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
         name = desk.crawl_of(request).name
-        marked = read_topics(text_of(values, "class"))
+        marked = parse_topics(text_of(values, "class"))
         if len(marked) != 1:
             raise UserError("mark which class? Name one")
         job = desk.jobs.begin("mark", name, ["topic", "mark", f"./{name}", marked[0]])

@@ -39,7 +39,7 @@ from focuscrawl.studio.topic_jobs import (
     quality_of,
     training_state,
 )
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked,
@@ -287,7 +287,7 @@ def begin_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     urls = urls_among(texts_of(values, "urls"))
     if critic:
         folder.critic(critic)
-    topics = read_topics(text_of(values, "classes"))
+    topics = parse_topics(text_of(values, "classes"))
     if topics and not critic:
         raise UserError("classes are those of a critic: name it, too")
     name = f"/{place.name}"

@@ -17,8 +17,8 @@ from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.metadata import tell
-from focuscrawl.page.parser_process import Server, serve_pages
+from focuscrawl.page.metadata import detect_language
+from focuscrawl.page.parser_process import WorkerProcess, serve_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -141,7 +141,7 @@ def extract_text(
     tree = HTMLTree.parse(html)
     root = tree.document.query_selector("html") if tree.document is not None else None
     declared = "" if root is None else root.getattr("lang") or ""
-    language, confidence = tell(text, declared)
+    language, confidence = detect_language(text, declared)
     return PageText(
         text=text,
         markdown=markdown,
@@ -222,7 +222,7 @@ def extract_pdf(body: bytes, url: str) -> PageText:
         from focuscrawl.page.documents import pdf_text  # noqa: PLC0415
     found = pdf_text(body, url)
     text = "\n\n".join(filter(None, map(str.strip, found.pages)))[:LONGEST_TEXT]
-    language, confidence = tell(text, "")
+    language, confidence = detect_language(text, "")
     return PageText(
         text=text,
         markdown=text,
@@ -335,12 +335,12 @@ class ExtractorApart:
             worker.kill()
         idle = [self._idle.get() for _ in self._workers]  # no thread is at one any more
         for worker in idle:
-            worker.end()
+            worker.stop()
             self._idle.put(worker)
         self._threads.shutdown(cancel_futures=True)
 
 
-class _Worker(Server):
+class _Worker(WorkerProcess):
     def __init__(self, extractor: str, limits: str) -> None:
         super().__init__("focuscrawl.text.extraction", limits, _MOST_PAGES)
         self._extractor = extractor
@@ -350,9 +350,9 @@ class _Worker(Server):
         if not page.pdf:
             asked |= {"encoding": page.encoding, "extractor": self._extractor}
         try:
-            answer = json.loads(self.ask(asked, page.body).readline())
+            answer = json.loads(self.send(asked, page.body).readline())
         except (OSError, ValueError):  # it has ended
-            self.end()
+            self.stop()
             return None
         if "refused" in answer:
             raise UserError(answer["refused"])
@@ -365,7 +365,7 @@ def serve(*, longest: float, memory: int, niceness: int) -> None:
     """Extract texts of pages from standard input; see `ExtractorApart`."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    serve_pages(_answer, longest, _warm_up)
+    serve_requests(_answer, longest, _warm_up)
 
 
 def _warm_up() -> str:
