@@ -250,7 +250,7 @@ class LogisticModel:
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
     def marked_link_classes(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which classes of `link_model` lie under classes that are `marked` (n_classes,)."""
+        """Return which classes of `link_model` lie under `marked` ones, bool (n_classes,)."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
         return np.array([lies_under(path, topics) for path in self.link_model.classes], np.bool_)
 

@@ -344,8 +344,8 @@ def cluster_pages(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
     """Group pages by k-means in the space of their latent semantic analysis.
 
     These clusters of pages off the topic compete with it in what reads the words of links. One
-    class of all of them has every other topic's words, and few of each: a word that only those topics
-    use is hardly more of theirs than of the topic's.
+    class of all of them has every other topic's words, and few of each: a word that only those
+    topics use is hardly more of theirs than of the topic's.
 
     Parameters
     ----------

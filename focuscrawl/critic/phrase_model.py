@@ -1,8 +1,8 @@
 """A critic from a few words alone, for a topic without examples.
 
 A page is read as drawn from one of two word distributions. The *background* b(t) is its language
-as it is written (`wordfreq`). The *topic* puts a share `TOPIC_WORD_SHARE` of its words on the user's
-words and the rest on the background:
+as it is written (`wordfreq`). The *topic* puts a share `TOPIC_WORD_SHARE` of its words on the
+user's words and the rest on the background:
 
     theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t),
 
