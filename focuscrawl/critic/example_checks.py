@@ -1,4 +1,4 @@
-"""A critic of few examples: held-out judgements, groups, estimates, warnings."""
+"""Quality estimates of a few-shot critic: cross-validation, recall, cohesion, warnings."""
 
 from __future__ import annotations
 
@@ -33,43 +33,40 @@ if TYPE_CHECKING:
 
     UrlBag = tuple[str, Bag]
 
-#: examples on the topic; fewer are too few to measure a critic, or to call one mislabelled
+#: good examples that an estimate of the quality needs
 MIN_EXAMPLES = 10
 
-_MAX_LEAVE_ONE_OUT = 20  # examples; of more, a tenth is held out at once
+_MAX_LEAVE_ONE_OUT = 20  # examples; with more, a tenth of them is held out at a time
 _FOLDS = 10
-_MAX_WORDS = 12  # that weigh most, for and against
+_MAX_WORDS = 12  # listed for the topic, and as many against it
 
-_GROUP_WORDS = 5  # words that name a group
-_MIN_GROUP_PAGES = 3  # pages in a group
-#: Mean silhouette from which on two groups are apart, and mean cosine of two examples below
-#: which a topic is broad; chosen on topics of two recorded webs and mixtures of them (studies of
-#: critics).
-#: By words alone all pages are nearly orthogonal.
+_GROUP_WORDS = 5  # words that describe a group
+_MIN_GROUP_PAGES = 3
+#: mean silhouette above which examples are two groups, and mean cosine of two examples below which
+#: a topic is broad. Tuned on topics and mixtures of topics of two recorded webs (studies of
+#: critics). By words alone, all pages are nearly orthogonal
 _MIN_SILHOUETTE, _MIN_SILHOUETTE_BY_WORDS = 0.28, 0.05
 _MIN_COSINE, _MIN_COSINE_BY_WORDS = 0.06, 0.012
 
 _CONFIDENCE = 0.9
-#: what a held-out page counts in an interval: the critic that judges it is not quite the one
-#: that is asked about
+#: weight of a held-out page in an interval: the critics of the folds are not the final critic
 _HELD_OUT_WEIGHT = 0.6
-#: The log-odds of a topic's pages are taken to be normally distributed, with mean 0 and this
-#: standard deviation as if so many pages had been seen: by how much two of three examples lie
-#: above zero says more than that they do.
+#: prior of the spread of the log-odds of relevant pages (normal with mean 0), and its weight in
+#: pages. With few examples, the distance of log-odds from 0 shows more than their sign
 _PRIOR_SPREAD, _PRIOR_PAGES = 3.0, 3.0
 
-_MIN_GOOD = 3  # good examples
-_LOW_RECALL = 0.4  # recall
-_COMMON_SHARE = 0.2  # share of other pages that have a phrase
-_MIN_OTHERS = 20  # other pages, to find what is common among them
+_MIN_GOOD = 3
+_LOW_RECALL = 0.4
+_COMMON_SHARE = 0.2  # of other pages that contain a phrase, above which the phrase is too common
+_MIN_OTHERS = 20  # other pages needed to detect common phrases
 
 
 class JudgedPage(NamedTuple):
-    """A page and its relevance by a critic that has not learned from it.
+    """A page with the relevance that a critic trained without the page gives it.
 
     Attributes
     ----------
-    label : its topic; empty if it has no label
+    label : topic of the page; empty if the page has no label
     """
 
     url: str
@@ -79,16 +76,17 @@ class JudgedPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FewExamplesReport:
-    """What is known of a critic from few examples.
+    """Quality of a few-shot critic.
 
     Attributes
     ----------
-    topic : its topic
-    examples : those held out; empty where there are too few for that
-    others : a sample of the web's other pages, in random order
-    recall : share of relevant pages with R > 1/2; None with fewer than `MIN_EXAMPLES` good ones
-    words_for, words_against : those that weigh most; none where the critic has no weights
-    warnings : sentences
+    topic : topic of the critic
+    examples : held-out examples; empty with too few examples for cross-validation
+    others : a sample of unlabelled pages of the web, in random order
+    recall : estimated share of relevant pages that the critic finds, if there are `MIN_EXAMPLES`
+        good examples
+    words_for, words_against : words with the highest weights; empty if the critic has no weights
+    warnings : problems of the examples, one sentence each
     """
 
     topic: str
@@ -100,13 +98,13 @@ class FewExamplesReport:
     warnings: tuple[str, ...]
 
     def called_relevant(self) -> list[JudgedPage]:
-        """Return the other pages that are called_relevant relevant, in random order."""
+        """Return the other pages that the critic judges relevant, in random order."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
-        """Return the examples that are scored least as they are labelled, the worst first.
+        """Return up to `most` examples whose relevance contradicts their label, worst first.
 
-        None where there are too few to measure anything.
+        The list is empty if there are too few examples for an estimate.
         """
         if self.recall is None:
             return []
@@ -123,13 +121,13 @@ def assess_few_shot(
     bad: Sequence[UrlBag],
     others: Sequence[UrlBag],
 ) -> FewExamplesReport:
-    """Assess a critic from little by pages: its examples, and others.
+    """Estimate the quality of a few-shot critic by cross-validation.
 
     Parameters
     ----------
-    trained : the critic
-    good, bad : URL and words of its examples, each once
-    others : of pages that stand for all others, at least one; a URL may be empty
+    trained : few-shot critic
+    good, bad : URLs and words of its distinct examples
+    others : URLs, possibly empty, and words of at least one unlabelled page
     """
     topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
     on_topic, off_topic, beside = ([bag for _, bag in side] for side in (good, bad, others))
@@ -168,7 +166,7 @@ def _to_relevance(log_odds: NDArray[np.float64]) -> list[float]:
 
 
 def critic_phrases(trained: TrainedCritic) -> Sequence[Sequence[str]]:
-    """Return the words of the phrases that a critic was learned from."""
+    """Return the words of each phrase that a critic was trained from."""
     model = trained.model
     return model.phrases if isinstance(model, PhraseModel) else trained.phrases
 
@@ -180,12 +178,12 @@ def score_held_out(
     others: Sequence[Bag],
     topic: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
-    """Hold pages out where there are enough of them; else let the critic scorer as it is.
+    """Score pages by cross-validation, or by the critic itself if there are too few examples.
 
     Returns
     -------
-    Log-odds of the examples, good ones first, or of none; log-odds of the others; how well the
-    good ones belong together
+    Log-odds of the examples, good examples first, or an empty array; log-odds of `others`;
+    cohesion of the good examples
     """
     if not (good or bad) or (len(good) < 2 and not trained.phrases):
         log = trained.model.log_posteriors(others)
@@ -207,7 +205,7 @@ def score_held_out(
 
 
 class HeldOutLogOdds(NamedTuple):
-    """Log-odds of the topic of `TrainingPages`, each float64 (n_pages,)."""
+    """Log-odds of relevance of `TrainingPages`, each array float64 (n_pages,)."""
 
     good: NDArray[np.float64]
     bad: NDArray[np.float64]
@@ -220,14 +218,14 @@ def cross_validate_few_shot(
     pages: TrainingPages,
     random_state: int,
 ) -> HeldOutLogOdds:
-    """Cross-validate: leave one example out after the other, and a part of the others each time.
+    """Cross-validate with one fold for each example, or 10 folds if there are more than 20.
+
+    Each fold also holds out a part of the unlabelled pages.
 
     Parameters
     ----------
-    vectors : has made `pages`
-    phrases : words of each phrase of the topic; without any, two good pages at least
-    pages : of more than 20 good or bad ones, a tenth is left out at once
-    random_state : seed of what is left out with what
+    vectors : page vectors that `pages` were transformed with
+    phrases : words of each phrase of the topic; without phrases, two good pages are needed
     """
     most = max(pages.good.shape[0], pages.bad.shape[0])
     folds = max(most, 2) if most <= _MAX_LEAVE_ONE_OUT else _FOLDS
@@ -243,12 +241,12 @@ def cross_validate_few_shot(
 
 
 class Cohesion(NamedTuple):
-    """How well examples belong together.
+    """How similar the good examples of a topic are.
 
     Attributes
     ----------
-    broad : they have hardly more in common with each other than with any other page
-    groups : words that name each of two groups that they fall apart into; empty if they do not
+    broad : whether examples are hardly more similar to each other than any two pages
+    groups : words that describe each of two dissimilar groups; empty if there is one group
     """
 
     broad: bool
@@ -256,15 +254,10 @@ class Cohesion(NamedTuple):
 
 
 def measure_cohesion(vectors: PageVectors, pages: TrainingPages) -> Cohesion:
-    """Compare the good pages with each other, by meaning, or by words without embeddings.
+    """Compare at least two good pages with each other, by embeddings or else by words.
 
-    Cosines are those of the differences from the mean of the unlabelled pages: two pages that
-    have no more in common than any two have a cosine of 0.
-
-    Parameters
-    ----------
-    vectors : has made `pages`
-    pages : two good ones at least
+    The cosines are taken after subtracting the mean of the unlabelled pages. So two unrelated
+    pages have a cosine of 0.
     """
     n_words = len(vectors.words)
     meaning = vectors.dimensions > 0
@@ -294,7 +287,7 @@ def _cosines(good: sparse.csr_matrix, unlabelled: sparse.csr_matrix) -> NDArray[
 
 
 def _split_in_two(cosines: NDArray[np.float64], min_silhouette: float) -> NDArray[np.bool_] | None:
-    """Return which examples are in the first of two groups; None if they belong together."""
+    """Return which examples are in the first of two groups; None if the examples are one group."""
     from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import
     from sklearn.metrics import silhouette_score  # noqa: PLC0415
 
@@ -320,7 +313,7 @@ def _distinctive_words(
     unlabelled: sparse.csr_matrix,
     group: NDArray[np.bool_],
 ) -> tuple[str, ...]:
-    """Return the words that the pages of a group have and others have not."""
+    """Return the words that are more frequent in a group than elsewhere."""
     means = [np.asarray(rows.mean(axis=0)).ravel() for rows in (good[~group], unlabelled)]
     own = np.asarray(good[group].mean(axis=0)).ravel()
     best = np.argsort(np.maximum(*means) - own, kind="stable")
@@ -331,9 +324,9 @@ def _distinctive_words(
 def top_words(
     model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that part pages on the topic from others, for the topic and against it.
+    """Return the words that separate relevant pages from other pages, for and against the topic.
 
-    The mean log-odds of both differ by a sum over words; these have the largest terms.
+    The words have the largest terms in the difference of the mean log-odds.
     """
     if not isinstance(model, LogisticModel) or not on_topic:
         return (), ()
@@ -353,7 +346,7 @@ def top_words(
 
 
 class ShareEstimate(NamedTuple):
-    """An estimated share of pages, and where it lies with 90 % probability; all in [0, 1]."""
+    """An estimated share of pages with its 90 % interval, in [0, 1]."""
 
     value: float
     low: float
@@ -361,7 +354,7 @@ class ShareEstimate(NamedTuple):
 
 
 def too_few_message(examples: int) -> str:
-    """Return why nothing is measured of a critic with so few examples on the topic; or empty."""
+    """Return why a critic with so few good examples cannot be measured; empty if it can."""
     if examples >= MIN_EXAMPLES:
         return ""
     are = "example on the topic is" if examples == 1 else "examples on the topic are"
@@ -369,22 +362,22 @@ def too_few_message(examples: int) -> str:
 
 
 def estimate_share(hits: int, pages: int) -> ShareEstimate:
-    """Estimate a share from a sample of at least one page.
+    """Estimate a share from a sample of at least one page, with Jeffreys' interval.
 
     Notes
     -----
-    L. D. Brown, T. T. Cai and A. DasGupta, Interval estimation for a binomial proportion, 2001:
-    Jeffreys' interval, which reaches to 0 or 1 where the sample does.
+    The interval reaches 0 or 1 if the sample does: L. D. Brown, T. T. Cai and A. DasGupta, Interval
+    estimation for a binomial proportion, 2001.
     """
     return _with_interval(hits / pages, pages)
 
 
 def estimate_recall(log_odds: NDArray[np.float64]) -> ShareEstimate:
-    """Estimate which share of a topic's pages has R > 1/2.
+    """Estimate the share of relevant pages that a critic judges relevant.
 
     Parameters
     ----------
-    log_odds : (n,), of pages of the topic that were held out, n at least 1
+    log_odds : of at least one held-out relevant page, (n_pages,)
     """
     from scipy.stats import norm  # noqa: PLC0415 - slow to import
 
@@ -414,33 +407,31 @@ def find_warnings(
     cohesion: Cohesion | None,
     recall: ShareEstimate | None,
 ) -> Iterator[str]:
-    """Yield warnings, each a sentence.
+    """Yield warnings about the examples, one sentence each.
 
     Parameters
     ----------
     phrases : words of each phrase of the topic
     good : URLs of the good examples
-    others : URLs and words of other pages; where one was is not always known, and empty then
-    cohesion : of the good examples, if there are two
-    recall : as estimated from them
+    others : URLs, empty if unknown, and words of unlabelled pages
     """
     if good and len(good) < _MIN_GOOD:
-        yield f"{len(good)} good examples are very few: give ten, as different as the topic allows"
+        yield f"there are only {len(good)} good examples; give about ten different ones"
     if len(others) >= _MIN_OTHERS:
         yield from _warn_common_phrases(phrases, [bag for _, bag in others])
         yield from _warn_single_host(good, [url for url, _ in others])
     if cohesion is not None and cohesion.groups:
         one, two = (", ".join(group) for group in cohesion.groups)
-        yield f"the good examples fall apart into two groups: make a topic of each ({one}; {two})"
+        yield f"the good examples are of two kinds: make a topic of each ({one}; {two})"
     elif cohesion is not None and cohesion.broad and len(good) >= _MIN_GOOD:
         yield (
-            "the good examples have hardly more in common with each other than with any page: "
-            "the topic is too broad; make several of it"
+            "the good examples have little in common: the topic is too broad; divide it into "
+            "several topics"
         )
     elif recall is not None and recall.value < _LOW_RECALL:
         yield (
-            "many good examples are not found by what the others teach: the topic is too broad "
-            "for so few; give more, or make several topics of it"
+            "the critic misses many good examples when they are held out: give more examples, or "
+            "divide the topic into several topics"
         )
 
 
@@ -457,10 +448,10 @@ def _warn_common_phrases(phrases: Sequence[Sequence[str]], others: Sequence[Bag]
             (wanted,) = to_terms([dict.fromkeys(phrase, 1)], languages)
             n_matching = sum(bag.keys() >= wanted.keys() for bag in pages)
         if n_matching > _COMMON_SHARE * len(others):
-            it = "all its words" if len(phrase) > 1 else "it"
+            words = "all words of the phrase" if len(phrase) > 1 else "the phrase"
             yield (
                 f"{' '.join(phrase)!r} is too common: {n_matching} of {len(others)} other pages "
-                f"have {it}; take words that only pages on the topic have"
+                f"have {words}; choose words that only relevant pages have"
             )
 
 
@@ -470,4 +461,4 @@ def _warn_single_host(good: Sequence[str], others: Sequence[str]) -> Iterator[st
         return
     (only,) = hosts
     if sum(host(url) == only for url in others if url) < len(others) / 2:
-        yield f"all good examples are of {only}: the critic may learn the site, not the topic"
+        yield f"all good examples are from {only}: the critic may learn the site, not the topic"

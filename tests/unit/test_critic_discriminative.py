@@ -75,8 +75,8 @@ def test_a_file_says_what_words_are_made_of(
     found = read_critic(str(tmp_path / "critic"))[0].model.vectors  # type: ignore[attr-defined]
     pages = [*pages_of("birds", 3), {}, {"zyzzyva": 1}]
     taken_apart = PageVectors(found.words, found.idf, found.centre).transform(pages)
-    monkeypatch.setattr(type(load_word_vectors()), "split", None)  # nobody takes words to pieces
-    assert (found.read(pages).meaning == taken_apart.meaning).all()
+    monkeypatch.setattr(type(load_word_vectors()), "split", None)  # no word is split again
+    assert (found.transform(pages).meaning == taken_apart.meaning).all()
 
 
 def test_words_are_the_means_of_their_pieces() -> None:

@@ -65,7 +65,7 @@ def test_a_critic_from_little_is_measured_without_any_web(shelf: Shelf) -> None:
     assert found.precision.low < 1.0  # so few pages prove little
     assert sum(each["pages"] for each in found.bins) == 18
     assert "rope" in found.words_for
-    assert any("all good examples are of a.example" in each for each in found.warnings)
+    assert any("all good examples are from a.example" in each for each in found.warnings)
     assert json.loads(found.json())["recall"][0] == found.recall.value
 
 
