@@ -366,8 +366,8 @@ def estimate_share(hits: int, pages: int) -> ShareEstimate:
 
     Notes
     -----
-    The interval reaches 0 or 1 if the sample does: L. D. Brown, T. T. Cai and A. DasGupta, Interval
-    estimation for a binomial proportion, 2001.
+    The interval reaches 0 or 1 if the sample does: L. D. Brown, T. T. Cai and A. DasGupta,
+    Interval estimation for a binomial proportion, 2001.
     """
     return _with_interval(hits / pages, pages)
 

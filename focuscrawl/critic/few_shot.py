@@ -14,8 +14,9 @@ cross-validated for this. Then the unlabelled pages with the highest scores beco
 examples of low weight (pseudo relevance feedback), and the example scorer is fitted again.
 
 A page has relevance 1/2 at four fifths of the mean score of the good pages, but at two standard
-deviations at most. If many unlabelled pages are relevant, no page scores far above their mean. Good
-pages found by a crawl are more alike than other pages of the topic, so their scores are too high.
+deviations at most. If many unlabelled pages are relevant, no page scores far above their mean.
+Good pages found by a crawl are more alike than other pages of the topic, so their scores are too
+high.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ _FEEDBACK_PAGES, _FEEDBACK_PAGES_QUERY_ONLY = 5, 10
 #: prior of the mean score of good pages, and its weight in pages
 _PRIOR_SCORE, _PRIOR_PAGES = 2.5, 4
 _FOLDS = 5
-#: lower bound of a standard deviation. If no unlabelled page has a word of the query, the scores of
-#: pages with these words would be unbounded
+#: lower bound of a standard deviation. If no unlabelled page has a word of the query, the scores
+#: of pages with these words would be unbounded
 _MIN_SPREAD = 0.01
 _MIN_SEPARATION = 0.5  # standard deviation of scores below which a scorer separates no pages
 _FEEDBACK_WEIGHT = 0.2  # of an unlabelled positive example; a good page has 1
