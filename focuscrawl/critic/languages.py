@@ -1,13 +1,12 @@
-"""Languages: how they are written, pieces of words, and which one a page is in.
+"""Detection of languages, their word frequencies, and character n-grams.
 
-In many languages a word alone says too little. Chinese and Japanese leave no space between words:
-what comes from a page as one word is half a sentence. German puts words together to longer ones,
-Arabic puts articles, conjunctions and prepositions before them, and nearly every language but
-English inflects them. So a word is read as its pieces: pairs of neighbouring characters in
-Chinese, Japanese and Korean (as Lucene's ``CJKAnalyzer`` makes them), else the word itself and
-each four letters of it that follow each other (P. McNamee and J. Mayfield, Character n-gram
-tokenization for European language text retrieval, Information Retrieval 7, 2004). This needs no
-dictionary and no grammar, and does as well as those (docs/research/critics-studies.md).
+In many languages, words alone are poor features. Chinese and Japanese have no spaces, so a token
+is half a sentence. German has compounds, Arabic has prefixed articles, conjunctions and
+prepositions, and nearly every language except English inflects its words. So words of languages
+other than English are counted as character n-grams. Chinese, Japanese and Korean use bigrams, like
+Lucene's ``CJKAnalyzer``. Other languages use the word and its 4-grams (P. McNamee and J. Mayfield,
+Character n-gram tokenization for European language text retrieval, Information Retrieval 7, 2004).
+Dictionaries and stemmers do no better (docs/research/critics-studies.md).
 """
 
 from __future__ import annotations
@@ -29,55 +28,54 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
 
-    #: code and share of each language that pages are in; the languages add up to 1
+    #: language codes and their shares of the pages; the shares add up to 1
     LanguageShares = tuple[tuple[str, float], ...]
 
-#: pages in English alone, whose words are counted as they are; all others by their pieces
+#: only English: words are counted as they are. With other languages, n-grams are counted
 ENGLISH: LanguageShares = (("en", 1.0),)
-#: a word that is more frequent in its language says nothing of a topic
+#: relative frequency above which a word of a language is too common to describe a topic
 COMMON = 1e-3
 
-_PAGE_WORDS = 500  # words of a page
+_PAGE_WORDS = 500  # of a generated page
 _EVERYDAY_FREQUENCY = 1e-6
-_EVERYDAY_NGRAM_FREQUENCY = 1e-5  # every word has several
+_EVERYDAY_NGRAM_FREQUENCY = 1e-5  # higher, because every word has several n-grams
 
 _NGRAM_LENGTH = 4
-_CHARACTERS_PER_WORD = 1.6  # of a word in a script that leaves no spaces
-_EDGE, _NGRAM_MARK = "_", "-"  # no word has them
+_CHARACTERS_PER_WORD = 1.6  # in scripts without spaces
+_EDGE, _NGRAM_MARK = "_", "-"  # characters that no word contains
 _SPACELESS = re.compile(
     "([\u1100-\u11ff\u2e80-\u2fdf\u3005-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U000323af]+)"
 )
-#: Arabic teh marbuta and heh, alef maksura and yeh; tatweel  # codespell:ignore teh
+#: Arabic letters that writers interchange, and tatweel, which is dropped
 _ARABIC_VARIANTS = str.maketrans({"\u0629": "\u0647", "\u0649": "\u064a", "\u0640": None})
-_COMBINING_ACCENTS = 0x0900  # beyond are scripts whose vowels are combining marks
+_COMBINING_ACCENTS = 0x0900  # in scripts from this code point on, combining marks are vowels
 
 _SPACELESS_SCRIPTS = ("zh", "ja", "ko")
-_N_EVERYDAY_WORDS = 200  # words of a language
-_SURE_ENGLISH_SHARE = (
-    0.3  # share of everyday words on a page that is not held against other languages
-)
-_MIN_EVERYDAY_SHARE = 0.2  # below, it may be a list of names
-_MARGIN_OVER_ENGLISH = 1.5  # than English another language has to be: names and numbers are in all
-_MIN_WORDS = 10  # words; fewer show no language
-_MAX_SAMPLED_PAGES = 300  # pages that are looked at
-_MIN_LANGUAGE_SHARE = 0.1  # share of pages; rarer languages are left out
-#: words without pages around them are English unless they are so much likelier in another language
+_N_EVERYDAY_WORDS = 200  # of each language
+#: share of everyday English words, above which other languages are not considered
+_SURE_ENGLISH_SHARE = 0.3
+_MIN_EVERYDAY_SHARE = 0.2  # of everyday words; a page with fewer may be a list of names
+_MARGIN_OVER_ENGLISH = 1.5  # factor, because names and numbers occur in all languages
+_MIN_WORDS = 10
+_MAX_SAMPLED_PAGES = 300
+_MIN_LANGUAGE_SHARE = 0.1  # of pages; rarer languages are left out
+#: likelihood ratio above which words without pages are in another language than English
 _ENGLISH_LIKELIHOOD_RATIO = 300.0
-_NGRAM_VOCABULARY_WORDS = 10_000  # words of a language whose pieces are looked at
-_UNKNOWN_FREQUENCY = 1e-7  # frequency of other words and pieces
+_NGRAM_VOCABULARY_WORDS = 10_000  # most frequent words of a language whose n-grams are counted
+_UNKNOWN_FREQUENCY = 1e-7  # of a word or n-gram that is not in the list of a language
 
 
 def to_terms(bags: Sequence[Bag], languages: LanguageShares) -> Sequence[Bag]:
-    """Return what the words of pages are counted as: themselves in English, else their pieces."""
+    """Return bags of words unchanged if pages are in English, else as bags of n-grams."""
     if languages == ENGLISH:
         return bags
     read: list[Bag] = []
     for bag in bags:
         counts: Counter[str] = Counter()
         for word, count in bag.items():
-            for piece in word_ngrams(word):
-                counts[piece] += count
+            for ngram in word_ngrams(word):
+                counts[ngram] += count
         read.append(counts)
     return read
 
@@ -87,10 +85,10 @@ def detect_languages(
     examples: Sequence[Bag] = (),
     phrases: Iterable[Sequence[str]] = (),
 ) -> LanguageShares:
-    """Find out in which languages there is something to learn from.
+    """Detect the languages of training pages and phrases.
 
-    Pages that stand for all others count as much as the examples. Phrases count where no page
-    tells, or where they are in letters that English does not have.
+    The unlabelled pages have the same weight as the examples. The phrases count if no page has a
+    detectable language, or if they have non-ASCII letters.
     """
     found = [shares for bags in (unlabelled, examples) if (shares := _page_languages(bags))]
     words = list(chain.from_iterable(phrases))
@@ -106,7 +104,7 @@ def detect_languages(
 def detect_title_language(words: Bag) -> str:
     """Return the language of the words of many titles, headings and links; English if unclear.
 
-    These have fewer everyday words than running text.
+    The thresholds are lower, because titles have fewer everyday words than running text.
     """
     return (
         detect_page_language(
@@ -119,12 +117,12 @@ def detect_title_language(words: Bag) -> str:
 def detect_page_language(
     bag: Bag, *, sure_english: float = _SURE_ENGLISH_SHARE, min_share: float = _MIN_EVERYDAY_SHARE
 ) -> str | None:
-    """Return the language of a page; None where too few of its words show one.
+    """Return the language of a page by its everyday words; None if unclear.
 
     Parameters
     ----------
-    sure_english : share of everyday English words on a page that is surely English
-    min_share : share of everyday words of a language that a page in it has
+    sure_english : share of everyday English words above which the page is English
+    min_share : share of everyday words below which the language is unclear
     """
     words = {word: n for word, n in bag.items() if word.isalpha()}
     total = sum(words.values())
@@ -144,10 +142,7 @@ def detect_page_language(
 
 
 def normalise_word(word: str) -> str:
-    """Return a word without what writers leave out or write otherwise.
-
-    Full-width letters, accents, vowel marks.
-    """
+    """Return a word in lower case without accents, vowel marks and full-width letters."""
     if word.isascii():
         return word
     if _SPACELESS.search(word):
@@ -161,23 +156,23 @@ def normalise_word(word: str) -> str:
 
 
 def split_scripts(word: str) -> list[str]:
-    """Divide a normal word where it changes to or from a script without spaces."""
+    """Split a normalised word where a script without spaces starts or ends."""
     return [part for part in _SPACELESS.split(word) if part]
 
 
 def is_spaceless(word: str) -> bool:
-    """Return whether a word is in a script that leaves no spaces."""
+    """Return whether a word is in a script without spaces."""
     return _SPACELESS.match(word) is not None
 
 
 def estimate_word_count(run: str) -> float:
-    """Return about how many words a run has."""
+    """Return the approximate number of words of a piece that `split_scripts` returns."""
     return max(len(run) / _CHARACTERS_PER_WORD, 1.0) if is_spaceless(run) else 1.0
 
 
 @lru_cache(maxsize=20_000)
 def word_ngrams(word: str) -> tuple[str, ...]:
-    """Return what a word is counted as."""
+    """Return the n-grams that a word is counted as."""
     found: list[str] = []
     for run in split_scripts(normalise_word(word)):
         if is_spaceless(run):
@@ -191,13 +186,13 @@ def word_ngrams(word: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def is_ngram(piece: str) -> bool:
-    """Return whether a piece is letters of a word, which say nothing to people."""
-    return piece.startswith(_NGRAM_MARK)
+def is_ngram(term: str) -> bool:
+    """Return whether a term is a part of a word, which is meaningless to users."""
+    return term.startswith(_NGRAM_MARK)
 
 
 def page_frequency(words: Sequence[str], languages: LanguageShares) -> NDArray[np.float64]:
-    """Return how likely each word, or piece, is on a page of 500 words, float64 (n_words,)."""
+    """Return the probability that a page of 500 words has each term, float64 (n_words,)."""
     frequency = _term_frequencies(languages)
     each = np.array([frequency.get(word, 0.0) for word in words])
     share: NDArray[np.float64] = -np.expm1(-_PAGE_WORDS * each)
@@ -205,13 +200,13 @@ def page_frequency(words: Sequence[str], languages: LanguageShares) -> NDArray[n
 
 
 def everyday_words(languages: LanguageShares) -> tuple[str, ...]:
-    """Return what comes often: of English words once in a million or more, some 30,000."""
+    """Return frequent words, or n-grams; some 30,000 words of English."""
     least = _EVERYDAY_FREQUENCY if languages == ENGLISH else _EVERYDAY_NGRAM_FREQUENCY
     return tuple(word for word, each in _term_frequencies(languages).items() if each >= least)
 
 
 def generate_pages(n: int, random_state: int, languages: LanguageShares) -> list[Bag]:
-    """Draw the words of `n` pages of 500 words, each on its own: grammar and everyday words."""
+    """Generate `n` pages of 500 words, drawn independently from the languages' frequencies."""
     frequency = _word_frequencies(languages)
     words = list(frequency)
     weights = np.fromiter(frequency.values(), np.float64, len(words))
@@ -221,13 +216,13 @@ def generate_pages(n: int, random_state: int, languages: LanguageShares) -> list
 
 
 def expected_word_counts(n: float, languages: LanguageShares) -> Bag:
-    """Return how often `n` words of running text have each everyday word."""
+    """Return the expected count of each word in a running text of `n` words."""
     counts = {word: round(n * each) for word, each in _word_frequencies(languages).items()}
     return {word: count for word, count in counts.items() if count}
 
 
 def frequency(word: str, languages: LanguageShares) -> float:
-    """Return the share of all words that are `word`."""
+    """Return the relative frequency of a word."""
     if languages == ENGLISH:
         from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
 
@@ -236,20 +231,20 @@ def frequency(word: str, languages: LanguageShares) -> float:
 
 
 def substring_frequency(part: str, languages: LanguageShares) -> float:
-    """Return how often a word has `part` in it."""
+    """Return the relative frequency of words that contain `part`."""
     return sum(each for word, each in _word_frequencies(languages).items() if part in word)
 
 
 def _word_list(code: str) -> dict[str, float]:
-    """Return the words of a language that come once in a million or more, frequent ones first."""
+    """Return the words of a language with a frequency of 1e-6 or more, most frequent first."""
     return {word: each for each, same in _words_by_frequency(code) for word in same}
 
 
 def _words_by_frequency(code: str) -> Iterator[tuple[float, list[str]]]:
     from wordfreq import get_frequency_list  # noqa: PLC0415 - slow to import, rarely needed
 
-    by_frequency = get_frequency_list(code, "small")  # those of 10 ** (-i / 100) at index i
-    get_frequency_list.cache_clear()  # all of them are a hundred megabytes
+    by_frequency = get_frequency_list(code, "small")  # index i: frequency 10 ** (-i / 100)
+    get_frequency_list.cache_clear()  # the lists of all languages take 100 MB
     return ((10 ** (-i / 100), same) for i, same in enumerate(by_frequency))
 
 
@@ -264,7 +259,7 @@ def _term_frequencies(languages: LanguageShares) -> dict[str, float]:
 
 @lru_cache(maxsize=4)
 def _word_frequencies(languages: LanguageShares) -> dict[str, float]:
-    """Return frequencies of words; of languages other than English of normal ones."""
+    """Return word frequencies; words of languages other than English are normalised."""
     if languages == ENGLISH:
         from wordfreq import get_frequency_dict  # noqa: PLC0415
 
@@ -280,8 +275,8 @@ def _word_frequencies(languages: LanguageShares) -> dict[str, float]:
 def _ngram_frequencies(frequency: Mapping[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
     for word, each in frequency.items():
-        for piece in word_ngrams(word):
-            found[piece] = found.get(piece, 0.0) + each
+        for ngram in word_ngrams(word):
+            found[ngram] = found.get(ngram, 0.0) + each
     return found
 
 
@@ -302,7 +297,7 @@ def _other_languages() -> list[str]:
 
 
 def _count_by_script(words: Mapping[str, int]) -> Counter[str]:
-    """Count characters of scripts without spaces, by the language that only has them."""
+    """Count characters of scripts without spaces by their language."""
     found: Counter[str] = Counter()
     for word, n in words.items():
         if not word.isascii():
@@ -320,23 +315,23 @@ def _language_of_character(character: str) -> str:
 
 
 def _language_of_script(spaceless: Counter[str]) -> str:
-    """Return the language of characters: Japanese and Korean have Chinese ones, too."""
+    """Return the language of characters; Japanese and Korean texts have Chinese ones, too."""
     if 2 * spaceless["ko"] > spaceless.total():
         return "ko"
     return "ja" if 10 * spaceless["ja"] > spaceless.total() else "zh"
 
 
 def _page_languages(bags: Sequence[Bag]) -> dict[str, float]:
-    """Return the languages of languages among those pages that show one."""
+    """Return the share of each language among the pages with a detectable language."""
     step = max(1, len(bags) // _MAX_SAMPLED_PAGES)
     found = Counter(filter(None, map(detect_page_language, bags[::step])))
     kept = {code: n for code, n in found.items() if n >= _MIN_LANGUAGE_SHARE * found.total()}
     return {code: n / sum(kept.values()) for code, n in kept.items()}
 
 
-@lru_cache(maxsize=64)  # reading the lists of all languages takes a third of a second
+@lru_cache(maxsize=64)  # reading the word lists of all languages takes a third of a second
 def _word_languages(words: tuple[str, ...]) -> dict[str, float]:
-    """Return how likely words are of each language, the unlikely ones left out."""
+    """Return the probability of each language given some words; unlikely ones are left out."""
     spaceless = _count_by_script(dict.fromkeys(words, 1))
     if spaceless["ko"] or spaceless["ja"]:
         return {_language_of_script(spaceless): 1.0}
