@@ -416,13 +416,14 @@ def find_warnings(
     others : URLs, empty if unknown, and words of unlabelled pages
     """
     if good and len(good) < _MIN_GOOD:
-        yield f"there are only {len(good)} good examples; give about ten different ones"
+        examples = "1 good example" if len(good) == 1 else f"{len(good)} good examples"
+        yield f"only {examples}: give about ten different good pages"
     if len(others) >= _MIN_OTHERS:
         yield from _warn_common_phrases(phrases, [bag for _, bag in others])
         yield from _warn_single_host(good, [url for url, _ in others])
     if cohesion is not None and cohesion.groups:
         one, two = (", ".join(group) for group in cohesion.groups)
-        yield f"the good examples are of two kinds: make a topic of each ({one}; {two})"
+        yield f"the good examples form two groups: create a topic for each group ({one}; {two})"
     elif cohesion is not None and cohesion.broad and len(good) >= _MIN_GOOD:
         yield (
             "the good examples have little in common: the topic is too broad; divide it into "

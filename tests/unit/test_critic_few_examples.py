@@ -172,7 +172,7 @@ def test_phrases_count_in_the_check_as_in_training(web: TinyWeb, tmp_path: Path)
     assert example.relevance > 0.5
     assert report.recall is None
     assert report.doubtful(1) == []  # one example is too few to call it mislabelled
-    assert any("very few" in warning for warning in report.warnings)
+    assert any("only 1 good example" in warning for warning in report.warnings)
 
 
 def test_pages_that_are_gone(texts: dict[str, str], web: TinyWeb) -> None:
@@ -203,7 +203,7 @@ def test_warnings_of_words_and_hosts(bags: dict[str, Counter[str]]) -> None:
     others = [*bags.items()]
     (found,) = find_warnings([["the", "of"], ["feather"]], [], others, None, None)
     assert found.startswith("'the of' is too common: ")
-    assert "have all its words" in found
+    assert "have all words of the phrase" in found
     same = ["http://one.example/a", "http://one.example/b", "http://one.example/c"]
     (found,) = find_warnings([], same, others, None, None)
     assert "one.example" in found
@@ -212,7 +212,7 @@ def test_warnings_of_words_and_hosts(bags: dict[str, Counter[str]]) -> None:
     assert not list(find_warnings([["the", "of"]], same, others[:5], None, None))
     little = estimate_recall(np.full(12, -4.0))
     (found,) = find_warnings([], urls_of("birds", 12), others, None, little)
-    assert "too broad for so few" in found
+    assert "misses many good examples" in found
 
 
 odds = st.lists(st.floats(-50, 50), min_size=1, max_size=40).map(np.array)

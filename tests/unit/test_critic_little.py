@@ -133,7 +133,7 @@ def test_what_makes_no_sense_is_one_line(shelf: Shelf) -> None:
     for good, webs in (([at("/gone")], [shelf]), ([at("/knots1")], [])):
         with pytest.raises(UserError, match="none of the good pages can be read"):
             train_few_shot([], good, [], webs)
-    with pytest.raises(ValueError, match="nothing says"):
+    with pytest.raises(ValueError, match="needs a phrase or a good page"):
         fit_few_shot(unlabelled=[{"rope": 1}], embeddings=False)
 
 
