@@ -29,7 +29,7 @@ from focuscrawl.foundation.user_input import (
     NETWORKS,
     TEXT,
     URL_PATTERNS,
-    Reader,
+    ValueParser,
     file_name,
     json_object,
     number,
@@ -97,7 +97,7 @@ class CrawlConfig(BaseModel):
     ------
     UserError
         Values that do not go together. (A value that a field cannot have is pydantic's
-        `ValidationError`; `focuscrawl.foundation.user_input.validated` makes it a `UserError`.)
+        `ValidationError`; `focuscrawl.foundation.user_input.validate` makes it a `UserError`.)
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -558,8 +558,8 @@ def _rows(cells: Iterable[list[str]]) -> str:
 def accepts_of(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     """Return what a field of some type accepts, in words."""
     for each in (*metadata, *get_args(annotation)):
-        if isinstance(each, Reader):
-            return each.accepts
+        if isinstance(each, ValueParser):
+            return each.expected
         if found := accepts_of(each):
             return found
     return ""

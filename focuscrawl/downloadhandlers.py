@@ -21,9 +21,9 @@ from focuscrawl.engine.address_guard import (
 from focuscrawl.engine.component import Component, config_of
 from focuscrawl.engine.private import bound_connections, response_class
 from focuscrawl.engine.visits import NoStatusError, NotInArchiveError, TooLargeError
-from focuscrawl.foundation.networks import literal
+from focuscrawl.foundation.networks import ip_literal
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.webs.web_protocol import not_modified
+from focuscrawl.webs.web_protocol import is_not_modified
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -68,7 +68,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
         name = urlsplit(url).hostname or ""
         _check_name(name)
         attempt = Attempt(self._networks)
-        address = literal(name)
+        address = ip_literal(name)
         if address is not None and not attempt.admits(address):
             raise attempt.error(name)
         try:
@@ -149,7 +149,7 @@ class ReplayDownloadHandler(Component):
             raise NotInArchiveError(answer.failure)
         if answer is None:
             status, headers, body = 404, Headers({"Content-Type": "text/plain"}), b""
-        elif not_modified(answer, _field(request, "If-None-Match"), _field(request, _SINCE)):
+        elif is_not_modified(answer, _field(request, "If-None-Match"), _field(request, _SINCE)):
             status, headers, body = 304, _headers(answer, _KEPT), b""
         else:
             status, body = answer.status, answer.body

@@ -21,9 +21,9 @@ from focuscrawl.crawl.visit import Visit
 from focuscrawl.engine.component import config_of
 from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.files import draft_of
-from focuscrawl.foundation.user_input import is_store
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.files import replace_atomically
+from focuscrawl.foundation.user_input import is_sqlite_file
 from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class WholeFileFeedStorage(FileFeedStorage):
             return super().open(spider)
         path = Path(self.path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        return self._until_stored.enter_context(draft_of(path)).open("wb")
+        return self._until_stored.enter_context(replace_atomically(path)).open("wb")
 
     def store(self, file: IO[bytes]) -> None:
         """Close the file; a draft takes its place."""
@@ -172,7 +172,7 @@ def check_feeds(settings: BaseSettings) -> None:
     wanted = {str(uri): feed for uri, feed in feeds.items() if feed.get("format") == _PARQUET}
     if not wanted or not str(ours).startswith("focuscrawl."):
         return
-    with needs("parquet", "a feed in Parquet"):
+    with require_extra("parquet", "a feed in Parquet"):
         importlib.import_module("pyarrow.parquet")
     for uri, feed in wanted.items():
         if not feed.get("overwrite") and Path(uri.removeprefix("file://")).is_file():
@@ -198,7 +198,7 @@ def _check_file(path: Path) -> None:
     there = next(each for each in path.absolute().parents if each.exists())
     if not there.is_dir():
         raise UserError(f"{there} is a file: name another place for the feed {path.name}")
-    if is_store(path):
+    if is_sqlite_file(path):
         raise UserError(f"{path} is the store of a crawl: name another file for the feed")
     place = path if path.exists() else there
     if not os.access(place, os.W_OK):

@@ -67,7 +67,7 @@ def train(
     focuscrawl apprentice train crawls/first --out models/x --d-max cv --web pages.warc
     focuscrawl crawl -a apprentice=models/cycling-links ...
     """
-    FORMAT.check_out(out)
+    FORMAT.check_output(out)
     with closing(open_store(crawl_dir)) as store:
         options = _changed(options_of(store) or Options(), given)
         changes: dict[str, Any] = {

@@ -74,7 +74,7 @@ def collect(
     focuscrawl collect crawls/cycling --language en --out cycling.parquet
     """
     check_out(out)
-    languages = () if language is None else LANGUAGES.read("--language", language)
+    languages = () if language is None else LANGUAGES.parse("--language", language)
     Languages(languages)  # refuses languages that cannot be detected
     wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
     with (

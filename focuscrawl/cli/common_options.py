@@ -13,10 +13,10 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.foundation.user_input import Progress, is_store
+from focuscrawl.foundation.user_input import Progress, is_sqlite_file
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def check_file(path: Path | None, option: str) -> None:
         with suppress(OSError, ValueError):
             if Path(value).samefile(path):
                 raise UserError(f"{path} is what is read: name another file with {option}")
-    if is_store(path) or (path.name == MANIFEST and path.exists()):
+    if is_sqlite_file(path) or (path.name == MANIFEST and path.exists()):
         raise UserError(f"{path} is part of a crawl or a model: name another file with {option}")
 
 
@@ -173,7 +173,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
     with writing(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            write_whole(folder / name, content)
+            write_atomically(folder / name, content)
     return [folder / name for name in files]
 
 

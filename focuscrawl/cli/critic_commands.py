@@ -45,7 +45,7 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.page.words import PageWords
 from focuscrawl.report.plain_text import cell, counted, one_line
 from focuscrawl.taxonomy import (
@@ -133,7 +133,7 @@ def train(
             "learn from what? Give LABELS, or of one topic --words, --description, --good or "
             "--bookmarks, or several of these"
         )
-    FORMAT.check_out(Path(out), force=force)
+    FORMAT.check_output(Path(out), force=force)
     if labels is not None:
         with closing(Bar("Reading")) as shown:
             trained = _from_labels(labels, progress=shown, **learning)
@@ -483,7 +483,7 @@ def quality(
         found = Quality.of(trained, marked, opened, before=earlier, progress=shown)
     if out is not None:
         with writing(out, "name another file with --out"):
-            write_whole(out, found.json())
+            write_atomically(out, found.json())
     without = "it calls none relevant" if found.off else "there are no examples off the topic"
     click.echo(
         f"{found.on} examples on the topic, {found.off} off it, {found.others} other pages\n"

@@ -30,9 +30,9 @@ from focuscrawl.critic.phrase_model import (
 )
 from focuscrawl.critic.training import read_urls, topic_name, train_critic, train_from_little
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import lines_of, read_text, split_urls
+from focuscrawl.foundation.user_input import numbered_lines, read_text, split_urls
 from focuscrawl.report.plain_text import counted, middle, one_line
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
@@ -102,7 +102,7 @@ def urls_of(given: Iterable[str]) -> list[str]:
             continue
         if not Path(each).exists():
             raise UserError(f"{each} is no URL, and no file of URLs")
-        found += lines_of(read_text(each)).values()
+        found += numbered_lines(read_text(each)).values()
     return [normalize(url) or url for url in found]  # the definition refuses what is no URL
 
 
@@ -258,7 +258,7 @@ def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _SEEDS, "\n".join(seeds))
+        write_atomically(folder / _SEEDS, "\n".join(seeds))
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder

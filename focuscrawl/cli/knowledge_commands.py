@@ -14,8 +14,8 @@ from focuscrawl.cli.common_options import crawl, reading
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.critic_files import refuse_program
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.files import update_lock
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import whole_number
 from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
 from focuscrawl.offline.knowledge_export import collection_of
@@ -141,7 +141,7 @@ def _of_all(known: Knowledge, top: int) -> list[str]:
 def _of_url(known: Knowledge, given: str) -> list[str]:
     url = normalize(given)
     if url is None:
-        raise UserError(f"{given} {no_url(given)}")
+        raise UserError(f"{given} {invalid_url_message(given)}")
     page = known.page(url)
     if page is None:
         expected = float(known.predict([url], [""])[0])
@@ -192,7 +192,7 @@ def recrawl(
     """
     topics = _topics_of(topic)
     path = knowledge or _default_path(topics)
-    whole_number().read("--budget", budget)
+    whole_number().parse("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
     known_at = None
     if path.exists():
@@ -235,7 +235,7 @@ def _alone(path: Path) -> Iterator[None]:
     busy = f"another recrawl with {path} is running: wait for it, or name another file"
     try:
         # not the lock of the file itself, which learning the crawl takes at the end
-        with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
+        with update_lock(path.with_name(f"{path.name}.recrawl"), timeout=0.0, busy=busy):
             yield
     finally:
         if made:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import check_folder, write_files
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import refuse_link, write_whole
+from focuscrawl.foundation.files import refuse_link, write_atomically
 from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.planning import plan_runs
 from focuscrawl.lab.results import Results, collect
@@ -51,7 +51,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     with _alone(out):
         failed = crawl_with_progress(runs, processes, study.title, keep=keep)
         results = collect(study, runs, out, failed, evaluators)
-    write_whole(out / "tables.md", markdown_of(results))
+    write_atomically(out / "tables.md", markdown_of(results))
     click.echo(text_of(results))
     click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
     if failed:

@@ -32,7 +32,7 @@ from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
 from focuscrawl.critic.phrase_model import phrases_of, words_of
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.knowledge import Keywords
 from focuscrawl.knowledge.keywords import ranked, read_candidates
 from focuscrawl.report.plain_text import counted, middle, one_line, table
@@ -196,7 +196,7 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
     focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
     focuscrawl crawl -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
     """
-    FORMAT.check_out(Path(out))
+    FORMAT.check_output(Path(out))
     known = read_definition(definition)
     webs = open_webs(known.web, definition, named)
     pages = () if webs else pages_learned_from(known)
@@ -343,7 +343,7 @@ def classify(
         raise UserError("classify which pages? Give URLs, or --bookmarks")
     wrong = [url for url in wanted if normalize(url) is None]
     if wrong:
-        raise UserError(f"{wrong[0]} {no_url(wrong[0])}")
+        raise UserError(f"{wrong[0]} {invalid_url_message(wrong[0])}")
     trained, _ = read_critic(find_model(critic))
     if web is None:
         opened = fetch_examples(
@@ -398,7 +398,9 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     for number, label in enumerate(read_labels(pages), 1):
         url = normalize(label.url)
         if url is None:
-            raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
+            raise UserError(
+                f"{pages}: row {number}: {label.url!r} {invalid_url_message(label.url)}"
+            )
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else read_topics(mark)
     made = edit_definition(definition, lambda known: refined(known, moved, marks))

@@ -13,9 +13,9 @@ from focuscrawl.collection.origin import Origin, answer_of, signals_of
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import host
-from focuscrawl.foundation.user_input import SILENT, Progress
+from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary
 from focuscrawl.page.words import PageWords, tokenize
@@ -153,8 +153,8 @@ def collect(
     *,
     web: str | None = None,
     processes: int = 2,
-    progress: Progress = SILENT,
-    measuring: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
+    measuring: Progress = NO_PROGRESS,
 ) -> Collection:
     """Read the relevant pages of a crawl again, and take their text.
 
@@ -266,7 +266,7 @@ def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
         answer = None if known is None else web.fetch(known)
         if answer is None or blake2b(answer.body, digest_size=_DIGEST).digest() != digest:
             continue
-        page = HtmlAnswer.of(answer, url)
+        page = HtmlAnswer.from_answer(answer, url)
         if page is not None:
             return RawPage(url, page.body, page.encoding)
         if 200 <= answer.status < 300 and not answer.too_large and is_pdf(answer.body):
@@ -403,7 +403,7 @@ def chunks_of(text: str, most: int) -> list[Chunk]:
     ----------
     most : characters of a chunk
     """
-    with needs("text", "chunks of text"):
+    with require_extra("text", "chunks of text"):
         from semantic_text_splitter import TextSplitter  # noqa: PLC0415
     found = TextSplitter(most).chunk_indices(text)
     return [Chunk(start, start + len(part)) for start, part in found]

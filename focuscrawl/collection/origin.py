@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, write_whole
-from focuscrawl.foundation.user_input import SILENT, Progress
+from focuscrawl.foundation.files import open_nofollow, write_atomically
+from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
 from focuscrawl.page import read_content_type
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.encoding import to_utf8
@@ -111,7 +111,7 @@ def critic_card(
     identity: Mapping[str, str],
     folder: Path,
     webs: Sequence[Web],
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> CriticCard:
     """Return the card of a crawl's critic, measured now if it is not there.
 
@@ -130,7 +130,7 @@ def critic_card(
             return CriticCard(why_not=str(error))
         kept = {"critic": fingerprint, **asdict(card)}
         with suppress(OSError):  # nobody's to write: it is measured again next time
-            write_whole(folder / FILE, json.dumps(kept, indent=1) + "\n")
+            write_atomically(folder / FILE, json.dumps(kept, indent=1) + "\n")
     return card
 
 
@@ -186,7 +186,7 @@ def _is_the_same(name: str, topic: str, trained: TrainedCritic, fingerprint: str
 def _kept(folder: Path, fingerprint: str) -> CriticCard | None:
     """Read the card; None if it is not there, of another critic, or not what was written."""
     try:
-        with open(folder / FILE, "rb", opener=open_plain) as file:
+        with open(folder / FILE, "rb", opener=open_nofollow) as file:
             found: Any = json.loads(file.read(_LONGEST_CARD))
         if found["critic"] != fingerprint:
             return None
@@ -243,7 +243,7 @@ class Origin:
 
     @classmethod
     def of(
-        cls, store: CrawlStore, folder: Path, webs: Sequence[Web], progress: Progress = SILENT
+        cls, store: CrawlStore, folder: Path, webs: Sequence[Web], progress: Progress = NO_PROGRESS
     ) -> Self:
         """Read it from a crawl; measure the critic if that was not done before.
 

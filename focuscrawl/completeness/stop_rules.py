@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from focuscrawl.foundation.user_input import Reader
+from focuscrawl.foundation.user_input import ValueParser
 
 if TYPE_CHECKING:
     from focuscrawl.completeness.recall_estimate import Estimate
@@ -134,7 +134,7 @@ def _read(rule: str) -> dict[str, float]:
     return {"next_fetches": int(match[1]), "harvest": number}
 
 
-STOP_EXPRESSION = Reader(
+STOP_EXPRESSION = ValueParser(
     "rules with commas between, each `recall 0.9`, `next 100 < 0.1` or `time 8h` (s, m, h, d), "
     "none twice",
     StopExpression.parse,

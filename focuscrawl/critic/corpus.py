@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from focuscrawl.critic.bag_of_words import Vocabulary
-from focuscrawl.foundation.arrays import array_of_lines, expect, lines_of
+from focuscrawl.foundation.arrays import decode_lines, encode_lines, require_array
 from focuscrawl.foundation.databases import open_database
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.foundation.processes import safe_starts
+from focuscrawl.foundation.processes import safe_python_path
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.urls import resolve as resolve_links
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def resolve(web: Web, urls: Sequence[str]) -> list[str | None]:
     return [None if url is None else next(known) for url in normalized]
 
 
-def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> list[Bag | None]:
+def read_bags(
+    web: Web, urls: Sequence[str], *, progress: Progress = NO_PROGRESS
+) -> list[Bag | None]:
     """Return the words of pages.
 
     Parameters
@@ -71,10 +73,10 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
         worth = len(missing) >= _WORTH_PROCESSES and parent_process() is None
         parallel = Parallel(n_jobs=_PROCESSES if worth else 1, return_as="generator")
         tasks = (
-            delayed(_read)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
+            delayed(_read)(batch, [HtmlAnswer.from_answer(web.fetch(url)) for url in batch])
             for batch in _batches(missing)
         )
-        with safe_starts():
+        with safe_python_path():
             for found in parallel(tasks):
                 cache.put(found)
                 bags.update(found)
@@ -91,7 +93,7 @@ class KnownPage(NamedTuple):
 
 
 def read_known(
-    webs: Sequence[Web], urls: Sequence[str], *, progress: Progress = SILENT
+    webs: Sequence[Web], urls: Sequence[str], *, progress: Progress = NO_PROGRESS
 ) -> dict[str, KnownPage]:
     """Return those pages that one of several webs has.
 
@@ -111,7 +113,7 @@ def read_known(
         at = {a: b for a, b in zip(left, resolve(web, left), strict=True) if b is not None}
         pages.update(_with_words(web, at, progress))
         moved = {a: _target(web, url) for a, url in at.items() if a not in pages}
-        pages.update(_with_words(web, moved, SILENT))
+        pages.update(_with_words(web, moved, NO_PROGRESS))
     return pages
 
 
@@ -228,9 +230,9 @@ class KeptPages(NamedTuple):
         """
         if _ARRAYS[0] not in arrays:
             return cls()
-        words = lines_of(arrays, _ARRAYS[0])
+        words = decode_lines(arrays, _ARRAYS[0])
         ids, counts, starts = (
-            expect(arrays, name, (arrays[name].size,), "i") for name in _ARRAYS[1:]
+            require_array(arrays, name, (arrays[name].size,), "i") for name in _ARRAYS[1:]
         )
         whole = (
             len(starts) > 0
@@ -247,7 +249,7 @@ class KeptPages(NamedTuple):
         """Return the arrays to keep: nothing if there is no page."""
         if self.n_pages == 0:
             return {}
-        values = (array_of_lines(self.words), self.ids, self.counts, self.starts)
+        values = (encode_lines(self.words), self.ids, self.counts, self.starts)
         return dict(zip(_ARRAYS, values, strict=True))
 
     @property

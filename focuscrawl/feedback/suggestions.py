@@ -19,9 +19,9 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import host, no_url, normalize
-from focuscrawl.foundation.user_input import read_rows
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.urls import host, invalid_url_message, normalize
+from focuscrawl.foundation.user_input import read_csv_rows
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.report.plain_text import cell, counted, one_line
 from focuscrawl.taxonomy import lies_under
@@ -120,7 +120,9 @@ def suggest(
     """
     pages = _read(store)
     if not len(pages.url):
-        raise UserError(f"{store.where}: no HTML page was fetched yet: there is nothing to judge")
+        raise UserError(
+            f"{store.location}: no HTML page was fetched yet: there is nothing to judge"
+        )
     crawl = _Crawl(store, webs, known, n, pages)
     orders = [KINDS[kind](crawl) for kind in kinds]
     chosen, seen = list[Suggestion](), _Seen(pages, known)
@@ -226,7 +228,7 @@ def _false_negatives(crawl: _Crawl) -> Iterator[Suggestion]:
 
 def _distilled(crawl: _Crawl, *, score: str) -> Iterator[Suggestion]:
     """Hubs, or authorities, the best first."""
-    with needs("report", "asking about hubs and authorities"):
+    with require_extra("report", "asking about hubs and authorities"):
         from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
     try:
         found = Distillation.of(crawl.store)
@@ -326,7 +328,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
         If it cannot be read, lacks a column, or has a verdict or URL that is none.
     """
     judged = {True: list[str](), False: list[str]()}
-    for number, row in read_rows(path, ["url", "verdict"]):
+    for number, row in read_csv_rows(path, ["url", "verdict"]):
         where = f"{path}, row {number}"
         try:
             verdict = read_verdict(row["verdict"])
@@ -335,7 +337,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
             raise UserError(f"{where}: verdict {text!r} is neither good nor bad") from None
         url = normalize(row["url"])
         if url is None:
-            raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
+            raise UserError(f"{where}: {row['url']!r} {invalid_url_message(row['url'])}")
         if verdict is not None:
             judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))

@@ -16,7 +16,7 @@ import numpy as np
 from focuscrawl.critic.languages import ENGLISH, frequency, language_of_titles
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import open_source, read_rows
+from focuscrawl.foundation.user_input import open_maybe_gzip, read_csv_rows
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy.topic_tree import OTHER
 
@@ -191,7 +191,7 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
     if ":" in source and not Path(source).exists():
         found = list(_in_json(_ask(source, query)))
     elif source.endswith((".csv", ".csv.gz")):
-        rows = read_rows(source, ["url"], optional=["title", "description"])
+        rows = read_csv_rows(source, ["url"], optional=["title", "description"])
         found = [Candidate(row["url"], row["title"], row["description"]) for _, row in rows]
     else:
         found = list(_in_json(_read(source)))
@@ -210,7 +210,7 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
 
 
 def _read(source: str) -> Any:
-    with open_source(source) as file:
+    with open_maybe_gzip(source) as file:
         text = file.read(_LARGEST)
     try:
         return json.loads(text)

@@ -18,8 +18,8 @@ from pandas.api.types import is_numeric_dtype
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import check_plain
-from focuscrawl.foundation.model_folder import UNSOUND
+from focuscrawl.foundation.files import check_regular_file
+from focuscrawl.foundation.model_folder import DECODING_ERRORS
 from focuscrawl.lab.evaluator import Opinion
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def damage_reported(path: Path, way_out: str = "") -> Iterator[None]:
         raise UserError(f"{path} is not there: {again}") from None
     except PermissionError:
         raise UserError(f"{path} may not be read: {again}") from None
-    except (OSError, *UNSOUND):  # PyArrow has the first for damage, too
+    except (OSError, *DECODING_ERRORS):  # PyArrow has the first for damage, too
         raise UserError(f"{path} is damaged: {again}") from None
 
 
@@ -139,7 +139,7 @@ class Results:
                 f"STUDY.toml --out {folder}"
             )
         for name in (ABOUT, RUNS, FETCHES):
-            check_plain(folder / name)
+            check_regular_file(folder / name)
         with damage_reported(folder / ABOUT):
             about = _checked(json.loads((folder / ABOUT).read_text(encoding="utf-8")))
         with damage_reported(folder / RUNS):

@@ -16,7 +16,7 @@ from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.crawl.revisit_policy import KEPT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import apprentice_in
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def options_of(store: CrawlStore) -> Options | None:
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         options = Options.of(json.loads(identity.get("options", "{}")))
     graduate = begun_with(store)
     return options if graduate is None else options.following(options_in(graduate))
@@ -57,11 +57,11 @@ def begun_with(store: CrawlStore) -> bytes | None:
     UserError
         That is no longer there.
     """
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
     if folder is not None:
         return read_apprentice(Path(folder))
-    known = Path(store.where).parent / KEPT
+    known = Path(store.location).parent / KEPT
     return apprentice_in(known) if known.exists() else None
 
 
@@ -106,27 +106,28 @@ def learn_from(
             if kept is None:
                 why = "is another strategy's than the apprentice"
             raise UserError(
-                f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
+                f"{store.location}: this crawl {why}; name the web to read its pages again with "
+                "--web"
             )
         reader = _FactsReader(store, critic, web, apprentice)
     history = History(store)
     n_urls = history.n_urls()
     for fetch in history.fetches(links=False, memos=reader is None):
-        if not fetch.again:
+        if not fetch.is_revisit:
             on_page()
             apprentice.observe(fetch.url, fetch.relevance)
         facts = None
         if reader is None:
-            with taking_in(store.where):
+            with reporting_damage(store.location):
                 facts = None if fetch.memo is None else PageFacts.from_bytes(fetch.memo, n_urls)
         elif fetch.is_page:
             facts = reader.read(fetch.url, fetch.relevance)
         if facts is not None:
-            with taking_in(store.where):
+            with reporting_damage(store.location):
                 apprentice.expand(fetch.url, facts)
     if not apprentice.n_judged:
         raise UserError(
-            f"{store.where}: no link of this crawl was followed: nothing to learn from"
+            f"{store.location}: no link of this crawl was followed: nothing to learn from"
         )
     for _ in range(LESSONS):
         apprentice.adopt(apprentice.learn())

@@ -107,7 +107,7 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
     ----------
     fetched, unchanged : see `in_words`; None: count them
     """
-    folder = CrawlFolder(Path(store.where).parent)
+    folder = CrawlFolder(Path(store.location).parent)
     while True:  # until nobody has come or gone while the store was read
         doing = folder.doing
         turn = next(iter(History(store).events(*TURNS, last=1)), None)

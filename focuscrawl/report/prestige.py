@@ -73,7 +73,7 @@ class Distillation:
         source, target = graph.off_site()
         scores = Distiller(graph).distill()
         if not scores.hubs.any():
-            raise UserError(_nothing(store.where, sites.rule, on_site=not len(source)))
+            raise UserError(_nothing(store.location, sites.rule, on_site=not len(source)))
         hosts = crawl.host_names
         named = [registered_domain(name) for name in hosts] if sites.rule == "domain" else hosts
         relevant = crawl.relevance > RELEVANT

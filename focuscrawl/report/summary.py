@@ -131,7 +131,7 @@ def _accounts(history: History) -> Quotas:
         repeats = fetch.seq in nothing_new or fetch.duplicate_of is not None
         earns = fetch.relevance > RELEVANT and not repeats
         referrer = None if fetch.referrer is None else name[fetch.referrer]
-        for _ in quotas.count(fetch.name, referrer, earns=earns, repeats=repeats):
+        for _ in quotas.count(fetch.url_text, referrer, earns=earns, repeats=repeats):
             pass
         for _ in range(raised_at[fetch.seq]):
             quotas.raise_all()
@@ -267,7 +267,7 @@ class Summary:
         failures = History(store).events(PAGE_FAILED)
         return cls(
             identity=store.identity(),
-            where=store.where,
+            where=store.location,
             stopped=_stopped(store, fetched + again.fetches + rendered, unchanged),
             fetched=fetched,
             harvest_rate=relevance / fetched if fetched else 0.0,
@@ -441,7 +441,7 @@ class Summary:
 
 def estimates_of(store: CrawlStore) -> list[Estimate]:
     """Return the estimates that a crawl has made of how complete it is."""
-    return read_estimates(Path(store.where).parent / FILE)
+    return read_estimates(Path(store.location).parent / FILE)
 
 
 def newest_lesson(store: CrawlStore) -> tuple[int, int]:
@@ -475,7 +475,7 @@ def _overtaken(store: CrawlStore) -> dict[str, int]:
 
 
 def _recorded(store: CrawlStore) -> dict[str, int]:
-    files = sorted(Path(store.where).parent.glob("*.warc.gz"))
+    files = sorted(Path(store.location).parent.glob("*.warc.gz"))
     return {path.name: path.stat().st_size for path in files}
 
 

@@ -15,7 +15,7 @@ from focuscrawl.apprentice.learners import pack
 from focuscrawl.apprentice.link_table import PageFacts
 from focuscrawl.apprentice.options import Options, with_options
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.arrays import pack_arrays, unpack_numbers
+from focuscrawl.foundation.arrays import pack_arrays, unpack_finite_arrays
 from focuscrawl.strategies.base import Expansion, Lesson, Strategy
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class ApprenticeStrategy(Strategy):
 
     def take_outcomes(self, outcomes: bytes) -> None:
         """Load the rates of directories and URL patterns."""
-        self._apprentice.memory.outcomes.set_state(unpack_numbers(outcomes))
+        self._apprentice.memory.outcomes.set_state(unpack_finite_arrays(outcomes))
 
 
 def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:

@@ -90,7 +90,7 @@ class OpenCrawls:
 
         UserError if it cannot be read.
         """
-        with self._readable(path), closing(self._crawl(path).store.reopened()) as store:
+        with self._readable(path), closing(self._crawl(path).store.reopen()) as store:
             yield store
 
     @contextmanager

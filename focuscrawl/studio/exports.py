@@ -21,13 +21,13 @@ from starlette.routing import Route
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.files import open_plain, plain_below
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.files import open_nofollow, safe_join
 from focuscrawl.report.plain_text import printable
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import JOBS_CHANGED
 from focuscrawl.studio.page_rendering import PREFIX, accepted, json_of, post, text_of
-from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.webs.warc_reading import WarcScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -219,7 +219,7 @@ def home_of(crawl: Path) -> Path:
 
     UserError if it is a link, or cannot be created.
     """
-    home = plain_below(crawl, FOLDER)
+    home = safe_join(crawl, FOLDER)
     try:
         home.mkdir(exist_ok=True)
     except OSError as error:
@@ -259,7 +259,7 @@ def find(crawl: Path, name: str) -> Path:
     """Return the file or folder of this name; UserError if there is none."""
     if not _NAME.fullmatch(name):
         raise UserError(f"no file {name!r:.100} to take home: see the list")
-    path = plain_below(crawl, f"{FOLDER}/{name}")
+    path = safe_join(crawl, f"{FOLDER}/{name}")
     if not path.exists():
         raise UserError(f"no file {name} to take home: see the list")
     return path
@@ -268,12 +268,12 @@ def find(crawl: Path, name: str) -> Path:
 def opened(path: Path) -> tuple[IO[bytes], str]:
     """Open what `find` returned, a folder as a ZIP of its files; return also the file's name."""
     if not path.is_dir():
-        return open(path, "rb", opener=open_plain), path.name
+        return open(path, "rb", opener=open_nofollow), path.name
     packed = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it has been sent
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for each in inside(path, most=None):
             with (
-                open(each, "rb", opener=open_plain) as file,
+                open(each, "rb", opener=open_nofollow) as file,
                 archive.open(each.relative_to(path.parent).as_posix(), "w") as into,
             ):
                 while chunk := file.read(_CHUNK):
@@ -323,7 +323,7 @@ def preview(path: Path) -> dict[str, Any]:
     if shown is None:
         return {"note": "It has no rows to show: download it."}
     try:
-        with open(path, "rb", opener=open_plain) as file:
+        with open(path, "rb", opener=open_nofollow) as file:
             return shown(path, file)
     except (ValueError, OSError, csv.Error, RecursionError) as error:
         raise UserError(f"{path.name} cannot be read: {error!s:.200}") from None
@@ -344,7 +344,7 @@ def _jsonl(_: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def _parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
-    with needs("parquet", f"a preview of {path.name}"):
+    with require_extra("parquet", f"a preview of {path.name}"):
         import pyarrow.parquet as pq  # noqa: PLC0415 - only where asked for
     with pq.ParquetFile(file) as table:
         batch = next(table.iter_batches(batch_size=_ROWS), None)
@@ -353,7 +353,7 @@ def _parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def _warc(path: Path, file: BinaryIO) -> dict[str, Any]:
-    records = [*islice(Scan(path, file), _ROWS)]
+    records = [*islice(WarcScan(path, file), _ROWS)]
     return _table(
         ["record", "URL", "date", "bytes"],
         [[r.type, r.target, r.headers.get("warc-date", ""), len(r.block)] for r in records],
@@ -375,7 +375,7 @@ def _cell(value: Any) -> str:
 
 
 def _text(path: Path) -> dict[str, Any]:
-    with open(path, "rb", opener=open_plain) as file:
+    with open(path, "rb", opener=open_nofollow) as file:
         return {"text": printable(_head(file, _TEXT))}
 
 

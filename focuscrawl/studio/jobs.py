@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import is_held, open_plain, plain_below, write_whole
+from focuscrawl.foundation.files import is_locked, open_nofollow, safe_join, write_atomically
 from focuscrawl.foundation.processes import start_python
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Jobs:
     @property
     def _jobs(self) -> Path:
         """Their folder; UserError if that is a link, or behind one."""
-        return plain_below(self._root, _FOLDER)
+        return safe_join(self._root, _FOLDER)
 
     def begin(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
         """Start ``focuscrawl`` with `arguments`, in the folder; for the parameters see `Job`.
@@ -115,7 +115,7 @@ class Jobs:
         order |= {"begun": now.isoformat(timespec="seconds")}
         try:
             folder.mkdir(parents=True)
-            write_whole(folder / _ORDER, json.dumps(order))
+            write_atomically(folder / _ORDER, json.dumps(order))
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
         # the arguments are passed on, not read from the file, which somebody else may have written
@@ -178,7 +178,7 @@ class Jobs:
         """Return a job; None if its files are not those of a job."""
         try:
             # before the outcome: the job may end in between
-            running = is_held(self._jobs / name / _LOCK)
+            running = is_locked(self._jobs / name / _LOCK)
             order = self._load(name, _ORDER)
             code = self._load(name, _OUTCOME).get("exit_code")
             if code is not None:
@@ -199,7 +199,7 @@ class Jobs:
 
     def _load(self, name: str, file: str) -> dict[str, Any]:
         try:
-            with open(self._jobs / name / file, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / file, "rb", opener=open_nofollow) as opened:
                 found = json.loads(opened.read(_LONGEST))
         except FileNotFoundError:
             return {}
@@ -209,7 +209,7 @@ class Jobs:
 
     def _said(self, name: str) -> str:
         try:
-            with open(self._jobs / name / _LOG, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / _LOG, "rb", opener=open_nofollow) as opened:
                 size = os.fstat(opened.fileno()).st_size
                 opened.seek(max(0, size - _TAIL))
                 end = opened.read(_TAIL).decode(errors="replace")
@@ -221,9 +221,9 @@ class Jobs:
 
     def _forget_oldest(self) -> None:
         for name in self._names()[:-_KEPT]:
-            folder = plain_below(self._jobs, name)
+            folder = safe_join(self._jobs, name)
             with suppress(UserError):  # the lock is a link: the folder may not be a job's
-                if not is_held(folder / _LOCK):
+                if not is_locked(folder / _LOCK):
                     shutil.rmtree(folder, ignore_errors=True)  # follows no link either
 
 
@@ -232,18 +232,18 @@ def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
     for each in arguments:
         said = each if each.startswith("./") else each.partition("=")[2]
         if said.startswith("./"):
-            plain_below(root, said)
+            safe_join(root, said)
 
 
 def main() -> None:
     """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when it holds its lock."""
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     with FileLock(folder / _LOCK, fallback_to_soft=False):
-        write_whole(folder / _PROCESS, json.dumps({"pid": os.getpid()}))
+        write_atomically(folder / _PROCESS, json.dumps({"pid": os.getpid()}))
         os.write(1, b"!")
         os.close(1)
         command = ["-m", "focuscrawl", *arguments]
-        with open(folder / _LOG, "wb", opener=open_plain) as log:
+        with open(folder / _LOG, "wb", opener=open_nofollow) as log:
             process = start_python(command, stdout=log, stderr=log)
 
             def pass_on(signum: int, _: object) -> None:
@@ -252,7 +252,7 @@ def main() -> None:
             for each in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(each, pass_on)
             code = process.wait()
-        write_whole(folder / _OUTCOME, json.dumps({"exit_code": code}))
+        write_atomically(folder / _OUTCOME, json.dumps({"exit_code": code}))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.rejudging import REFUSED, REQUEST
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.applying import DEFINITION, definition_of
-from focuscrawl.foundation.files import plain_below
+from focuscrawl.foundation.files import safe_join
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.status import open_store
 from focuscrawl.report.url_tables import frontier_top
@@ -85,7 +85,7 @@ def routes(desk: Desk) -> list[Route]:
                 return definition_of(store, path)
 
         following.remember(path)
-        definition = plain_below(path, DEFINITION)
+        definition = safe_join(path, DEFINITION)
         edit_definition(definition, lambda known: judged(known, url, good=verdict), begun)
         questions.settle(path, url, passed=False)
         if listed_crawl(crawl)["fetched"] <= _SMALL:
@@ -246,13 +246,13 @@ def _top(crawl: Path, n: int) -> list[WaitingUrl]:
 
 
 def _judged(crawl: Path) -> frozenset[str]:
-    path = plain_below(crawl, DEFINITION)
+    path = safe_join(crawl, DEFINITION)
     return read_definition(path).judged if path.exists() else frozenset()
 
 
 def _one_host(crawl: Path) -> str:
     """Return the host of all good pages: a critic would learn the site in place of the topic."""
-    path = plain_below(crawl, DEFINITION)
+    path = safe_join(crawl, DEFINITION)
     good = read_definition(path).good if path.exists() else ()
     hosts = {host(url) for url in good}
     return hosts.pop() if len(good) >= _SOME and len(hosts) == 1 else ""

@@ -79,7 +79,7 @@ def page_card(
     """
     for web in webs:
         known = read_known([web], [url]).get(url)
-        answer = None if known is None else HtmlAnswer.found(web, known.url)
+        answer = None if known is None else HtmlAnswer.from_web(web, known.url)
         if answer is not None:
             break
     else:

@@ -8,11 +8,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, read_regular, write_whole
+from focuscrawl.foundation.files import open_nofollow, read_regular, write_atomically
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.topics import read_definition
-from focuscrawl.webs.opening import check_named
+from focuscrawl.webs.opening import check_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def begin_measuring(desk: Desk, topic: TopicFiles) -> Job:
         topic.examples.mkdir(exist_ok=True)
         web = _definition(topic).web
         if web is not None:
-            check_named(web, topic.name)
+            check_web_from_file(web, topic.name)
         webs = topic.recordings() if web is None else [web]
         topics, out = ",".join(topic.marked(critic)), topic.shown(_file(critic))
         arguments = ["critic", "quality", topic.shown(critic), f"--topic={topics}", f"--out={out}"]
@@ -93,7 +93,7 @@ def begin_fetching(desk: Desk, topic: TopicFiles, urls: Sequence[str], web: str 
         listed = desk.folder.place(f"{folder}/asked.txt")
         try:
             listed.parent.mkdir(parents=True)
-            write_whole(listed, "\n".join(new) + "\n")
+            write_atomically(listed, "\n".join(new) + "\n")
         except OSError as error:
             raise UserError(f"{listed} cannot be written: {error.strerror}") from None
         arguments = ["topic", "fetch", f"{folder}/asked.txt", f"--crawl-dir={folder}"]
@@ -119,7 +119,7 @@ def _definition(topic: TopicFiles) -> TopicDefinition:
 def quality_of(critic: Path) -> dict[str, Any] | None:
     """Return what was measured of a critic, see `focuscrawl.critic.assessment`; None: nothing."""
     try:
-        with open(_file(critic), "rb", opener=open_plain) as file:
+        with open(_file(critic), "rb", opener=open_nofollow) as file:
             found = json.loads(file.read(_LONGEST))
     except (OSError, UserError, ValueError, RecursionError):
         return None

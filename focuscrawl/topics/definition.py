@@ -12,9 +12,9 @@ from tomlkit.exceptions import TOMLKitError
 
 from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, write_whole
-from focuscrawl.foundation.urls import no_url, normalize
-from focuscrawl.foundation.user_input import read_toml, text_of
+from focuscrawl.foundation.files import update_lock, write_atomically
+from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.user_input import parse_toml, read_regular_text
 from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
 from focuscrawl.taxonomy.topic_tree import parent
 
@@ -97,7 +97,7 @@ def read_definition(path: str | Path) -> TopicDefinition:
         If the file cannot be read, is no TOML, or says something that makes no sense.
     """
     try:
-        content = read_toml(text_of(Path(path)))
+        content = parse_toml(read_regular_text(Path(path)))
     except OSError as error:
         raise UserError(
             f"{path}: {error.strerror}; make a definition with focuscrawl topic new"
@@ -120,14 +120,14 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
     path = Path(path)
     try:
         if path.exists():
-            document = tomlkit.parse(text_of(path))
+            document = tomlkit.parse(read_regular_text(path))
         else:
             document = tomlkit.document()
             document.add(tomlkit.comment(_HEADING))
             document.add(tomlkit.nl())
         _fill(document, definition)
         _checked(str(path), document.unwrap())
-        write_whole(path, tomlkit.dumps(document))
+        write_atomically(path, tomlkit.dumps(document))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except (TOMLKitError, ValueError) as error:
@@ -159,7 +159,7 @@ def edit_definition(
         It cannot be read or written, or changes all the time.
     """
     try:
-        with changing(path):
+        with update_lock(path):
             for _ in range(_TRIES):
                 before = _content(path)
                 if before is None and begin is not None:
@@ -274,7 +274,7 @@ def _texts(where: str, name: str, values: object) -> tuple[str, ...]:
 def _url(where: str, text: str) -> str:
     url = normalize(text)
     if url is None:
-        raise UserError(f"{where}: {text!r:.200} {no_url(text)}")
+        raise UserError(f"{where}: {text!r:.200} {invalid_url_message(text)}")
     return url
 
 

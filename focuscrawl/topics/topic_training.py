@@ -23,7 +23,7 @@ from focuscrawl.critic.languages import (
 from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, phrases_of, words_of
 from focuscrawl.critic.training import learn_critic, topic_name, train_from_little
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy import OTHER, ROOT, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_tree import child
@@ -51,7 +51,7 @@ def train_definition(
     webs: Sequence[Web],
     *,
     relevant: Collection[str] = (),
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from focuscrawl.crawl.scope import followed, may_be_page
-from focuscrawl.foundation.urls import MAX_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
 from focuscrawl.page import parse_page
 
 
@@ -31,8 +31,8 @@ def test_endings(url: str, page: bool) -> None:
 
 def test_endless_urls() -> None:
     stem = "http://a.example/"
-    assert may_be_page(stem + "a" * (MAX_URL - len(stem)))
-    assert not may_be_page(stem + "a" * (MAX_URL - len(stem) + 1))
+    assert may_be_page(stem + "a" * (MAX_URL_LENGTH - len(stem)))
+    assert not may_be_page(stem + "a" * (MAX_URL_LENGTH - len(stem) + 1))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from focuscrawl.crawl import open_crawl as open_plan
 from focuscrawl.crawl.scope import OTHER_LANGUAGE, Scope
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import Hosts, UrlPatterns
+from focuscrawl.foundation.user_input import HostSet, UrlPatterns
 from focuscrawl.page import parse_page
 from focuscrawl.page.metadata import Languages
 from focuscrawl.store.history import History
@@ -46,7 +46,7 @@ GERMAN = "jazz ist die musik die wir jeden abend in dem alten haus am fluss spie
 )
 def test_a_host_and_what_is_below_it(name: str, there: bool) -> None:
     given = "A.example, b.example:81,[::1],m\u00fcnchen.example"
-    assert Hosts(read_config(Settings(), {"hosts": given}).hosts).has(name) is there
+    assert HostSet(read_config(Settings(), {"hosts": given}).hosts).has(name) is there
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
 from focuscrawl.errors import GivenUpError, UserError
-from focuscrawl.foundation.urls import MAX_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
 
 from .shelves import given_out, open_crawl
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, Fetch
 
 STEM = "http://a.example/"
-LONGEST = STEM + "x" * (MAX_URL - len(STEM))
+LONGEST = STEM + "x" * (MAX_URL_LENGTH - len(STEM))
 FILES = {
     "seeds.txt": "# mine\n{}\n",
     "seeds.csv": "topic,url\n/A,{}\n",

@@ -16,7 +16,7 @@ from focuscrawl.apprentice import apprentice as apprentices
 from focuscrawl.critic import critic_files as critics
 from focuscrawl.critic.critic_files import read_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.arrays import array_of_lines, lines_of, unpack_arrays
+from focuscrawl.foundation.arrays import decode_lines, encode_lines, unpack_arrays
 from focuscrawl.paths import path_model as paths
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def test_comes_back_and_leaves_nothing_else(form: ModelFormat, tmp_path: Path) -
     assert digest == manifest["digest"]
     assert form.read(tmp_path / "deep" / "a", lambda _, found: found)[0] == files
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["a"]
-    assert form.is_in(tmp_path / "deep" / "a")
-    assert not form.is_in(tmp_path)
+    assert form.exists_in(tmp_path / "deep" / "a")
+    assert not form.exists_in(tmp_path)
 
 
 def test_a_model_that_cannot_be_replaced_stays(
@@ -145,15 +145,15 @@ def test_the_critic_that_comes_with_the_package_is_of_the_format(tmp_path: Path)
         np.testing.assert_array_equal(array, arrays[1][name], strict=True)
     assert (again / "examples.csv").read_bytes() == (DEMO / "examples.csv").read_bytes()
     shutil.copytree(DEMO, tmp_path / "copy")
-    assert critics.FORMAT.is_in(tmp_path / "copy")
-    assert not paths.FORMAT.is_in(tmp_path / "copy")
+    assert critics.FORMAT.exists_in(tmp_path / "copy")
+    assert not paths.FORMAT.exists_in(tmp_path / "copy")
 
 
 @pytest.mark.parametrize("lines", [(), ("one",), ("eins", "zwei", "größer")])
 def test_texts_come_back_from_arrays(lines: tuple[str, ...]) -> None:
-    assert lines_of({"words": array_of_lines(lines)}, "words") == lines
+    assert decode_lines({"words": encode_lines(lines)}, "words") == lines
     with pytest.raises(ValueError, match="array words"):
-        lines_of({"words": np.zeros(3)}, "words")
+        decode_lines({"words": np.zeros(3)}, "words")
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
@@ -169,7 +169,7 @@ def test_a_pipe_in_a_model_keeps_nobody_waiting(form: ModelFormat, tmp_path: Pat
         if name != "manifest.json":
             path.unlink()
             path.write_bytes(content)
-    assert not form.is_in(tmp_path / "model")
+    assert not form.exists_in(tmp_path / "model")
 
 
 def test_a_file_of_a_model_that_is_beyond_measure_is_not_read(tmp_path: Path) -> None:

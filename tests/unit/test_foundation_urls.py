@@ -51,7 +51,7 @@ def test_normalize(url: str, expected: str | None) -> None:
     ],
 )
 def test_who_leaves_the_scheme_out_is_told_what_to_write(written: str, way_out: str) -> None:
-    assert urls.no_url(written) == f"is no http(s) URL: {way_out}"
+    assert urls.invalid_url_message(written) == f"is no http(s) URL: {way_out}"
 
 
 def test_resolve_keeps_the_place_of_every_reference() -> None:

@@ -18,7 +18,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import captures, open_web
 from focuscrawl.webs.capture_index import write_index
-from focuscrawl.webs.warc_reading import SEEN
+from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES
 
 from .archives import INDICES, archive, change, fetched, warc_record
 
@@ -240,7 +240,7 @@ def test_of_a_record_no_more_is_read_than_may_count(
     monkeypatch.setattr(web, "_opened", lambda _: SimpleNamespace(read_at=read_at))
     answer = fetched(web, "https://b.example/")
     assert (answer.body, answer.failure) == (b"b", "")  # it ends where its gzip member does
-    assert sizes == [SEEN]
+    assert sizes == [MAX_RECORD_BYTES]
 
 
 def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tiny: TinyWeb, tmp_path: Path) -> None:
