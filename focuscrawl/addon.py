@@ -99,7 +99,7 @@ class FocusedCrawling:
 
             config = read_config(settings)
             # without seeds of its own: those are the spider's start requests
-            open_for(spider, config.changed(seeds=config.seeds or ""), settings)
+            open_for(spider, config.with_values(seeds=config.seeds or ""), settings)
 
 
 def _take_over_scheduling(settings: BaseSettings) -> None:

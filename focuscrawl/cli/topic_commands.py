@@ -12,18 +12,18 @@ import click
 import numpy as np
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import Bar
+from focuscrawl.cli.common_options import ProgressBar
 from focuscrawl.cli.critic_examples import (
-    REDIRECTS,
-    bookmarked,
+    REDIRECTS_PER_PAGE,
+    crawl_folder_options,
+    describe_definition,
+    example_crawl_options,
     fetch_examples,
-    in_words,
-    kept_options,
-    live_options,
-    parts,
-    print_unread,
+    print_unread_examples,
+    read_bookmark_urls,
     read_description,
-    urls_of,
+    read_url_arguments,
+    split_at_commas,
     warn_of_missing_embeddings,
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
@@ -39,15 +39,15 @@ from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.taxonomy import ROOT, normalise, read_labels, read_topics
 from focuscrawl.topics import (
     TopicDefinition,
-    check_marked,
+    check_marked_classes,
     edit_definition,
-    fit_classes,
-    pages_learned_from,
+    rank_classes,
     read_definition,
     train_definition,
+    training_urls,
     write_definition,
 )
-from focuscrawl.topics.definition import class_tree, pages_below, refined
+from focuscrawl.topics.definition import class_tree, count_examples, split_classes
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_webs
 
@@ -84,8 +84,8 @@ def _judged_options(command: Callable[..., None]) -> Callable[..., None]:
         folder: str | None,
         **others: Any,
     ) -> None:
-        liked = [*urls_of(good), *bookmarked(bookmarks, folder)]
-        command(good=liked, bad=urls_of(bad), **others)
+        liked = [*read_url_arguments(good), *read_bookmark_urls(bookmarks, folder)]
+        command(good=liked, bad=read_url_arguments(bad), **others)
 
     return judged
 
@@ -125,17 +125,17 @@ def new(
     made = TopicDefinition(
         critic=critic,
         web=web,
-        topics=parts(marked),
-        words=parts(words),
-        seeds=tuple(urls_of(seeds)),
+        topics=split_at_commas(marked),
+        words=split_at_commas(words),
+        seeds=tuple(read_url_arguments(seeds)),
         name=name,
         description=None if description is None else read_description(description),
-    ).judging(good, bad)
+    ).with_judgements(good, bad)
     if made.topics and critic is None:
         raise UserError("--topic marks classes of a critic: name it with --critic")
-    check_marked(made)
+    check_marked_classes(made)
     write_definition(made, definition)
-    click.echo(f"{definition}: {in_words(made)}")
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 @topic.command()
@@ -145,8 +145,8 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     """Add examples to TOPIC.toml; of two judgements of a page the latest counts."""
     if not good and not bad:
         raise UserError("nothing to add: give --good, --bad or --bookmarks")
-    made = edit_definition(definition, lambda known: known.judging(good, bad))
-    click.echo(f"{definition}: {in_words(made)}")
+    made = edit_definition(definition, lambda known: known.with_judgements(good, bad))
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 @topic.command()
@@ -164,14 +164,14 @@ def fetch(
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
     """
-    wanted = urls_of(urls)
+    wanted = read_url_arguments(urls)
     fetch_examples(
         wanted,
         out="examples",
-        others=REDIRECTS * len(wanted),
+        others=REDIRECTS_PER_PAGE * len(wanted),
         crawl_dir=crawl_dir,
         settings=settings,
-        reach=0,
+        max_distance=0,
         web=web,
     )
 
@@ -185,7 +185,7 @@ def fetch(
     multiple=True,
     help="Where the pages are, if the definition names no web; may be repeated.",
 )
-@live_options
+@example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) -> None:
     """Train the critic of TOPIC.toml, for a new crawl.
 
@@ -199,13 +199,13 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
     FORMAT.check_output(Path(out))
     known = read_definition(definition)
     webs = open_webs(known.web, definition, named)
-    pages = () if webs else pages_learned_from(known)
+    pages = () if webs else training_urls(known)
     if pages:
         webs = [fetch_examples(pages, out=out, **live)]
-    with closing(Bar("Reading")) as shown:
+    with closing(ProgressBar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
-    print_unread(known.judged, trained)
+    print_unread_examples(known.judged_urls, trained)
     warn_of_missing_embeddings(trained)
     click.echo(f"{out}: topics {', '.join(topics)}")
 
@@ -213,7 +213,7 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
 @topic.command()
 @click.argument("critic", metavar="CRITIC")
 @click.option("--under", help="Only this class and those below it.")
-@common_options.number("--examples", "Example URLs shown of a class.", 2, least=0)
+@common_options.integer_option("--examples", "Example URLs shown of a class.", 2, least=0)
 def tree(*, critic: str, under: str | None, examples: int) -> None:
     """List the classes of CRITIC, a folder or a name in models/: what can be marked.
 
@@ -231,7 +231,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
         near = classes.nearest(top) or list(classes.leaves[:5])
         raise UserError(f"{critic} has no class {top}; near it: {', '.join(near)}")
     shown = [path for path in (top, *classes.descendants(top)) if path != ROOT]
-    pages = pages_below(classes)
+    pages = count_examples(classes)
     leaves = len(classes.leaves_under(top))
     click.echo(
         f"{critic}: {trained.model.kind}, {counted(leaves, 'topic')}, "
@@ -261,7 +261,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     help="A JSON file of an engine's answers, a CSV of url,title,description, or module:callable.",
 )
 @click.option("--query", help="What a callable is asked with; usual: the topic's first words.")
-@common_options.number("--n", "Start URLs to take.", 20)
+@common_options.integer_option("--n", "Start URLs to take.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
     """Take the start URLs of TOPIC.toml from candidates: those most like the topic's words.
 
@@ -295,7 +295,7 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
         return replace(now, seeds=tuple(dict.fromkeys([*now.seeds, *urls])))
 
     made = edit_definition(definition, with_seeds)
-    click.echo(f"{definition}: {in_words(made)}")
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 def _keywords(known: TopicDefinition) -> Keywords:
@@ -315,10 +315,10 @@ def _keywords(known: TopicDefinition) -> Keywords:
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option("--critic", required=True, help="Whose classes: a folder, or a name in models/.")
 @click.option("--web", help=common_options.EXAMPLES_WEB)
-@kept_options
-@common_options.path("--bookmarks", "Also the pages of a bookmarks.html.")
+@crawl_folder_options
+@common_options.path_option("--bookmarks", "Also the pages of a bookmarks.html.")
 @common_options.BOOKMARK_FOLDER
-@common_options.top("Rows.")
+@common_options.top_option("Rows.")
 def classify(
     *,
     urls: tuple[str, ...],
@@ -338,7 +338,7 @@ def classify(
     focuscrawl topic classify https://bikes.example/ --critic models/dmoz
     focuscrawl topic classify --bookmarks bookmarks.html --critic models/dmoz --web pages.warc.gz
     """
-    wanted = list(dict.fromkeys([*urls, *bookmarked(bookmarks, folder)]))
+    wanted = list(dict.fromkeys([*urls, *read_bookmark_urls(bookmarks, folder)]))
     if not wanted:
         raise UserError("classify which pages? Give URLs, or --bookmarks")
     wrong = [url for url in wanted if normalize(url) is None]
@@ -349,14 +349,14 @@ def classify(
         opened = fetch_examples(
             wanted,
             out="classify",
-            others=REDIRECTS * len(wanted),
+            others=REDIRECTS_PER_PAGE * len(wanted),
             crawl_dir=crawl_dir,
             settings=settings,
-            reach=0,
+            max_distance=0,
         )
     else:
         opened = open_web(web)
-    with closing(Bar("Reading")) as shown:
+    with closing(ProgressBar("Reading")) as shown:
         shown.start(len(wanted))
         read = read_known([opened], wanted, progress=shown)
     if not read:
@@ -372,7 +372,7 @@ def classify(
     rows = [["pages", "share", "class"]]
     rows += [
         [str(fit.pages), f"{fit.share:.2f}", fit.topic]
-        for fit in fit_classes(trained.model.classes, probabilities)[:top]
+        for fit in rank_classes(trained.model.classes, probabilities)[:top]
     ]
     click.echo(f"\nof {counted(len(read), 'page')}:")
     click.echo("\n".join(table(rows, left={2})))
@@ -403,6 +403,6 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
             )
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else read_topics(mark)
-    made = edit_definition(definition, lambda known: refined(known, moved, marks))
+    made = edit_definition(definition, lambda known: split_classes(known, moved, marks))
     for path, urls in sorted(made.classes.items()):
         click.echo(f"{path}: {counted(len(urls), 'page')}")

@@ -14,7 +14,7 @@ from focuscrawl.crawl.url_table import pattern
 from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.crawl.waiting import NEARLY, OVERTAKEN
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch
+from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import LISTS
 from focuscrawl.report.outcomes import (
@@ -142,25 +142,25 @@ def _in_words(account: Quota) -> str:
     return f"held back: of {account.kind} {account.name}, {account.in_words}"
 
 
-def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
+def watch_again(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
     """Watch a crawl again as it is judged now; return the watch, and every alarm it gave.
 
     An alarm of the store's events may be missing here: the crawl has followed another
     definition of its topic since.
     """
     topics = store.identity().get("topic", "")
-    watch = HarvestWatch([topic for topic in topics.split(",") if topic])
+    watch = HarvestMonitor([topic for topic in topics.split(",") if topic])
     alarms = []
     history = History(store)
     overtakes = {event.seq: event.detail for event in history.events(OVERTAKEN)}
     for fetch in history.first_fetches():
-        told = watch.visited(
+        told = watch.add_fetch(
             fetch.url,
             fetch.referrer,
             relevance=fetch.relevance,
             topic=fetch.topic,
             judged=is_page(fetch.status, fetch.error, fetch.duplicate_of),
-            overtakes=overtakes.get(fetch.seq),
+            busy_host=overtakes.get(fetch.seq),
         )
         if told == ALARM and watch.alarm is not None:
             alarms.append(watch.alarm)
@@ -175,7 +175,7 @@ def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
 def last_alarm(store: CrawlStore) -> str | None:
     """Return what the last alarm of a crawl told, if it is not over; else of its speed."""
     history = History(store)
-    for told, over in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (SPEEDY, _START))):
+    for told, over in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (FAST_AGAIN, _START))):
         for event in history.events(told, *over, last=1):
             if event.kind == told:
                 return event.detail
