@@ -87,11 +87,11 @@ def test_lists_are_files_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"hosts": "https://a.example/"}, "is no host: write it as in www.example.org"),
-        ({"hosts": "*.a.example"}, "is no host"),
-        ({"deny": r"/login|/out"}, "is a regular expression: write a part of the URL"),
+        ({"hosts": "https://a.example/"}, "is not a host: write it as in www.example.org"),
+        ({"hosts": "*.a.example"}, "is not a host"),
+        ({"deny": r"/login|/out"}, "is a regular expression: write parts of URLs"),
         ({"deny": "/print/.*"}, "is a regular expression"),
-        ({"deny": "*"}, "stands for every URL"),
+        ({"deny": "*"}, "matches every URL"),
         ({"deny": "lists/nowhere.txt"}, r"there is no file lists/nowhere.txt"),
         ({"hosts": "nowhere.csv"}, "there is no file nowhere.csv"),
         ({"languages": "english"}, "languages must be codes of languages"),

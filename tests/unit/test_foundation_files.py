@@ -236,7 +236,7 @@ def test_a_name_that_cannot_be_is_one_line(arguments: list[str]) -> None:
             ("/data/crawl.db",),
             "/data/crawl.db: permission denied: name another path",
         ),
-        (errno.ENOSPC, (), "the disk is full: make room"),
+        (errno.ENOSPC, (), "the disk is full: free some space"),
         *((code, (), None) for code in (errno.ECONNREFUSED, errno.EMFILE, errno.EPIPE)),
         (errno.EACCES, (), None),
     ],

@@ -82,7 +82,7 @@ def test_a_model_that_cannot_be_replaced_stays(
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_what_is_there_is_kept(form: ModelFormat, tmp_path: Path) -> None:
     files = made(form, tmp_path / "a")
-    with pytest.raises(UserError, match=r"is there already: name another folder$"):
+    with pytest.raises(UserError, match=r"exists already: name another folder$"):
         made(form, tmp_path / "a", b"others")
     with pytest.raises(UserError, match="or --force"):
         form.write(tmp_path / "a", form.kinds[0], {}, files, force=False)
@@ -101,7 +101,7 @@ def test_what_is_not_whole_is_refused(form: ModelFormat, tmp_path: Path) -> None
         made(form, folder)
         content = (folder / name).read_bytes()
         (folder / name).write_bytes(content[:-3])
-        assert "not a whole" in refused(form, folder)
+        assert "is a damaged" in refused(form, folder)
         (folder / name).unlink()
         assert "train it again" in refused(form, folder)
     made(form, tmp_path / "b")
@@ -119,7 +119,7 @@ def test_other_kinds_and_formats_are_refused(form: ModelFormat, tmp_path: Path) 
     assert "kind 'pickle'" in refused(form, tmp_path / "a")
     for number in (form.format + 1, form.format - 1, "2", None):
         rewrite(tmp_path / "a", manifest | {"format": number})
-        said = f"of format {number!r}, and this focuscrawl reads {form.format}: train it again"
+        said = f"of format {number!r}; this version of focuscrawl reads format {form.format}: train it again"
         assert said in refused(form, tmp_path / "a")
 
 
@@ -129,7 +129,7 @@ def test_what_does_not_fit_together_is_one_line(tmp_path: Path, error: Exception
         raise error
 
     made(critics.FORMAT, tmp_path / "a")
-    with pytest.raises(UserError, match="not a whole critic"):
+    with pytest.raises(UserError, match="is a damaged critic"):
         critics.FORMAT.read(tmp_path / "a", unpack)
 
 
@@ -164,7 +164,7 @@ def test_a_pipe_in_a_model_keeps_nobody_waiting(form: ModelFormat, tmp_path: Pat
         content = path.read_bytes()
         path.unlink()
         os.mkfifo(path)
-        with pytest.raises(UserError, match=f"{name} is no plain file"):
+        with pytest.raises(UserError, match=f"{name} is not a regular file"):
             form.read(tmp_path / "model", lambda _, files: files)
         if name != "manifest.json":
             path.unlink()

@@ -73,7 +73,7 @@ def test_nor_a_link_in_place_of_drafts(tmp_path: Path) -> None:
 
 def test_a_pipe_among_tables_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plan.json")
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a regular file"):
         Tables(str(tmp_path)).read_json("plan.json")
 
 

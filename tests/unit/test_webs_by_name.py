@@ -144,7 +144,7 @@ def test_a_cache_that_cannot_be_written_is_named(
         ("demo:99999@2", "name it with --web"),
         ("linked.warc.gz", "is a link to"),
         ("linked.warc.gz@7,1", "is a link to"),
-        ("waiting.warc.gz", "is no plain file"),
+        ("waiting.warc.gz", "is not a regular file"),
         ("\0", "which is none"),
         ("x" * 5_000, "File name too long"),
         ("~nobody/x.warc", "no recorded web"),
@@ -173,7 +173,7 @@ def test_what_the_user_names_may_be_a_link_and_no_pipe(tmp_path: Path) -> None:
     link.symlink_to(write(tmp_path / "web.warc.gz", 1))
     assert len(RecordedWeb(link)) == 1
     os.mkfifo(pipe)
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a regular file"):
         open_web(str(pipe))
 
 
