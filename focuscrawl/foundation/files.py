@@ -357,7 +357,7 @@ def refuse_special_file(files: fs.FileSystem, path: str, below: str | None = Non
     if below is not None:
         refuse_links(path, below)
     if Path(path).exists() and not Path(path).is_file():
-        raise UserError(f"{path} is no plain file: remove it, or name another")
+        raise UserError(f"{path} is not a regular file: remove it or name another file")
 
 
 def first_line(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.completeness.stop_rules import LITTLE, RECALL, TIME
-from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
+from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.stopping import RULE
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
@@ -92,8 +92,8 @@ class RunState(NamedTuple):
     Attributes
     ----------
     running : there is such a process
-    words : ``crawling``, ``paused``, ``starting``, ``ending``, ``being judged anew``, or why it
-        does not crawl
+    words : ``crawling``, ``paused``, ``starting``, ``stopping``, ``judging pages again``, or why
+        it does not crawl
     """
 
     running: bool
@@ -109,13 +109,15 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
     """
     folder = CrawlFolder(Path(store.location).parent)
     while True:  # until nobody has come or gone while the store was read
-        doing = folder.doing
+        doing = folder.phase
         turn = next(iter(History(store).events(*TURNS, last=1)), None)
-        if folder.doing is doing:
+        if folder.phase is doing:
             break
     kind = "" if turn is None else turn.kind
-    if doing is Doing.CRAWLING:
-        words = {PAUSED: PAUSED, "": Doing.STARTING, "stop": Doing.STARTING}.get(kind, doing)
+    if doing is CrawlPhase.CRAWLING:
+        words = {PAUSED: PAUSED, "": CrawlPhase.STARTING, "stop": CrawlPhase.STARTING}.get(
+            kind, doing
+        )
     elif doing is not None:
         words = doing
     elif turn is None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from focuscrawl.completeness.recall_estimate import FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quota, Quotas
-from focuscrawl.crawl.url_table import pattern
+from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
-from focuscrawl.crawl.waiting import NEARLY, OVERTAKEN
+from focuscrawl.crawl.waiting import OVERTAKEN, SCORE_TOLERANCE
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor
 from focuscrawl.foundation.urls import host
@@ -115,10 +115,10 @@ def held_back(store: CrawlStore, url: str) -> str | None:
 
     The accounts of the crawl are kept again from its pages, as a resumed crawl does.
     """
-    history, names = History(store), {host(url), pattern(url)}
+    history, names = History(store), {host(url), url_pattern(url)}
     if not any(event.detail.partition(": ")[0] in names for event in history.events(LIMITED)):
         return None
-    account = _accounts(history).barred(url)
+    account = _accounts(history).closed_quota(url)
     return None if account is None else _in_words(account)
 
 
@@ -134,12 +134,12 @@ def _accounts(history: History) -> Quotas:
         for _ in quotas.count(fetch.url_text, referrer, earns=earns, repeats=repeats):
             pass
         for _ in range(raised_at[fetch.seq]):
-            quotas.raise_all()
+            quotas.raise_limits()
     return quotas
 
 
 def _in_words(account: Quota) -> str:
-    return f"held back: of {account.kind} {account.name}, {account.in_words}"
+    return f"held back: of {account.kind} {account.name}, {account.description}"
 
 
 def watch_again(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
@@ -410,8 +410,8 @@ class Summary:
     def _priority_in_words(self) -> str:
         host = max(self.overtaken, key=lambda name: self.overtaken[name])
         return (
-            f"{self.priority_fidelity:.0%} of fetches within {NEARLY:g} of the best link known; "
-            f"others most often while {middle(one_line(host), _HOST_WIDTH)} was busy"
+            f"{self.priority_fidelity:.0%} of fetches within {SCORE_TOLERANCE:g} of the best link "
+            f"known; others most often while {middle(one_line(host), _HOST_WIDTH)} was busy"
         )
 
     def _left_in_words(self) -> str:

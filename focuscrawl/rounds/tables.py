@@ -245,7 +245,7 @@ class Tables:
         path = Path(self._base, name)
         refuse_links(path, self._base)
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise UserError(f"{path} is no plain file: remove it")
+            raise UserError(f"{path} is not a regular file: remove it")
         return path
 
     @contextmanager

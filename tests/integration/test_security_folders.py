@@ -196,7 +196,10 @@ def test_no_store_names_whom_to_connect_to(theirs: Path, reading: str) -> None:
 def test_a_recording_that_a_store_names_is_a_plain_file(theirs: Path) -> None:
     os.mkfifo(theirs.parent / "pages.warc")
     (theirs.parent / "linked.warc").symlink_to("/dev/zero")
-    for name, said in (("../pages.warc", "not a regular file"), ("../linked.warc", "is a link to")):
+    for name, said in (
+        ("../pages.warc", "not a regular file"),
+        ("../linked.warc", "is a link to"),
+    ):
         named(theirs, name)
         done = forked(theirs, "focuscrawl", READING["collect"])
         assert done.returncode == 2

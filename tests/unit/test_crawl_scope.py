@@ -94,7 +94,7 @@ def test_lists_are_files_too(tmp_path: Path) -> None:
         ({"deny": "*"}, "matches every URL"),
         ({"deny": "lists/nowhere.txt"}, r"there is no file lists/nowhere.txt"),
         ({"hosts": "nowhere.csv"}, "there is no file nowhere.csv"),
-        ({"languages": "english"}, "languages must be codes of languages"),
+        ({"languages": "english"}, "languages must be language codes"),
         ({"max_depth": "-1"}, "max_depth must be a whole number"),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_list_of_nothing_is_no_list(tmp_path: Path) -> None:
     path = tmp_path / "hosts.txt"
     path.write_text("# none yet\n\n", encoding="utf-8")
     for name in ("hosts", "deny", "languages"):
-        with pytest.raises(UserError, match=r"hosts.txt: nothing in it"):
+        with pytest.raises(UserError, match=r"hosts.txt has no entries"):
             read_config(Settings(), {name: str(path)})
 
 

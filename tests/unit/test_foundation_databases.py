@@ -86,7 +86,7 @@ def test_reading_what_has_no_end_is_given_up(
     path: Path, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endless(path, "n")
-    monkeypatch.setattr(databases, "_STEPS", 10_000_000)
+    monkeypatch.setattr(databases, "_MIN_STEP_LIMIT", 10_000_000)
     with closing(open_database(path, mode="ro")) as database:
         for _ in range(2):  # of two statements
             with pytest.raises(sqlite3.OperationalError, match="interrupted"):

@@ -95,7 +95,7 @@ def test_what_is_there_is_kept(form: ModelFormat, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_what_is_not_whole_is_refused(form: ModelFormat, tmp_path: Path) -> None:
-    assert f"holds no {form.name}" in refused(form, tmp_path / "none")
+    assert f"contains no {form.name}" in refused(form, tmp_path / "none")
     for name in [*form.files, "manifest.json"]:
         folder = tmp_path / name
         made(form, folder)
@@ -116,10 +116,10 @@ def test_other_kinds_and_formats_are_refused(form: ModelFormat, tmp_path: Path) 
     made(form, tmp_path / "a")
     manifest = manifest_of(tmp_path / "a")
     rewrite(tmp_path / "a", manifest | {"kind": "pickle"})
-    assert "kind 'pickle'" in refused(form, tmp_path / "a")
+    assert "kind is 'pickle'" in refused(form, tmp_path / "a")
     for number in (form.format + 1, form.format - 1, "2", None):
         rewrite(tmp_path / "a", manifest | {"format": number})
-        said = f"of format {number!r}; this version of focuscrawl reads format {form.format}: train it again"
+        said = f"of format {number!r}; this version of focuscrawl reads format {form.format}"
         assert said in refused(form, tmp_path / "a")
 
 

@@ -103,7 +103,7 @@ def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Pa
         if fetch is not None:
             asked += 1
             now += 25.0 if fetch.url.startswith(SLOW) else 0.1  # to answer
-            crawl.fail(fetch.id, "timeout", now)
+            crawl.record_failed(fetch.id, "timeout", now)
         now += 1.0
     crawl.close(crawl.stop_reason)
     assert crawl.fetched == asked
@@ -150,7 +150,7 @@ def had(under_way: LiveFetchFolder) -> tuple[list[str], list[int]]:
 def test_another_machine_goes_on_from_the_last_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tables, "local", lambda *_: None)  # as of tables on S3
+    monkeypatch.setattr(Tables, "local_path", lambda *_: None)  # as of tables on S3
     tables = Tables(str(tmp_path / "tables"))
     first = LiveFetchFolder(tables, 3, 7)
     first.copy()  # nothing yet
