@@ -172,7 +172,7 @@ class ModelFormat:
         except OSError as error:
             if not (folder / MANIFEST).is_file():
                 raise UserError(
-                    f"{folder} contains no {self.name}: name another folder, or train a "
+                    f"{folder} contains no {self.name}: name another folder, or train the "
                     f"{self.name} with `{self.command}`"
                 ) from None
             raise self._damaged(folder, f"{error.strerror}: {error.filename}") from error

@@ -103,7 +103,7 @@ def test_what_is_not_whole_is_refused(form: ModelFormat, tmp_path: Path) -> None
         (folder / name).write_bytes(content[:-3])
         assert "is a damaged" in refused(form, folder)
         (folder / name).unlink()
-        assert "train it again" in refused(form, folder)
+        assert f"with `{form.command}`" in refused(form, folder)
     made(form, tmp_path / "b")
     rewrite(tmp_path / "b", manifest_of(tmp_path / "b") | {"topic": "/Cars"})
     assert "manifest.json was changed" in refused(form, tmp_path / "b")
