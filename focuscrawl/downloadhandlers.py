@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Answer
 
 
-_MOST_HEADERS = 256 * 1024  # bytes, early hints included; as much as Chromium reads
-_SHOWN = 20  # digits of what is no status
+_MAX_HEADERS = 256 * 1024  # bytes, early hints included; as much as Chromium reads
+_DIGITS_SHOWN = 20  # digits of what is no status
 _SINCE = "If-Modified-Since"
-_KEPT = frozenset({"etag", "last-modified", "date", "cache-control", "expires", "vary"})
+_NOT_MODIFIED_HEADERS = frozenset(
+    {"etag", "last-modified", "date", "cache-control", "expires", "vary"}
+)
 
 
 class LiveDownloadHandler(HTTP11DownloadHandler):
@@ -52,9 +54,9 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._networks = config_of(crawler).private_addresses
-        self._by_proxy = HTTP11DownloadHandler(crawler)  # whose peers are proxies
-        bound_connections(self, _MOST_HEADERS, _too_many_headers, self._check_peer)
-        bound_connections(self._by_proxy, _MOST_HEADERS, _too_many_headers)
+        self._proxy_handler = HTTP11DownloadHandler(crawler)  # whose peers are proxies
+        bound_connections(self, _MAX_HEADERS, _too_many_headers, self._check_peer)
+        bound_connections(self._proxy_handler, _MAX_HEADERS, _too_many_headers)
 
     async def download_request(self, request: Request) -> Response:
         """Return the answer to a request."""
@@ -77,7 +79,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
             ATTEMPT.set(None)
             request.meta.update(sent.meta)  # how long it took
         if not 100 <= response.status <= 599:
-            raise NoStatusError(f"status {str(response.status)[:_SHOWN]}")
+            raise NoStatusError(f"status {str(response.status)[:_DIGITS_SHOWN]}")
         return response
 
     async def _download(self, request: Request, name: str, attempt: Attempt) -> Response:
@@ -86,7 +88,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
         if request.meta.get("proxy"):
             await check_for_proxy(name, attempt)
             ATTEMPT.set(Attempt(EVERYWHERE))  # for the proxy's own name
-            return await self._by_proxy.download_request(request)
+            return await self._proxy_handler.download_request(request)
         try:
             return await super().download_request(request)
         except _PeerError as error:
@@ -98,7 +100,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
     async def close(self) -> None:
         """Close the connections that were kept."""
-        await self._by_proxy.close()
+        await self._proxy_handler.close()
         await super().close()
 
     def _check_peer(self, address: str) -> None:
@@ -120,7 +122,7 @@ def _check_name(name: str) -> None:
 
 
 def _too_many_headers() -> TooLargeError:
-    return TooLargeError(f"more than {_MOST_HEADERS // 1024} KiB of headers")
+    return TooLargeError(f"more than {_MAX_HEADERS // 1024} KiB of headers")
 
 
 class ReplayDownloadHandler(Component):
@@ -150,7 +152,7 @@ class ReplayDownloadHandler(Component):
         if answer is None:
             status, headers, body = 404, Headers({"Content-Type": "text/plain"}), b""
         elif not_modified(answer, _field(request, "If-None-Match"), _field(request, _SINCE)):
-            status, headers, body = 304, _headers(answer, _KEPT), b""
+            status, headers, body = 304, _headers(answer, _NOT_MODIFIED_HEADERS), b""
         else:
             status, body = answer.status, answer.body
             headers = _headers(answer)

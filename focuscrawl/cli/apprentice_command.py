@@ -18,7 +18,7 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import refuse_program
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from, options_of
-from focuscrawl.report.plain_text import table
+from focuscrawl.report.plain_text import align_columns
 from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
 
@@ -145,7 +145,7 @@ def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> in
     for each in trials:
         numbers = (each.log_loss, each.behind, each.error, each.auc, each.high, each.low)
         rows.append([str(each.d_max), *(f"{x:.3f}" for x in (*numbers, each.balanced))])
-    click.echo("\n".join(table(rows, left=set())))
+    click.echo("\n".join(align_columns(rows, left=set())))
     click.echo(
         f"d_max = {d_max}: the smallest within a standard error of the least log loss "
         f"(at {best.d_max})"

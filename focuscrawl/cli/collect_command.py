@@ -21,7 +21,7 @@ from focuscrawl.collection.export_files import (
 )
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.metadata import Languages
-from focuscrawl.report.plain_text import counted
+from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
 
@@ -102,7 +102,7 @@ def collect(
             err=True,
         )
     left = left_out_of(found)
-    said = f"{counted(len(found.pages), 'page')} of {found.fetched:,} with R ≥ {min_relevance:g}"
+    said = f"{pluralize(len(found.pages), 'page')} of {found.fetched:,} with R ≥ {min_relevance:g}"
     click.echo(f"{said}{f'; left out: {left}' if left else ''}")
     click.echo("wrote " + ", ".join(map(str, written)))
 

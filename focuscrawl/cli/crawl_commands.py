@@ -14,8 +14,8 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain_text import middle, printable
-from focuscrawl.report.status import controlled, open_store, status_of
+from focuscrawl.report.plain_text import printable, shorten_middle
+from focuscrawl.report.status import open_control, open_store, status_of
 from focuscrawl.report.why import Explanation
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> 
     """
     if as_json:
         for crawl in crawls:
-            click.echo(json.dumps({"crawl_dir": crawl, **status_of(crawl).plain()}))
+            click.echo(json.dumps({"crawl_dir": crawl, **status_of(crawl).to_dict()}))
         return
     live = sys.stdout.isatty() and not once
     # in a terminal, Ctrl-C is how one leaves
@@ -68,7 +68,7 @@ def _try_again(crawl: str) -> Status | UserError:
 
 
 def _ended(found: _Found) -> bool:
-    return all(not isinstance(each, UserError) and each.ended for each in found.values())
+    return all(not isinstance(each, UserError) and each.is_stopped for each in found.values())
 
 
 def _show(found: _Found, above: int, *, live: bool) -> int:
@@ -79,7 +79,7 @@ def _show(found: _Found, above: int, *, live: bool) -> int:
         lines += [crawl, *(f"  {line}" for line in text.splitlines())]
     if live:  # of a line that wraps only a part would be erased
         width = shutil.get_terminal_size().columns
-        lines = [middle(line, width - 1) for line in lines]
+        lines = [shorten_middle(line, width - 1) for line in lines]
     click.echo((_CLEAR.format(above) if above else "") + "\n".join(lines))
     return len(lines)
 
@@ -106,12 +106,12 @@ def pause(crawl: str, wait: float) -> None:
     CRAWL is the folder of a crawl. What is under way is finished. A crawl that is started while
     it is paused waits, too.
     """
-    asked = controlled(crawl)
+    asked = open_control(crawl)
     asked.ask(Command.PAUSE)
     if not asked.in_use:
         click.echo(f"{asked.name} is not running; it will wait when it does")
         return
-    _await(asked, wait, "paused", lambda: asked.status().paused)
+    _await(asked, wait, "paused", lambda: asked.status().is_paused)
 
 
 @click.command()
@@ -122,14 +122,14 @@ def resume(crawl: str, wait: float) -> None:
 
     CRAWL is as for `focuscrawl pause`.
     """
-    asked = controlled(crawl)
+    asked = open_control(crawl)
     if asked.wanted is not Command.PAUSE:
         raise UserError(f"{asked.name} is not paused: nothing to resume")
     asked.ask(Command.RUN)
     if not asked.in_use:
         click.echo(f"{asked.name} is not running; it will not wait when it does")
         return
-    _await(asked, wait, "resumed", lambda: not asked.status().paused)
+    _await(asked, wait, "resumed", lambda: not asked.status().is_paused)
 
 
 @click.command()
@@ -140,7 +140,7 @@ def stop(crawl: str, wait: float) -> None:
 
     CRAWL is as for `focuscrawl pause`.
     """
-    asked = controlled(crawl)
+    asked = open_control(crawl)
     if not asked.in_use:
         raise UserError(f"nobody crawls in {asked.name}: nothing to stop")
     asked.ask(Command.STOP)
@@ -156,7 +156,7 @@ def extend(crawl: str, budget: int, wait: float) -> None:
 
     One that has ended goes on by the command that began it, with -a budget=BUDGET.
     """
-    asked = controlled(crawl)
+    asked = open_control(crawl)
     if not asked.in_use:
         fetched = asked.status().fetched
         with closing(open_store(crawl)) as store:  # arguments of a project's spider are its own
@@ -167,7 +167,7 @@ def extend(crawl: str, budget: int, wait: float) -> None:
             f"{said}={few if 0 < budget <= fetched else budget}"
         )
     asked.extend(budget)
-    _await(asked, wait, "extended", lambda: not asked.extending)
+    _await(asked, wait, "extended", lambda: not asked.is_extending)
 
 
 def _await(asked: ControlledCrawl, wait: float, what: str, done: Callable[[], bool]) -> None:

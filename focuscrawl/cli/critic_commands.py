@@ -47,7 +47,7 @@ from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_whole
 from focuscrawl.page.words import PageWords
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import (
     Label,
     fitting_minimum,
@@ -260,7 +260,7 @@ def check(
         writer = csv.writer(text)
         writer.writerow(["url", "topic", "predicted", "probability"])
         writer.writerows(
-            (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
+            (*map(escape_csv_cell, prediction[:3]), f"{prediction.probability:.6g}")
             for prediction in predictions
         )
         write_file(table, text.getvalue().encode(), "--csv")
@@ -377,12 +377,12 @@ def _lines(
         f"{_found(report, good)} {_wrong(listed, wrong)}",
         f"Good examples: {good}, bad ones: {len(examples) - good}"
         + "".join(f"; {n} {reason}, left out" for reason, n in left_out.items()),
-        f"Of {counted(len(report.others), 'other page')}, {len(called)} called relevant",
+        f"Of {pluralize(len(report.others), 'other page')}, {len(called)} called relevant",
     ]
     bad = [page.relevance for page in report.examples if page.label != report.topic]
     if bad:
         lines.append(
-            f"Of {counted(len(bad), 'bad example')}, {sum(each > 0.5 for each in bad)} called "
+            f"Of {pluralize(len(bad), 'bad example')}, {sum(each > 0.5 for each in bad)} called "
             "relevant when held out"
         )
     lines += [f"Warning: {one_line(warning)}" for warning in report.warnings]
@@ -496,8 +496,8 @@ def quality(
     if found.change is not None:
         change = found.change
         click.echo(
-            f"of {counted(change.pages, 'new example')}, {change.right_before} were judged right "
-            f"before, {change.right} are now"
+            f"of {pluralize(change.pages, 'new example')}, {change.right_before} were judged "
+            f"right before, {change.right} are now"
         )
     for page in found.doubtful[:_SHOWN]:
         click.echo(

@@ -33,7 +33,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_whole
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import lines_of, read_text, split_urls
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.taxonomy import Label
@@ -151,9 +151,9 @@ def in_words(definition: TopicDefinition) -> str:
     """Return what a definition holds, in one line."""
     held = [
         *([f"topics {', '.join(definition.topics)}"] if definition.topics else []),
-        *([counted(len(definition.words), "phrase")] if definition.words else []),
-        counted(len(definition.good), "good page"),
-        counted(len(definition.bad), "bad page"),
+        *([pluralize(len(definition.words), "phrase")] if definition.words else []),
+        pluralize(len(definition.good), "good page"),
+        pluralize(len(definition.bad), "bad page"),
     ]
     return ", ".join(held)
 
@@ -205,9 +205,9 @@ def fetch_examples(
     source = None if web is None else open_web(web)
     folder = _made(crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds)
     recording = folder / _RECORDING
-    beside = f" and {counted(others, 'other page')}" if reach != 0 else ""
+    beside = f" and {pluralize(others, 'other page')}" if reach != 0 else ""
     into = recording if source is None else folder
-    click.echo(f"Fetching {counted(len(seeds), 'example')}{beside} into {into}", err=True)
+    click.echo(f"Fetching {pluralize(len(seeds), 'example')}{beside} into {into}", err=True)
     strategy, order = "random", list[str]()
     if reach is not None:
         share = {"depth": reach, "width": -(-others // len(seeds))}
@@ -229,7 +229,7 @@ def fetch_examples(
     except SystemExit:
         _discard_refused(folder)
         raise
-    none = f"none of {counted(len(seeds), 'example')} could be fetched as a page"
+    none = f"none of {pluralize(len(seeds), 'example')} could be fetched as a page"
     try:
         opened = open_web(str(recording)) if source is None else source
     except UserError as error:
@@ -241,7 +241,7 @@ def fetch_examples(
         raise UserError(f"{none}: {_listed(missing)}; see {folder / _LOG}")
     if missing:
         click.echo(
-            f"{counted(len(missing), 'example')} could not be fetched as a page: "
+            f"{pluralize(len(missing), 'example')} could not be fetched as a page: "
             f"{_listed(missing)}",
             err=True,
         )
@@ -280,11 +280,11 @@ def _errors(folder: Path) -> str:
             found = Summary.of(store)
     except UserError:
         return ""
-    return found.errors_in_words() if found.fetched else ""
+    return found.describe_errors() if found.fetched else ""
 
 
 def _listed(urls: Sequence[str]) -> str:
-    shown = [middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
+    shown = [shorten_middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
     more = len(urls) - len(shown)
     return ", ".join([*shown, *([f"and {more:,} more"] if more else [])])
 

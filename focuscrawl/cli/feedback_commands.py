@@ -38,7 +38,7 @@ from focuscrawl.feedback.applying import DEFINITION, definition_of
 from focuscrawl.feedback.suggestions import examples_of, neighbours, read_verdict
 from focuscrawl.feedback.teacher import KEY
 from focuscrawl.offline.link_graph import CrawlGraph
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import check_marked, edit_definition, pages_learned_from, read_definition
@@ -290,7 +290,7 @@ def _ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
     for number, page in enumerate(pages, 1):
         click.echo(f"{number}/{len(pages)}  {page.kind}, {page.reason}")
         click.echo(f"  {one_line(page.title, 90)}")
-        click.echo(f"  {middle(one_line(page.url), 110)}")
+        click.echo(f"  {shorten_middle(one_line(page.url), 110)}")
         try:
             answer = click.prompt(
                 "  on the topic? yes, no, skip, quit", type=click.Choice(list("ynsq")), default="s"
@@ -339,7 +339,7 @@ def _ask_teacher(
                 word = lesson.how if lesson.how in ("no verdict", "unread") else ""
                 word = word or _WORDS[lesson.verdict]
                 found[word] += 1
-                url = middle(one_line(lesson.page.url), 90)
+                url = shorten_middle(one_line(lesson.page.url), 90)
                 click.echo(f"{number}/{len(pages)}  {word:10}  {url}")
                 if lesson.verdict is not None:
                     made = _keep(path, known, lesson.page.url, good=lesson.verdict)
@@ -348,7 +348,7 @@ def _ask_teacher(
         except UserError as error:
             if made is known:
                 raise
-            n = counted(found["good"] + found["bad"], "answer")
+            n = pluralize(found["good"] + found["bad"], "answer")
             raise UserError(
                 f"{error}; {path} holds {n} of it, which focuscrawl topic apply has the crawl "
                 "follow"

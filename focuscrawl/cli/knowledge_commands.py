@@ -19,7 +19,7 @@ from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.foundation.user_input import whole_number
 from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
 from focuscrawl.offline.knowledge_export import collection_of
-from focuscrawl.report.plain_text import counted, middle, one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import read_topics
@@ -96,8 +96,8 @@ def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
 
 def _in_words(learned: UpdateCounts) -> str:
     return (
-        f"{counted(learned.fetches, 'fetch')}, "
-        f"{learned.relevant:,} relevant; {counted(learned.new, 'new page')}, "
+        f"{pluralize(learned.fetches, 'fetch')}, "
+        f"{learned.relevant:,} relevant; {pluralize(learned.new, 'new page')}, "
         f"{learned.changed:,} changed, {learned.unchanged:,} unchanged, {learned.failed:,} failed"
     )
 
@@ -130,11 +130,21 @@ def _of_all(known: Knowledge, top: int) -> list[str]:
     rows = [["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]]
     for number, name, at, *numbers in known.history():
         counts = [f"{n:,}" for n in numbers]
-        rows.append([str(number), *counts, str(at), middle(one_line(str(name)), _URL // 2)])
+        rows.append(
+            [str(number), *counts, str(at), shorten_middle(one_line(str(name)), _URL // 2)]
+        )
     weights = list(known.keywords.weights.items())[:top]
     keywords = ", ".join(f"{one_line(word)} {weight:.2f}" for word, weight in weights)
-    lines = [*(f"{name:<11}{value}" for name, value in facts.items()), "", *table(rows, {7, 8})]
-    lines += ["", "seeds", *(f"  {middle(one_line(url), _URL)}" for url in known.seeds(top))]
+    lines = [
+        *(f"{name:<11}{value}" for name, value in facts.items()),
+        "",
+        *align_columns(rows, {7, 8}),
+    ]
+    lines += [
+        "",
+        "seeds",
+        *(f"  {shorten_middle(one_line(url), _URL)}" for url in known.seeds(top)),
+    ]
     return [*lines, "", "keywords", f"  {keywords}"]
 
 
@@ -149,7 +159,7 @@ def _of_url(known: Knowledge, given: str) -> list[str]:
     lines = [
         f"{one_line(page.url)}",
         f"  relevance {page.relevance:.3f}, hub {page.hub:.3f}, authority {page.authority:.3f}",
-        f"  visited at {page.visited:.2f}, {counted(page.accesses, 'visit')} more than one, "
+        f"  visited at {page.visited:.2f}, {pluralize(page.accesses, 'visit')} more than one, "
         f"{page.changes} found a change"
         + ("" if page.changed is None else f", the last at {page.changed:.2f}"),
     ]

@@ -35,7 +35,7 @@ from focuscrawl.paths.training_paths import (
     write_paths,
 )
 from focuscrawl.report.goals import goal_pages, write_goals
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
 from focuscrawl.webs.live_web import LiveWeb
@@ -176,7 +176,7 @@ def record(
             saved = session.walk.saved
             if saved:
                 write_paths([*kept, *saved], out)
-            click.echo(f"{counted(len(saved), 'path')} saved" + (f" in {out}" if saved else ""))
+            click.echo(f"{pluralize(len(saved), 'path')} saved" + (f" in {out}" if saved else ""))
 
 
 class _Session:
@@ -315,12 +315,14 @@ def extract(
             random_state=random_state,
         )
         ends = sum(path.succeeds for path in of_site)
-        said.append(f"{door}: {counted(ends, 'path')} to goals, {len(of_site) - ends:,} to fails")
+        said.append(
+            f"{door}: {pluralize(ends, 'path')} to goals, {len(of_site) - ends:,} to fails"
+        )
         found += of_site
     if not found:
         raise UserError(f"no page labelled {goal!r} can be reached: is {column} the right column?")
     written = write_paths(found, out)
-    click.echo("\n".join([*said, f"{out}: {counted(written, 'path')}"]))
+    click.echo("\n".join([*said, f"{out}: {pluralize(written, 'path')}"]))
 
 
 @paths.command()
@@ -347,8 +349,8 @@ def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOpt
     save_model(model, out, about)
     left = len(walks) - len(corpus.paths)
     click.echo(
-        f"{out}: learned from {counted(len(corpus.paths), 'path')} on "
-        f"{counted(about['sites'], 'site')}"
+        f"{out}: learned from {pluralize(len(corpus.paths), 'path')} on "
+        f"{pluralize(about['sites'], 'site')}"
         + (f"; {left:,} left out, for a page or a link that {web} lacks" if left else "")
     )
     _print_model(model)
@@ -440,4 +442,4 @@ def forage(
     write_goals(found, out / "goals.csv")
     for page in found[:_LISTED]:
         click.echo(f"{page.probability:.2f}  {page.path[-1]}  {one_line(page.title, 50)}")
-    click.echo(f"{counted(len(found), 'goal page')}, with their paths in {out / 'goals.csv'}")
+    click.echo(f"{pluralize(len(found), 'goal page')}, with their paths in {out / 'goals.csv'}")

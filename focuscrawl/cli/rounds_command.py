@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
-from focuscrawl.report.outcomes import in_words
+from focuscrawl.report.outcomes import describe_stop_reason
 from focuscrawl.rounds import crawl_in_rounds, read_plan
 from focuscrawl.rounds.folders import write_folder
 from focuscrawl.rounds.tasks import Processes, Spark
@@ -72,7 +72,7 @@ def rounds(
         raise UserError(f"{folder} holds a crawl already: name a new folder with --folder")
     with closing(_master(master)) as workers:
         last = crawl_in_rounds(plan, root, workers, _tell, watch=_bar, folder=begun)
-    click.echo(in_words(last["stop"], last["fetched"]))
+    click.echo(describe_stop_reason(last["stop"], last["fetched"]))
     if folder is not None:
         written = write_folder(root, folder, pages)
         of_all = "" if written == last["fetched"] else f", {written:,} of its fetches"

@@ -19,7 +19,7 @@ from focuscrawl.foundation.user_input import SILENT, Progress
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary
 from focuscrawl.page.words import PageWords, tokenize
-from focuscrawl.report.plain_text import without_controls
+from focuscrawl.report.plain_text import strip_controls
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import FILE, TextStore
@@ -276,7 +276,7 @@ def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
 
 def _collected(row: sqlite3.Row, text: PageText) -> CollectedPage:
     fetched = datetime.fromisoformat(row["fetched_at"])
-    text = text.map(without_controls)
+    text = text.map(strip_controls)
     return CollectedPage(
         seq=row["seq"],
         url=row["url"],
@@ -393,7 +393,7 @@ def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", without_controls(text))
+    return _SURROGATE.sub("\ufffd", strip_controls(text))
 
 
 def chunks_of(text: str, most: int) -> list[Chunk]:

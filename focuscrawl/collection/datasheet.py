@@ -17,7 +17,7 @@ from focuscrawl.collection.collection import COLUMNS
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcomes import PAGE, UNCHANGED
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ def datasheet(
         "How to make it again": _made(collection, command),
     }
     lines = [
-        f"# {topic}: {counted(len(collection.pages), 'page')}",
+        f"# {topic}: {pluralize(len(collection.pages), 'page')}",
         "",
         f"Collected {now:%Y-%m-%d} by focuscrawl {__version__}.",
     ]
@@ -88,14 +88,14 @@ def _what(collection: Collection, topic: str) -> list[str]:
     if phrases:
         lines.append(f"- The topic in words: {', '.join(map(_text, phrases))}.")
     lines += [
-        f"- {counted(words, 'word')} on {counted(len(pages), 'page')} of "
-        f"{counted(len({host(page.url) for page in pages}), 'host')}.",
+        f"- {pluralize(words, 'word')} on {pluralize(len(pages), 'page')} of "
+        f"{pluralize(len({host(page.url) for page in pages}), 'host')}.",
         f"- Languages: {_listed(page.of.language or 'unknown' for page in pages)}.",
     ]
     dates = sorted(page.of.date for page in pages if page.of.date is not None)
     if dates:
         lines.append(
-            f"- {counted(len(dates), 'page')} say when they were written or changed: from "
+            f"- {pluralize(len(dates), 'page')} say when they were written or changed: from "
             f"{dates[0]} to {dates[-1]}, half of them since {dates[len(dates) // 2]}."
         )
     return lines
@@ -118,7 +118,7 @@ def _critic(collection: Collection) -> list[str]:
             *lines,
             f"- How often the critic is right was not measured: {_text(card.why_not)}.",
         ]
-    examples = f"{counted(card.on, 'example')} on the topic and {card.off:,} off it"
+    examples = f"{pluralize(card.on, 'example')} on the topic and {card.off:,} off it"
     lines.append(f"- Measured by cross-validation on its own examples, {examples}, at R > ½:")
     none = "it takes none of them" if card.off else "there are no examples off the topic"
     lines += [
@@ -128,7 +128,7 @@ def _critic(collection: Collection) -> list[str]:
     ]
     if card.others:
         lines.append(
-            f"  - of {counted(card.others, 'page')} that stand for all others, and that "
+            f"  - of {pluralize(card.others, 'page')} that stand for all others, and that "
             f"nobody has looked at, it takes {card.called:,}."
         )
     return [*lines, "- On other pages than its examples it may be right more or less often."]
@@ -163,7 +163,7 @@ def _crawl(collection: Collection) -> list[str]:
     }
     lines += [f"- Scope: {what} {_text(value)}." for what, value in limits.items() if value]
     if origin.seeds:
-        lines.append(f"- It began at {counted(len(origin.seeds), 'URL')} (R, or - if none):")
+        lines.append(f"- It began at {pluralize(len(origin.seeds), 'URL')} (R, or - if none):")
         lines += [
             f"  - {'-' if relevance is None else f'{relevance:.2f}'} {_text(url)}"
             for url, relevance in origin.seeds[:_TOP]
@@ -199,8 +199,8 @@ def _left_out(collection: Collection) -> list[str]:
     counts.update(collection.left_out)
     if origin.forbidden:
         counts["never fetched: robots.txt forbids it"] = origin.forbidden
-    whole = f"{counted(origin.fetched, 'fetch')} of the crawl, " if origin.fetched else ""
-    begun = f"Of {whole}{counted(collection.fetched, 'page')} with R ≥ {least:g}:"
+    whole = f"{pluralize(origin.fetched, 'fetch')} of the crawl, " if origin.fetched else ""
+    begun = f"Of {whole}{pluralize(collection.fetched, 'page')} with R ≥ {least:g}:"
     return [begun, "", *(_table("why", counts) if counts else ["Nothing."])]
 
 
@@ -228,7 +228,7 @@ def _robots(collection: Collection) -> list[str]:
     forbidden = collection.origin.forbidden
     lines = [
         "A crawl obeys robots.txt unless its settings say otherwise; "
-        f"it kept this one from {counted(forbidden, 'URL')}. What the pages taken ask for "
+        f"it kept this one from {pluralize(forbidden, 'URL')}. What the pages taken ask for "
         "themselves, by X-Robots-Tag, `meta` elements and the TDM Reservation Protocol (its file "
         "of a whole host, /.well-known/tdmrep.json, was not looked at):",
         "",

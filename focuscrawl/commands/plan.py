@@ -21,7 +21,7 @@ from focuscrawl.critic.corpus import read_known
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.report.outlook import Outlook, start_pages, warnings_of
+from focuscrawl.report.crawl_plan import CrawlPlan, plan_warnings, start_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.history import History
@@ -29,7 +29,7 @@ from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.report.outlook import StartPage
+    from focuscrawl.report.crawl_plan import StartPage
 
 #: what has no say in how a crawl begins, or would have it begin elsewhere
 _LEFT_OUT = ("budget", "crawl_dir", "discover", "knowledge", "stop")
@@ -73,7 +73,7 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
         recording = folder / "crawl" / RECORDING
         web = config.web or (str(recording) if recording.exists() else None)
         kept = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
-        outlook = Outlook(
+        outlook = CrawlPlan(
             pages=tuple(pages),
             seeds=len(seeds),
             most=most,
@@ -82,12 +82,12 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
             live=config.web is None,
             delay=config.delay,
             at_once=config.concurrency,
-            warnings=tuple(warnings_of(pages, examples)),
+            warnings=tuple(plan_warnings(pages, examples)),
         )
     if as_json:
-        click.echo(json.dumps(outlook.plain()))
+        click.echo(json.dumps(outlook.to_dict()))
     else:
-        click.echo("\n".join(outlook.lines(config.budget)))
+        click.echo("\n".join(outlook.format_lines(config.budget)))
         for warning in outlook.warnings:
             click.echo(f"warning: {warning}", err=True)
     if all(page.relevance is None for page in pages):
@@ -136,7 +136,7 @@ def _fetch(
 def _words(critic: Critic, pages: list[StartPage], web: str | None) -> str | None:
     """Return the words of the good start pages by which the critic knows its topic."""
     judge = getattr(critic, "judge_words", None)
-    good = [page.url for page in pages if page.is_good]
+    good = [page.url for page in pages if page.is_relevant]
     if web is None or judge is None or not good:
         return None
     counts: Counter[str] = Counter()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILE = "completeness.csv"
+ESTIMATES_FILE = "completeness.csv"
 _LONGEST = 10_000_000  # characters read of a file
 
 # of `LinkCalibration`
@@ -35,7 +35,7 @@ _PRIOR = 2.0  # relevant pages as promised, before any fetch
 _LEAST = 0.001  # probability: a score of 0 is no promise that a page is off the topic
 _UNKNOWN = 0.5  # of every link, where scores are no probabilities
 
-# of `Estimator`
+# of `RecallEstimator`
 _LATE = 8  # the harvest is of one fetch in so many, the last ones
 _LEAST_LATE = 25  # fetches
 _FEW = 10  # pages off the topic, below which their yield is not to be relied on
@@ -52,7 +52,7 @@ _BEYOND_COUNTING = 2.0  # pages, whatever is estimated
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RecallEstimate:
     """How complete a crawl is.
 
     Attributes
@@ -76,14 +76,14 @@ class Estimate:
     next_harvest: float
 
     @property
-    def left(self) -> float:
+    def missing(self) -> float:
         """Relevant pages in reach that are not here."""
         return self.discovered + self.undiscovered
 
     @property
     def recall(self) -> float:
         """Share of the relevant pages in reach that is here; 0 where there is none."""
-        return self._share(self.left)
+        return self._share(self.missing)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -92,9 +92,9 @@ class Estimate:
             return self.recall, self.recall
         off_topic = max(self.fetched - self.relevant, 1)
         unexplored = min(1.0, self.waiting / off_topic)
-        most = self.left * (_TOO_LITTLE + _UNDIMINISHED * self.harvest**2)
+        most = self.missing * (_TOO_LITTLE + _UNDIMINISHED * self.harvest**2)
         most += _BEHIND * self.relevant * unexplored + _BEYOND_COUNTING
-        least = self.left / _TOO_MUCH
+        least = self.missing / _TOO_MUCH
         return self._share(most), self._share(least if least >= _BEYOND_COUNTING else 0.0)
 
     def _share(self, left: float) -> float:
@@ -104,7 +104,7 @@ class Estimate:
         """Return it in a few characters, for a progress bar."""
         return f"recall ~{self.recall:.2f}"
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return it in a line."""
         low, high = self.interval
         return (
@@ -122,17 +122,18 @@ class LinkCalibration:
 
     Parameters
     ----------
-    promises : whether scores are the expected relevance; if not, only the harvest counts
+    scores_are_relevance : bool
+        False: scores only rank links, and only the harvest counts.
     """
 
-    def __init__(self, *, promises: bool) -> None:
-        self._promises = promises
+    def __init__(self, *, scores_are_relevance: bool) -> None:
+        self._scores_are_relevance = scores_are_relevance
         self._promised = [_PRIOR] * (len(_EDGES) + 1)
         self._found = [_PRIOR] * (len(_EDGES) + 1)
 
     def learn(self, score: float, *, relevant: bool) -> None:
         """Take in the outcome of a link that had `score` when it was fetched."""
-        expected = min(max(score, _LEAST), 1.0) if self._promises else _UNKNOWN
+        expected = min(max(score, _LEAST), 1.0) if self._scores_are_relevance else _UNKNOWN
         at = bisect_left(_EDGES, expected)
         self._promised[at] = _PRIOR + _FADES * (self._promised[at] - _PRIOR) + expected
         self._found[at] = _PRIOR + _FADES * (self._found[at] - _PRIOR) + relevant
@@ -145,14 +146,14 @@ class LinkCalibration:
         scores : float64 (n,); inf, of seeds and where redirects lead, counts as 1
         """
         expected = np.full(len(scores), _UNKNOWN)
-        if self._promises:
+        if self._scores_are_relevance:
             expected = np.clip(scores, _LEAST, 1.0)
         ratios = np.array(self._found) / np.array(self._promised)
         probable: Floats = np.minimum(1.0, ratios[np.searchsorted(_EDGES, expected)] * expected)
         return probable
 
 
-class Estimator:
+class RecallEstimator:
     """Estimates from the fetches of a crawl how many relevant pages are left.
 
     *Discovered*: the sum of the probabilities of the links that wait (`LinkCalibration`).
@@ -174,23 +175,26 @@ class Estimator:
 
     Parameters
     ----------
-    promises : whether scores are the expected relevance, and the best links come first
+    scores_are_relevance : bool
+        Scores are the expected relevance, and the links with the best scores are fetched first.
     """
 
-    def __init__(self, *, promises: bool) -> None:
-        self._links = LinkCalibration(promises=promises)
-        self._rest = _DECLINE if promises else 1.0
+    def __init__(self, *, scores_are_relevance: bool) -> None:
+        self._links = LinkCalibration(scores_are_relevance=scores_are_relevance)
+        self._decline = _DECLINE if scores_are_relevance else 1.0
         self._relevant = GrowingArray(np.int64)  # pages, by fetches
-        self._led_to = GrowingArray(np.bool_)  # by URL: by a relevant page, or it is a seed
+        self._linked_by_relevant = GrowingArray(
+            np.bool_
+        )  # by URL: by a relevant page, or it is a seed
         self._in_group = GrowingArray(np.bool_)  # by URL
-        self._grouped = _UNSEEN  # relevant pages in groups
+        self._in_groups = _UNSEEN  # relevant pages in groups
 
     @property
     def fetched(self) -> int:
         """Fetches seen."""
         return len(self._relevant)
 
-    def visited(
+    def add_fetch(
         self,
         url: int,
         referrer: int | None,
@@ -212,9 +216,9 @@ class Estimator:
         if score is not None:
             self._links.learn(score, relevant=relevant)
         highest = max(url, -1 if referrer is None else referrer, max(targets, default=-1))
-        for array in (self._led_to, self._in_group):
+        for array in (self._linked_by_relevant, self._in_group):
             array.grow(highest + 1)
-        led_to, in_group = self._led_to.data, self._in_group.data
+        led_to, in_group = self._linked_by_relevant.data, self._in_group.data
         if referrer is None:
             led_to[url] = True
         elif score is None:  # whoever links to a URL that redirects links to where it leads
@@ -222,22 +226,22 @@ class Estimator:
         if not relevant:
             return
         in_group[url] = not led_to[url] or (referrer is not None and in_group[referrer])
-        self._grouped += bool(in_group[url])
+        self._in_groups += bool(in_group[url])
         led_to[list(targets)] = True
 
-    def estimate(self, scores: Floats, next_fetches: int) -> Estimate:
+    def estimate(self, scores: Floats, next_fetches: int) -> RecallEstimate:
         """Return how complete the crawl is.
 
         Parameters
         ----------
         scores : of the URLs that wait, float64 (n,)
-        next_fetches : how many fetches `Estimate.next_harvest` is of
+        next_fetches : how many fetches `RecallEstimate.next_harvest` is of
         """
         probabilities = self._links.probabilities(scores)
         n, relevant = self.fetched, int(self._relevant.data[-1])
-        harvest = self._brought(max(_LEAST_LATE, n // _LATE))
+        harvest = self._recent_harvest(max(_LEAST_LATE, n // _LATE))
         promised = float(probabilities.sum())
-        behind = self._yield(n - relevant) * max(len(scores) - promised, 0.0)
+        behind = self._group_yield(n - relevant) * max(len(scores) - promised, 0.0)
         lasting = harvest**2 * n if len(scores) else 0.0
         soon = min(next_fetches, len(scores))
         if soon < len(scores):
@@ -246,37 +250,39 @@ class Estimator:
             best = probabilities
         next_harvest = 0.0
         if soon:
-            next_harvest = max(float(best.mean()), self._brought(max(_LEAST_LATE, soon // 2)))
-        return Estimate(
+            next_harvest = max(
+                float(best.mean()), self._recent_harvest(max(_LEAST_LATE, soon // 2))
+            )
+        return RecallEstimate(
             fetched=n,
             relevant=relevant,
             waiting=len(scores),
-            discovered=self._rest * promised,
-            undiscovered=lasting + self._rest * behind,
+            discovered=self._decline * promised,
+            undiscovered=lasting + self._decline * behind,
             harvest=harvest,
             next_fetches=next_fetches,
             next_harvest=next_harvest,
         )
 
-    def _brought(self, fetches: int) -> float:
+    def _recent_harvest(self, fetches: int) -> float:
         """Return the share of relevant pages among the last fetches."""
         n = self.fetched
         late = min(n, fetches)
         before = int(self._relevant.data[n - late - 1]) if n > late else 0
         return (int(self._relevant.data[-1]) - before) / late
 
-    def _yield(self, off_topic: int) -> float:
+    def _group_yield(self, off_topic: int) -> float:
         """Return how many relevant pages a page off the topic led to, at most 1."""
-        return min(1.0, self._grouped / max(_FEW, off_topic))
+        return min(1.0, self._in_groups / max(_FEW, off_topic))
 
 
 _READ: dict[str, Callable[[str], Any]] = {
-    each.name: float if each.type == "float" else int for each in fields(Estimate)
+    each.name: float if each.type == "float" else int for each in fields(RecallEstimate)
 }
 _COLUMNS = [*_READ, "recall", "low", "high"]  # these follow from the others
 
 
-class EstimateRecord:
+class EstimateLog:
     """Appends the estimates of a crawl to a table.
 
     Parameters
@@ -298,12 +304,12 @@ class EstimateRecord:
         if len(kept) < len(found) or not whole:
             self._write(kept, anew=True)
 
-    def add(self, estimate: Estimate) -> None:
+    def add(self, estimate: RecallEstimate) -> None:
         """Append an estimate; a full disk does not stop the crawl."""
         anew, self.latest = self.latest is None, estimate
         self._write([estimate], anew=anew)
 
-    def _write(self, estimates: Iterable[Estimate], *, anew: bool) -> None:
+    def _write(self, estimates: Iterable[RecallEstimate], *, anew: bool) -> None:
         text = io.StringIO(newline="")
         rows = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
         if anew:
@@ -323,7 +329,7 @@ class EstimateRecord:
             self._failed = True
 
 
-def read_estimates(path: Path) -> list[Estimate]:
+def read_estimates(path: Path) -> list[RecallEstimate]:
     """Return the estimates in a table, in the order they were made.
 
     A line that is none ends it: the crawl was killed while it wrote. UserError if there is
@@ -332,7 +338,7 @@ def read_estimates(path: Path) -> list[Estimate]:
     return _read(path)[0]
 
 
-def _read(path: Path) -> tuple[list[Estimate], bool]:
+def _read(path: Path) -> tuple[list[RecallEstimate], bool]:
     """Return the estimates, and whether there is nothing else in the file."""
     try:
         with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
@@ -341,10 +347,10 @@ def _read(path: Path) -> tuple[list[Estimate], bool]:
         return [], True
     whole = text.endswith("\n")  # else the last line may be the beginning of one
     text = text[: text.rfind("\n") + 1]
-    found: list[Estimate] = []
+    found: list[RecallEstimate] = []
     try:
         for row in csv.DictReader(io.StringIO(text, newline="")):
-            found.append(Estimate(**{name: of(row[name]) for name, of in _READ.items()}))  # noqa: PERF401 - up to the first that is none
+            found.append(RecallEstimate(**{name: of(row[name]) for name, of in _READ.items()}))  # noqa: PERF401 - up to the first that is none
     except (csv.Error, KeyError, TypeError, ValueError):
         whole = False
     return found, whole

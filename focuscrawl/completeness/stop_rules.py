@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from focuscrawl.foundation.user_input import Reader
 
 if TYPE_CHECKING:
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
 
 
 #: reasons of stopping
-RECALL, LITTLE, TIME = "recall_reached", "little_expected", "time_over"
+RECALL_REACHED, LITTLE_EXPECTED, TIME_OVER = "recall_reached", "little_expected", "time_over"
 
-_SURE = 2 / 3  # of the recall wanted: the least lower end of the interval
+_LOWER_END = 2 / 3  # of the recall wanted: the least lower end of the interval
 
-_EVIDENCE = 100  # fetches before which nothing is expected of the next ones
+_MIN_FETCHES = 100  # fetches before which nothing is expected of the next ones
 NEXT_FETCHES = 100  # whose harvest is estimated by default
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -75,7 +75,7 @@ class StopExpression:
     def __bool__(self) -> bool:
         return (self.recall, self.harvest, self.seconds) != (None, None, None)
 
-    def reason(self, estimate: Estimate | None, seconds: float) -> str | None:
+    def reason(self, estimate: RecallEstimate | None, seconds: float) -> str | None:
         """Return the rule that stops a crawl; None: none does.
 
         Parameters
@@ -84,19 +84,19 @@ class StopExpression:
         seconds : since the run began
         """
         if self.seconds is not None and seconds >= self.seconds:
-            return TIME
+            return TIME_OVER
         if estimate is None:
             return None
         if self.recall is not None and estimate.recall >= self.recall:
             low, _ = estimate.interval
-            if low >= _SURE * self.recall:
-                return RECALL
-        known = estimate.next_fetches == self.next_fetches and estimate.fetched >= _EVIDENCE
+            if low >= _LOWER_END * self.recall:
+                return RECALL_REACHED
+        known = estimate.next_fetches == self.next_fetches and estimate.fetched >= _MIN_FETCHES
         if self.harvest is not None and known and estimate.next_harvest < self.harvest:
-            return LITTLE
+            return LITTLE_EXPECTED
         return None
 
-    def in_words(self, reason: str, estimate: Estimate | None) -> str:
+    def describe(self, reason: str, estimate: RecallEstimate | None) -> str:
         """Describe which rule stopped a crawl, and by which numbers.
 
         Parameters
@@ -104,11 +104,11 @@ class StopExpression:
         reason : that `reason` returned
         estimate : that it went by
         """
-        if reason == TIME or estimate is None:
+        if reason == TIME_OVER or estimate is None:
             return f"time: this run has lasted the {self.seconds:,.0f} s that were asked for"
         low, high = estimate.interval
         recall = f"about {estimate.recall:.2f} ({low:.2f} to {high:.2f}) of what is in reach"
-        if reason == RECALL:
+        if reason == RECALL_REACHED:
             return f"recall {self.recall:g}: {recall} is here, after {estimate.fetched:,} fetches"
         return (
             f"next {self.next_fetches} < {self.harvest:g}: {estimate.next_harvest:.3f} is expected"

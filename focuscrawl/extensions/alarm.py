@@ -10,8 +10,8 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, SpeedWatch
 from focuscrawl.engine.component import Component
 from focuscrawl.foundation.urls import host, normalize
-from focuscrawl.report.outlook import doubts_of, start_pages
-from focuscrawl.report.summary import is_page, watch_again
+from focuscrawl.report.crawl_plan import start_page_warnings, start_pages
+from focuscrawl.report.summary import is_page, replay_harvest_watch
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_FIRST = 10  # fetches of a crawl, one of which at least should be on the topic
+_FIRST_FETCHES = 10  # fetches of a crawl, one of which at least should be on the topic
 
 
 class Alarm(Component):
@@ -35,12 +35,12 @@ class Alarm(Component):
         self._critic: Critic | None = None
         self._best = ""  # of the first fetches
         self._best_relevance = -1.0
-        self._speed = None if self._crawl.config.web else SpeedWatch()
+        self._speed_watch = None if self._crawl.config.web else SpeedWatch()
 
     def spider_opened(self) -> None:
         """Restore the watch from the fetches of a resumed crawl."""
         self._critic = self._crawl.critic
-        self._watch, _ = watch_again(self._crawl.store)
+        self._watch, _ = replay_harvest_watch(self._crawl.store)
 
     def page_visited(self, visit: PageVisit) -> None:
         """Watch a fetch; after a new definition of the topic, all before it again."""
@@ -74,12 +74,12 @@ class Alarm(Component):
 
     def _check_speed(self, visit: PageVisit) -> None:
         """Report when relevant pages arrive more slowly than before, and when no longer."""
-        if self._speed is None:
+        if self._speed_watch is None:
             return
-        change = self._speed.visited(time.monotonic(), visit.relevance, host(visit.url))
+        change = self._speed_watch.visited(time.monotonic(), visit.relevance, host(visit.url))
         if change is None:
             return
-        slowness = self._speed.slowness
+        slowness = self._speed_watch.slowness
         detail = "" if slowness is None else slowness.describe()
         self._crawl.note(change, detail)
         if slowness is not None:
@@ -89,19 +89,23 @@ class Alarm(Component):
 
     def _check_first_fetches(self, visit: PageVisit) -> None:
         """Warn if some page was reached, and none of the first is on the topic."""
-        if visit.seq > _FIRST:
+        if visit.seq > _FIRST_FETCHES:
             return
         if visit.relevance > self._best_relevance:
             self._best, self._best_relevance = visit.url, visit.relevance
-        if visit.seq == _FIRST and self._crawl.reached and self._best_relevance <= RELEVANT:
+        if (
+            visit.seq == _FIRST_FETCHES
+            and self._crawl.reached
+            and self._best_relevance <= RELEVANT
+        ):
             logger.warning(
                 "none of the first %d fetches is on the topic, the best has R %.2f (%s): "
                 "`focuscrawl plan` with the same arguments says more",
-                _FIRST,
+                _FIRST_FETCHES,
                 self._best_relevance,
                 self._best,
             )
             self._crawl.flush()
             examples = [url for url in map(normalize, self._crawl.critic.examples) if url]
-            for doubt in doubts_of(start_pages(self._crawl.store), examples):
+            for doubt in start_page_warnings(start_pages(self._crawl.store), examples):
                 logger.warning("%s", doubt)

@@ -23,7 +23,7 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host, no_url, normalize
 from focuscrawl.foundation.user_input import read_rows
 from focuscrawl.offline.link_graph import CrawlLinks
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics import train_definition
 from focuscrawl.webs import read_page
@@ -295,7 +295,7 @@ def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["url", "verdict", "kind", "relevance", "title"])
             for page in suggestions:
-                title = cell(one_line(page.title))
+                title = escape_csv_cell(one_line(page.title))
                 rows.writerow([page.url, "", page.kind, f"{page.relevance:.3f}", title])
     except FileExistsError:
         raise UserError(f"{path} is there already: name another file") from None
@@ -396,7 +396,7 @@ def neighbours(
     first = {page.url: url for url, page in reversed(known.items())}  # of several to one page
     read = {url: page for url, page in known.items() if first[page.url] == url}
     if not read:
-        raise UserError(f"no neighbour of {counted(len(examples), 'example')} can be read")
+        raise UserError(f"no neighbour of {pluralize(len(examples), 'example')} can be read")
     judged = _critic(definition, webs).judge_bags([page.bag for page in read.values()])
     relevance = dict(zip(read, judged.relevance.tolist(), strict=True))
     order = sorted(read, key=lambda url: (-round(relevance[url], 6), -around[url], url))
@@ -404,8 +404,8 @@ def neighbours(
     for url in order[:n]:
         page = find_page(webs, read[url].url)
         said = [
-            *([f"{counted(cited[url], 'example')} link to it"] if cited[url] else []),
-            *([f"it links to {counted(citing[url], 'example')}"] if citing[url] else []),
+            *([f"{pluralize(cited[url], 'example')} link to it"] if cited[url] else []),
+            *([f"it links to {pluralize(citing[url], 'example')}"] if citing[url] else []),
         ]
         reason = f"R {relevance[url]:.2f}, {', '.join(said)}"
         title = "" if page is None else page.title

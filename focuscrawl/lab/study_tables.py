@@ -11,7 +11,7 @@ import pandas as pd
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.lab.results import ORACLE
 from focuscrawl.report import plain_text
-from focuscrawl.report.figures import Curve, learning_curves
+from focuscrawl.report.figures import LearningCurve, learning_curves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -186,7 +186,7 @@ def chains(results: Results) -> list[list[str]]:
 
 def curves_of(
     results: Results, chain: list[str]
-) -> Iterator[tuple[str, str, int, dict[str, Curve]]]:
+) -> Iterator[tuple[str, str, int, dict[str, LearningCurve]]]:
     """Yield the learning curves of a chain and of its crawls alone: web, topic, draw, by label."""
     labels = [*chain, *(results.alone[label] for label in chain if label in results.alone)]
     if not set(labels) <= results.strategies.keys():
@@ -310,7 +310,7 @@ class Grid:
 
     def text(self) -> str:
         """Return the table for a terminal, without title and note."""
-        return "\n".join(plain_text.table([self.head, *self.rows], left={0}))
+        return "\n".join(plain_text.align_columns([self.head, *self.rows], left={0}))
 
 
 def grids(results: Results, web: str) -> list[Grid]:

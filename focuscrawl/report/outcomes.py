@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.completeness.stop_rules import LITTLE, RECALL, TIME
+from focuscrawl.completeness.stop_rules import LITTLE_EXPECTED, RECALL_REACHED, TIME_OVER
 from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.stopping import RULE
@@ -28,16 +28,16 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
-_WORDS = {
+_STOP_REASONS = {
     "budget": "the budget of {fetched} fetches is spent",
     "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
     "frontier_empty": "the frontier is empty: no link is left to follow",
     "seeds_unreachable": "no start page could be had, so there was nothing to follow",
     "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
     "no_relevant_page": "no relevant page for too many fetches",
-    RECALL: "the recall asked for is reached, by estimate, after {fetched} fetches",
-    LITTLE: "less harvest is expected of the next fetches than asked for",
-    TIME: "the time of this run is over; the same command goes on from here",
+    RECALL_REACHED: "the recall asked for is reached, by estimate, after {fetched} fetches",
+    LITTLE_EXPECTED: "less harvest is expected of the next fetches than asked for",
+    TIME_OVER: "the time of this run is over; the same command goes on from here",
     "interrupted": "interrupted; the same command goes on from here",
     "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
     "store_error": "the crawl store could not be written",
@@ -46,11 +46,11 @@ _WORDS = {
 }
 KILLED = "killed; the same command goes on from here"
 #: kinds of the events after which a crawl is in another state
-TURNS = ("start", "stop", "paused", "resumed")
+RUN_EVENTS = ("start", "stop", "paused", "resumed")
 PAUSED = "paused"
 #: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
-BREAK = timedelta(minutes=10)
-_KINDS = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
+MAX_GAP = timedelta(minutes=10)
+_MILESTONES = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
 
 
 def outcome(status: int, error: str | None, duplicate: bool) -> str:
@@ -105,12 +105,12 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
 
     Parameters
     ----------
-    fetched, unchanged : see `in_words`; None: count them
+    fetched, unchanged : see `describe_stop_reason`; None: count them
     """
     folder = CrawlFolder(Path(store.where).parent)
     while True:  # until nobody has come or gone while the store was read
         doing = folder.doing
-        turn = next(iter(History(store).events(*TURNS, last=1)), None)
+        turn = next(iter(History(store).events(*RUN_EVENTS, last=1)), None)
         if folder.doing is doing:
             break
     kind = "" if turn is None else turn.kind
@@ -123,8 +123,12 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
     else:
         if fetched is None:  # a sum would take as long as the crawl is
             (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
-        rule = rule_in_words(store)
-        words = in_words(turn.detail, fetched, unchanged, rule) if kind == "stop" else KILLED
+        rule = stop_rule_message(store)
+        words = (
+            describe_stop_reason(turn.detail, fetched, unchanged, rule)
+            if kind == "stop"
+            else KILLED
+        )
     return RunState(doing is not None, str(words))
 
 
@@ -134,13 +138,13 @@ def stop_reason(store: CrawlStore) -> str | None:
     return ends[0].detail if ends and ends[0].kind == "stop" else None
 
 
-def rule_in_words(store: CrawlStore) -> str:
+def stop_rule_message(store: CrawlStore) -> str:
     """Return which of the user's rules ended the last run, with its numbers; "" if none did."""
     turns = History(store).events("start", RULE)
     return turns[-1].detail if turns and turns[-1].kind == RULE else ""
 
 
-def hosts_left(store: CrawlStore) -> dict[str, str]:
+def skipped_hosts(store: CrawlStore) -> dict[str, str]:
     """Return the hosts that the last run left alone, and why, in the order of leaving."""
     left: dict[str, str] = {}
     for event in History(store).events("start", LEFT):
@@ -152,26 +156,28 @@ def hosts_left(store: CrawlStore) -> dict[str, str]:
     return left
 
 
-def in_words(reason: str, fetched: int, unchanged: int = 0, rule: str = "") -> str:
+def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: str = "") -> str:
     """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are.
 
     Parameters
     ----------
     unchanged : fetches that were answered "not modified"
-    rule : see `rule_in_words`
+    rule : see `stop_rule_message`
     """
-    if rule and reason in (RECALL, LITTLE, TIME):
-        return f"{rule}; the same command goes on from here" if reason == TIME else rule
-    if reason not in _WORDS:
+    if rule and reason in (RECALL_REACHED, LITTLE_EXPECTED, TIME_OVER):
+        return f"{rule}; the same command goes on from here" if reason == TIME_OVER else rule
+    if reason not in _STOP_REASONS:
         return reason
-    words = _WORDS.get(f"{reason}, unchanged" if unchanged else reason, _WORDS[reason])
+    words = _STOP_REASONS.get(
+        f"{reason}, unchanged" if unchanged else reason, _STOP_REASONS[reason]
+    )
     return words.format(fetched=f"{fetched:,}", unchanged=f"{unchanged:,}")
 
 
-def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
+def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     """Return the time between fetches, breaks between runs left out, and the fetches it took.
 
-    A break is where a run ends or begins between two fetches, or more than `BREAK` passed. The
+    A break is where a run ends or begins between two fetches, or more than `MAX_GAP` passed. The
     first fetch of a run takes no time that the store knows of and is not counted. Fetches may be
     recorded after later ones: only what is later than all before takes time.
     """
@@ -181,7 +187,7 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     latest = accumulate(fetches, lambda before, fetch: (fetch[0], max(before[1], fetch[1])))
     total, counted = timedelta(), 0
     for (seq, before), (_, after) in pairwise(latest):
-        if seq not in stops and after - before <= BREAK:
+        if seq not in stops and after - before <= MAX_GAP:
             total += after - before
             counted += 1
     return total, counted
@@ -202,5 +208,5 @@ class Milestone(NamedTuple):
 
 def milestones(store: CrawlStore) -> list[Milestone]:
     """Return the milestones of a crawl in their order; its beginning is none."""
-    events = History(store).events(*_KINDS)
-    return [Milestone(event.seq, _KINDS[event.kind]) for event in events if event.seq]
+    events = History(store).events(*_MILESTONES)
+    return [Milestone(event.seq, _MILESTONES[event.kind]) for event in events if event.seq]

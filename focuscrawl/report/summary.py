@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from focuscrawl.completeness.recall_estimate import FILE, read_estimates
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quota, Quotas
 from focuscrawl.crawl.url_table import pattern
@@ -23,13 +23,19 @@ from focuscrawl.report.outcomes import (
     PAGE,
     REDIRECT,
     UNCHANGED,
-    hosts_left,
+    crawling_time,
     is_error,
     outcome,
     run_state,
-    time_crawling,
+    skipped_hosts,
 )
-from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
+from focuscrawl.report.plain_text import (
+    align_columns,
+    one_line,
+    pluralize,
+    printable,
+    shorten_middle,
+)
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
 
@@ -47,13 +53,13 @@ _HOSTS, _PATTERNS = "hosts", "patterns"
 _START = "start"  # kind of the event that a run begins
 RECENT = 100  # fetches of the harvest rate at the end
 _HOSTS_SHOWN = 5
-_CAUSES = 5
-_LEFT = 3
+_ERRORS_SHOWN = 5
+_SKIPPED_SHOWN = 3
 _HOST_WIDTH = 48
-_WAYS_OUT = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
+_HINTS = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
 
 
-class Again(NamedTuple):
+class RevisitCounts(NamedTuple):
     """Second and later fetches of pages, which are in no count of pages.
 
     Attributes
@@ -79,11 +85,11 @@ class Again(NamedTuple):
         """Say it in a few words; nothing if there were none."""
         if not self.fetches:
             return ""
-        words = f"{counted(self.fetches, 'hub')} again: {counted(self.links, 'new link')}"
+        words = f"{pluralize(self.fetches, 'hub')} again: {pluralize(self.links, 'new link')}"
         return words + (f", {self.unchanged:,} not modified" if self.unchanged else "")
 
 
-def trap_events(store: CrawlStore) -> dict[str, int]:
+def count_trap_events(store: CrawlStore) -> dict[str, int]:
     """Return how many ``hosts`` and ``patterns`` were limited, and other events by their kind."""
     counts: Counter[str] = Counter()
     for event in History(store).events(LIMITED, RAISED, NEAR_DUPLICATE):
@@ -93,24 +99,24 @@ def trap_events(store: CrawlStore) -> dict[str, int]:
     return dict(counts)
 
 
-def limits_in_words(events: Mapping[str, int]) -> str | None:
-    """Return what `trap_events` tells of limits; None if none was reached."""
-    held = [counted(events[name], name[:-1]) for name in (_HOSTS, _PATTERNS) if events.get(name)]
+def describe_limits(events: Mapping[str, int]) -> str | None:
+    """Return what `count_trap_events` tells of limits; None if none was reached."""
+    held = [pluralize(events[name], name[:-1]) for name in (_HOSTS, _PATTERNS) if events.get(name)]
     if not held:
         return None
     words = f"{' and '.join(held)} held back"
     if events.get(RAISED):
-        words += f", limits raised {counted(events[RAISED], 'time')}"
+        words += f", limits raised {pluralize(events[RAISED], 'time')}"
     return words
 
 
-def near_duplicate(store: CrawlStore, seq: int, url: str) -> str | None:
+def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
     """Return what the page fetched as number `seq` is much alike, in words; None if nothing."""
     told = History(store).events(NEAR_DUPLICATE)
     return next((event.detail[len(url) + 2 :] for event in told if event.seq == seq), None)
 
 
-def held_back(store: CrawlStore, url: str) -> str | None:
+def describe_limit(store: CrawlStore, url: str) -> str | None:
     """Return which limit holds back a URL that waits, in words; None if none does.
 
     The accounts of the crawl are kept again from its pages, as a resumed crawl does.
@@ -118,11 +124,11 @@ def held_back(store: CrawlStore, url: str) -> str | None:
     history, names = History(store), {host(url), pattern(url)}
     if not any(event.detail.partition(": ")[0] in names for event in history.events(LIMITED)):
         return None
-    account = _accounts(history).barred(url)
+    account = _replay_quotas(history).barred(url)
     return None if account is None else _in_words(account)
 
 
-def _accounts(history: History) -> Quotas:
+def _replay_quotas(history: History) -> Quotas:
     nothing_new = {event.seq for event in history.events(NEAR_DUPLICATE)}
     raised_at = Counter(event.seq for event in history.events(RAISED))
     name = {url.id: url.url for url in history.urls()}
@@ -142,7 +148,7 @@ def _in_words(account: Quota) -> str:
     return f"held back: of {account.kind} {account.name}, {account.in_words}"
 
 
-def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
+def replay_harvest_watch(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
     """Watch a crawl again as it is judged now; return the watch, and every alarm it gave.
 
     An alarm of the store's events may be missing here: the crawl has followed another
@@ -172,7 +178,7 @@ def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
     return outcome(status, error, duplicate_of is not None) == PAGE
 
 
-def last_alarm(store: CrawlStore) -> str | None:
+def active_alarm(store: CrawlStore) -> str | None:
     """Return what the last alarm of a crawl told, if it is not over; else of its speed."""
     history = History(store)
     for told, over in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (SPEEDY, _START))):
@@ -228,7 +234,7 @@ class Summary:
     """
 
     identity: dict[str, str]
-    where: str
+    store_path: str
     stopped: str
     fetched: int
     harvest_rate: float
@@ -240,18 +246,18 @@ class Summary:
     traps: dict[str, int]
     states: dict[str, int]
     time: timedelta
-    timed: int
+    timed_fetches: int
     model: int
-    models_at: int
+    trained_at: int
     best_hosts: list[sqlite3.Row]
-    left: dict[str, str]
+    skipped_hosts: dict[str, str]
     overtaken: dict[str, int] = field(default_factory=dict)
     alarm: str | None = None
-    again: Again = field(default_factory=Again)
-    recorded: dict[str, int] = field(default_factory=dict)
-    completeness: Estimate | None = None
+    revisits: RevisitCounts = field(default_factory=RevisitCounts)
+    recordings: dict[str, int] = field(default_factory=dict)
+    completeness: RecallEstimate | None = None
     rendered: int = 0
-    failed_on: tuple[int, str] = (0, "")
+    page_failures: tuple[int, str] = (0, "")
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -259,16 +265,16 @@ class Summary:
         fetched, relevance, relevant, links, dropped = store.row(_TOTALS, (RELEVANT,))
         mean = "SELECT coalesce(avg(relevance), 0.0) FROM page WHERE seq > ? AND seq <= ?"
         (recent,) = store.row(mean, (fetched - RECENT, fetched))
-        model, models_at = newest_lesson(store)
-        time, timed = time_crawling(store, fetched)
-        outcomes, again = _outcomes(store, fetched), Again.of(store)
+        model, models_at = latest_model(store)
+        time, timed = crawling_time(store, fetched)
+        outcomes, again = _outcomes(store, fetched), RevisitCounts.of(store)
         unchanged = outcomes.get(UNCHANGED, 0) + again.unchanged
         rendered = len(History(store).events(RENDERED))
         failures = History(store).events(PAGE_FAILED)
         return cls(
             identity=store.identity(),
-            where=store.where,
-            stopped=_stopped(store, fetched + again.fetches + rendered, unchanged),
+            store_path=store.where,
+            stopped=_describe_state(store, fetched + again.fetches + rendered, unchanged),
             fetched=fetched,
             harvest_rate=relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent,
@@ -276,21 +282,21 @@ class Summary:
             outcomes=outcomes,
             links=links,
             dropped=dropped,
-            traps=trap_events(store),
+            traps=count_trap_events(store),
             states=_states(store),
             time=time,
-            timed=timed,
+            timed_fetches=timed,
             model=model,
-            models_at=models_at,
+            trained_at=models_at,
             best_hosts=[*store.rows(_BEST_HOSTS, (fetched, _HOSTS_SHOWN))],
-            left=hosts_left(store),
+            skipped_hosts=skipped_hosts(store),
             overtaken=_overtaken(store),
-            alarm=last_alarm(store),
-            again=again,
-            recorded=_recorded(store),
-            completeness=next(reversed(estimates_of(store)), None),
+            alarm=active_alarm(store),
+            revisits=again,
+            recordings=_recorded(store),
+            completeness=next(reversed(load_estimates(store)), None),
             rendered=rendered,
-            failed_on=(len(failures), failures[-1].detail if failures else ""),
+            page_failures=(len(failures), failures[-1].detail if failures else ""),
         )
 
     @property
@@ -307,10 +313,10 @@ class Summary:
     def pages_per_second(self) -> float | None:
         """Fetches a second while it crawled; None where the store cannot tell."""
         seconds = self.time.total_seconds()
-        return self.timed / seconds if seconds > 0 else None
+        return self.timed_fetches / seconds if seconds > 0 else None
 
     @property
-    def web(self) -> str:
+    def web_title(self) -> str:
         """What was crawled, in words."""
         web = self.identity.get("web", "live")
         return "the live Web" if web == "live" else self.identity.get("web_name", "a recorded web")
@@ -320,9 +326,9 @@ class Summary:
         states = self.states
         lines = [
             ("topic", one_line(self.identity.get("topic", "?"))),
-            ("strategy", f"{self.identity.get('strategy', '?')} on {self.web}"),
+            ("strategy", f"{self.identity.get('strategy', '?')} on {self.web_title}"),
             ("stopped", one_line(self.stopped)),
-            ("fetched", self._fetched_in_words()),
+            ("fetched", self._describe_fetches()),
         ]
         if self.fetched:
             loss, recent = 1.0 - self.harvest_rate, self.recent_harvest_rate
@@ -330,39 +336,41 @@ class Summary:
             lines += [
                 ("harvest rate", f"{self.harvest_rate:.3f}  ({last}: {recent:.3f})"),
                 ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
-                ("relevant", self._relevant_in_words()),
-                ("duplicates", self._duplicates_in_words()),
-                ("errors", self.errors_in_words()),
+                ("relevant", self._describe_relevant()),
+                ("duplicates", self._describe_duplicates()),
+                ("errors", self.describe_errors()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
-        failed_on, last = self.failed_on
+        failed_on, last = self.page_failures
         if failed_on:
-            lines.append(("failed on", f"{counted(failed_on, 'page')}, the last {one_line(last)}"))
+            lines.append(
+                ("failed on", f"{pluralize(failed_on, 'page')}, the last {one_line(last)}")
+            )
         if self.overtaken:
-            lines.append(("priority", self._priority_in_words()))
-        if self.left:
-            lines.append(("left alone", self._left_in_words()))
-        frontier = f"{counted(states.get('queued', 0), 'URL')} waiting"
+            lines.append(("priority", self._describe_priority()))
+        if self.skipped_hosts:
+            lines.append(("left alone", self._describe_skipped_hosts()))
+        frontier = f"{pluralize(states.get('queued', 0), 'URL')} waiting"
         for state in ("unfollowed", "excluded"):
             if states.get(state):
                 frontier += f", {states[state]:,} {state}"
         lines.append(("frontier", frontier))
-        limits = limits_in_words(self.traps)
+        limits = describe_limits(self.traps)
         if limits is not None:
             lines.append(("limits", limits))
         if self.model:
-            lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
+            lines.append(("model", f"version {self.model}, trained at fetch {self.trained_at:,}"))
         if self.alarm is not None:
             lines.append(("alarm", one_line(self.alarm)))
-        if self.recorded:
-            lines.append(("recorded", self._recorded_in_words()))
-        lines.append(("kept in", self.home))
+        if self.recordings:
+            lines.append(("recorded", self._describe_recordings()))
+        lines.append(("kept in", self.folder))
         return [(name, printable(value)) for name, value in lines]
 
     @property
-    def home(self) -> str:
+    def folder(self) -> str:
         """Folder of the crawl."""
-        return str(Path(self.where).parent)
+        return str(Path(self.store_path).parent)
 
     def text(self) -> str:
         """Return the summary for a terminal: at most 20 lines, without a final newline."""
@@ -374,17 +382,17 @@ class Summary:
             rows = [["best hosts", "share", "fetches", "mean R"]]
             rows += [
                 [
-                    middle(one_line(name), _HOST_WIDTH),
+                    shorten_middle(one_line(name), _HOST_WIDTH),
                     f"{relevance / total:.0%}",
                     f"{fetches:,}",
                     f"{relevance / fetches:.2f}",
                 ]
                 for name, fetches, relevance in self.best_hosts
             ]
-            text[-1:-1] = table(rows, left={0})
+            text[-1:-1] = align_columns(rows, left={0})
         return "\n".join(text)
 
-    def _fetched_in_words(self) -> str:
+    def _describe_fetches(self) -> str:
         if not self.fetched:
             return "nothing yet"
         words = f"{self.fetched:,}"
@@ -392,59 +400,60 @@ class Summary:
             words += f" in {_duration(self.time)}, {self.pages_per_second:.1f} pages/s"
         if self.rendered:
             words += f"; {self.rendered:,} of them in a browser once more"
-        return f"{words}; {self.again.in_words()}" if self.again.fetches else words
+        return f"{words}; {self.revisits.in_words()}" if self.revisits.fetches else words
 
-    def _relevant_in_words(self) -> str:
-        words = f"{counted(self.relevant, 'page')} with R > {RELEVANT}"
+    def _describe_relevant(self) -> str:
+        words = f"{pluralize(self.relevant, 'page')} with R > {RELEVANT}"
         return words if self.completeness is None else f"{words}, {self.completeness.in_words()}"
 
-    def _duplicates_in_words(self) -> str:
-        redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")
+    def _describe_duplicates(self) -> str:
+        redirects = pluralize(self.outcomes.get(REDIRECT, 0), "redirect")
         no_html = self.outcomes.get(NO_HTML, 0)
         near = self.traps.get(NEAR_DUPLICATE, 0)
         same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (f", {near:,} more nearly" if near else "")
         lists = sum(self.outcomes.get(kind, 0) for kind in LISTS)
         said = f"{same}; {redirects}, {no_html:,} no HTML"
-        return f"{said}, {counted(lists, 'site map')} or feeds" if lists else said
+        return f"{said}, {pluralize(lists, 'site map')} or feeds" if lists else said
 
-    def _priority_in_words(self) -> str:
+    def _describe_priority(self) -> str:
         host = max(self.overtaken, key=lambda name: self.overtaken[name])
         return (
             f"{self.priority_fidelity:.0%} of fetches within {NEARLY:g} of the best link known; "
-            f"others most often while {middle(one_line(host), _HOST_WIDTH)} was busy"
+            f"others most often while {shorten_middle(one_line(host), _HOST_WIDTH)} was busy"
         )
 
-    def _left_in_words(self) -> str:
+    def _describe_skipped_hosts(self) -> str:
         """Name the first hosts that were left alone; the rest is counted."""
-        hosts = [*self.left.items()]
+        hosts = [*self.skipped_hosts.items()]
         words = [
-            f"{middle(one_line(host), _HOST_WIDTH)} ({one_line(why, 40)})"
-            for host, why in hosts[:_LEFT]
+            f"{shorten_middle(one_line(host), _HOST_WIDTH)} ({one_line(why, 40)})"
+            for host, why in hosts[:_SKIPPED_SHOWN]
         ]
-        if len(hosts) > _LEFT:
-            words.append(f"{len(hosts) - _LEFT:,} more")
-        return f"{counted(len(hosts), 'host')}: {', '.join(words)}"
+        if len(hosts) > _SKIPPED_SHOWN:
+            words.append(f"{len(hosts) - _SKIPPED_SHOWN:,} more")
+        return f"{pluralize(len(hosts), 'host')}: {', '.join(words)}"
 
-    def _recorded_in_words(self) -> str:
-        size = f"{_size(sum(self.recorded.values()))} in {', '.join(self.recorded)}"
+    def _describe_recordings(self) -> str:
+        size = f"{_size(sum(self.recordings.values()))} in {', '.join(self.recordings)}"
         return f"{size}, for judging anew and replays (FOCUSCRAWL_WARC=0: no more)"
 
-    def errors_in_words(self) -> str:
+    def describe_errors(self) -> str:
         """Return the most frequent causes of failed fetches, with their numbers."""
         errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]
         words = [
-            f"{one_line(name, 40)}: {n:,}{_WAYS_OUT.get(name, '')}" for name, n in errors[:_CAUSES]
+            f"{one_line(name, 40)}: {n:,}{_HINTS.get(name, '')}"
+            for name, n in errors[:_ERRORS_SHOWN]
         ]
-        rest = sum(n for _, n in errors[_CAUSES:])
+        rest = sum(n for _, n in errors[_ERRORS_SHOWN:])
         return ", ".join([*words, f"other: {rest:,}"] if rest else words) or "none"
 
 
-def estimates_of(store: CrawlStore) -> list[Estimate]:
+def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
     """Return the estimates that a crawl has made of how complete it is."""
-    return read_estimates(Path(store.where).parent / FILE)
+    return read_estimates(Path(store.where).parent / ESTIMATES_FILE)
 
 
-def newest_lesson(store: CrawlStore) -> tuple[int, int]:
+def latest_model(store: CrawlStore) -> tuple[int, int]:
     """Return the number of the newest lesson, and the fetches when it was begun; 0 for none."""
     version, begun = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, begun or 0
@@ -459,7 +468,7 @@ def _outcomes(store: CrawlStore, fetched: int) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _stopped(store: CrawlStore, fetched: int, unchanged: int) -> str:
+def _describe_state(store: CrawlStore, fetched: int, unchanged: int) -> str:
     running, words = run_state(store, fetched, unchanged)
     return f"not yet: it is {words}" if running else words
 

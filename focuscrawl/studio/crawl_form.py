@@ -24,7 +24,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_whole
 from focuscrawl.foundation.processes import start_python
 from focuscrawl.foundation.urls import no_url, normalize
-from focuscrawl.report.outlook import Outlook
+from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.jobs import OWN_SETTINGS, JobState
 from focuscrawl.studio.page_rendering import text_of, texts_of
@@ -237,10 +237,10 @@ def give_budget(desk: Desk, crawl: NamedCrawl, budget: int) -> None:
             if asked:
                 return  # it has it when it looks
             raise UserError(f"{crawl.name} is starting: give it a budget when it crawls")
-        if not asked and not control.starting:
+        if not asked and not control.is_starting:
             control.extend(budget)
             asked = True
-        elif asked and not control.extending:
+        elif asked and not control.is_extending:
             return
         time.sleep(_BETWEEN)
     go_on(desk, crawl.name, budget)  # it was at rest, or has ended before it looked
@@ -345,7 +345,7 @@ class Foresight:
     asked : when it was last asked for, on the clock of this process
     """
 
-    outlook: Outlook | None = None
+    outlook: CrawlPlan | None = None
     error: str | None = None
     asked: float = field(default_factory=time.monotonic)
 
@@ -460,7 +460,7 @@ def _tell(found: Foresight, code: int, said: str, wrong: str) -> None:
     try:
         if code not in (0, _UNREACHABLE):
             raise UserError(wrong.strip().rpartition("\n")[2] or "nothing was said")
-        found.outlook = Outlook.of_plain(json.loads(said.strip().rpartition("\n")[2]))
+        found.outlook = CrawlPlan.from_dict(json.loads(said.strip().rpartition("\n")[2]))
     except (UserError, ValueError) as error:
         found.error = f"The start pages could not be judged: {error}"
 

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.report.comparison import PARTS, SHOWN, pages_of_part, two_crawls
+from focuscrawl.report.comparison import PARTS, SHOWN, compare_two_crawls, load_part_pages
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.status import open_store
-from focuscrawl.report.url_tables import host_map, reading_sorted, sort_urls
+from focuscrawl.report.url_tables import map_hosts, open_sorted_copy, write_sorted_copy
 from focuscrawl.studio.jobs import OWN_SETTINGS
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class OpenCrawls:
             if copy is None:
                 yield None
                 return
-            with reading_sorted(crawl.store, copy.path) as connection:
+            with open_sorted_copy(crawl.store, copy.path) as connection:
                 yield connection, copy
 
     @contextmanager
@@ -163,7 +163,7 @@ class OpenCrawls:
         begun, now = time.monotonic(), datetime.now(UTC)
         copy, wrong = None, None
         try:
-            sort_urls(crawl.store, path)
+            write_sorted_copy(crawl.store, path)
             copy = SortedCopy(path, now, stamp, time.monotonic() - begun)
         except Exception as error:
             path.unlink(missing_ok=True)
@@ -306,7 +306,7 @@ class Compared:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def ask(self, a: Path, b: Path) -> Sum:
-        """Return what is known by now; see `focuscrawl.report.comparison.two_crawls`."""
+        """Return what is known by now; see `focuscrawl.report.comparison.compare_two_crawls`."""
         lists = self._lists(a, b)
         found = self._background.ask("compare", a, b, option=str(lists))
         kept = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
@@ -325,7 +325,7 @@ class Compared:
         lists = self._lists(a, b)
         if not lists.exists():
             raise UserError("these two crawls have not been compared yet: do that first")
-        rows = pages_of_part(lists, part, int(start), SHOWN + 1)
+        rows = load_part_pages(lists, part, int(start), SHOWN + 1)
         more = len(rows) > SHOWN
         return {"rows": rows[:SHOWN], "next": int(start) + SHOWN if more else None}
 
@@ -357,12 +357,12 @@ def _hubs(store: CrawlStore, *, option: str) -> dict[str, Any]:
 
 def _hosts(store: CrawlStore, *, option: str) -> dict[str, Any]:
     del option
-    found = host_map(store)
+    found = map_hosts(store)
     return {"hosts": [each._asdict() for each in found.hosts], "links": found.links}
 
 
 def _compare(a: CrawlStore, b: CrawlStore, *, option: str) -> dict[str, Any]:
-    return two_crawls(a, b, Path(option))
+    return compare_two_crawls(a, b, Path(option))
 
 
 SUMS: dict[str, Callable[..., dict[str, Any]]] = {

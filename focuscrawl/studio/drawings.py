@@ -87,7 +87,7 @@ def draw_curves(curves: Sequence[Sequence[Sequence[float | None]]]) -> dict[str,
     Parameters
     ----------
     curves : of each crawl (fetches, harvest rate so far, of late), see
-        `focuscrawl.report.comparison.two_crawls`
+        `focuscrawl.report.comparison.compare_two_crawls`
 
     Returns
     -------

@@ -11,19 +11,19 @@ from starlette.routing import Route
 
 from focuscrawl.distiller import RULES
 from focuscrawl.errors import UserError
-from focuscrawl.report.url_lookup import LinksAround, read_again, url_facts
+from focuscrawl.report.url_lookup import PageLinks, load_recorded_page, url_facts
 from focuscrawl.report.url_tables import (
     KINDS,
     PAGE_ORDERS,
-    WAITING_ORDERS,
-    WAITING_STATES,
-    Wanted,
-    duplicates_of,
-    pages_part,
-    totals,
-    waiting_part,
+    UNFETCHED_ORDERS,
+    UNFETCHED_STATES,
+    UrlFilter,
+    count_rows,
+    list_duplicates,
+    list_pages,
+    list_unfetched,
 )
-from focuscrawl.report.why import NAMES, Explanation
+from focuscrawl.report.why import PART_NAMES, Explanation
 from focuscrawl.studio.crawl_sums import Background, Compared, OpenCrawls
 from focuscrawl.studio.drawings import draw_circle, draw_curves
 from focuscrawl.studio.page_rendering import PREFIX, json_of
@@ -55,7 +55,7 @@ class _Table(NamedTuple):
 #: by the last part of their address
 _TABLES = {
     "pages": _Table(
-        pages_part,
+        list_pages,
         0,
         {"page": "judged", "duplicate": "duplicates", "redirect": "redirects",
          "nothing": "no page"},
@@ -63,7 +63,7 @@ _TABLES = {
          "score": "most expected", "host": "by host"},
     ),
     "frontier": _Table(
-        waiting_part,
+        list_unfetched,
         1,
         {"queued": "waiting", "excluded": "excluded", "unfollowed": "not followed"},
         {"score": "best expected", "newest": "newest first", "oldest": "as found",
@@ -72,8 +72,8 @@ _TABLES = {
 }  # fmt: skip
 assert (*_TABLES["pages"].kinds,) == KINDS
 assert (*_TABLES["pages"].orders,) == (*PAGE_ORDERS,)
-assert (*_TABLES["frontier"].kinds,) == WAITING_STATES
-assert (*_TABLES["frontier"].orders,) == (*WAITING_ORDERS,)
+assert (*_TABLES["frontier"].kinds,) == UNFETCHED_STATES
+assert (*_TABLES["frontier"].orders,) == (*UNFETCHED_ORDERS,)
 
 
 def routes(desk: Desk) -> list[Route]:
@@ -211,7 +211,7 @@ def table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) 
     Returns
     -------
     ``sorting`` (True: there is nothing else yet), ``rows``, ``before``, ``after``, ``searched``
-    (see `focuscrawl.report.url_tables.Part`), ``total`` (rows of the whole table), ``as_of``
+    (see `focuscrawl.report.url_tables.UrlRows`), ``total`` (rows of the whole table), ``as_of``
     (ISO 8601, UTC).
     """
     wanted = _wanted(query)
@@ -224,7 +224,7 @@ def table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) 
         return {
             "sorting": False,
             **asdict(part),
-            "total": totals(connection)[_TABLES[which].counted],
+            "total": count_rows(connection)[_TABLES[which].counted],
             "as_of": copy.made.isoformat(timespec="seconds"),
         }
 
@@ -236,11 +236,11 @@ def page_values(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """
     with crawls.store(path) as store:
         facts = url_facts(store, url)
-        links = asdict(LinksAround.of(store, facts["number"]))
+        links = asdict(PageLinks.of(store, facts["number"]))
     duplicates = None
     with crawls.sorted(path) as found:
         if found is not None:
-            duplicates = duplicates_of(found[0], facts["number"])
+            duplicates = list_duplicates(found[0], facts["number"])
     return facts | {"links": links, "duplicates": duplicates}
 
 
@@ -259,7 +259,7 @@ def why(crawls: OpenCrawls, path: Path, url: str) -> Values:
         parts = {n: part for n, part in found.reasons.parts.items() if n != "intercept"}
         reasons = {
             "lines": found.reasons.lines(),
-            "parts": {NAMES.get(name, name): part for name, part in parts.items()},
+            "parts": {PART_NAMES.get(name, name): part for name, part in parts.items()},
             "words": found.reasons.words,
             "score": found.reasons.score,
         }
@@ -275,20 +275,20 @@ def why(crawls: OpenCrawls, path: Path, url: str) -> Values:
 
 
 def text(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return the text of a page, see `focuscrawl.report.url_lookup.PageAgain`."""
+    """Return the text of a page, see `focuscrawl.report.url_lookup.RecordedPage`."""
     with crawls.store(path) as store:
         identity, known = store.identity(), url_facts(store, url)
     if known["fetch"] is None:
         raise UserError("it was not fetched: there is no text")
-    return asdict(read_again(identity, path, known["url"]))
+    return asdict(load_recorded_page(identity, path, known["url"]))
 
 
-def _wanted(query: Mapping[str, str]) -> Wanted:
+def _wanted(query: Mapping[str, str]) -> UrlFilter:
     """Return which rows a query selects; UserError if it makes no sense."""
     status = query.get("status", "").strip()
     if status and not (status.isascii() and status.isdigit() and len(status) <= 3):
         raise UserError("status has to be an HTTP status, as 200, or 0 where there was none")
-    return Wanted(
+    return UrlFilter(
         least=_number(query, "least"),
         most=_number(query, "most"),
         host=query.get("host", "").strip(),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.report.url_tables import WaitingUrl
+    from focuscrawl.report.url_tables import QueuedUrl
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import Desk
     from focuscrawl.topics import TopicDefinition
@@ -130,7 +130,7 @@ class _Turn:
 
     judged: frozenset[str]
     refused: int  # time of an earlier refusal, see `_refused`
-    after: list[WaitingUrl] | None = None
+    after: list[QueuedUrl] | None = None
 
 
 class Following:
@@ -142,7 +142,7 @@ class Following:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._turns: dict[Path, _Turn] = {}
-        self._before: dict[Path, list[WaitingUrl]] = {}
+        self._before: dict[Path, list[QueuedUrl]] = {}
         self._keeping_up: set[Path] = set()
         self._lock = Lock()
 
@@ -240,7 +240,7 @@ def _refused(crawl: Path) -> int:
         return 0
 
 
-def _top(crawl: Path, n: int) -> list[WaitingUrl]:
+def _top(crawl: Path, n: int) -> list[QueuedUrl]:
     with closing(open_store(crawl)) as store:
         return frontier_top(store, n)
 
@@ -258,7 +258,7 @@ def _one_host(crawl: Path) -> str:
     return hosts.pop() if len(good) >= _SOME and len(hosts) == 1 else ""
 
 
-def _moved(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
+def _moved(before: list[QueuedUrl], after: list[QueuedUrl]) -> list[dict[str, Any]]:
     old = {each.url: (rank, each.score) for rank, each in enumerate(before, 1)}
     rows = []
     for rank, each in enumerate(after, 1):
