@@ -1,4 +1,4 @@
-"""What came of a fetch, why a crawl ended, what happened on the way."""
+"""Outcomes of fetches, the state and stop reason of a crawl, and its milestones."""
 
 from __future__ import annotations
 
@@ -28,46 +28,50 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
+_RESUME = "the same command resumes the crawl"
 _STOP_REASONS = {
     "budget": "the budget of {fetched} fetches is spent",
     "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
-    "frontier_empty": "the frontier is empty: no link is left to follow",
-    "seeds_unreachable": "no start page could be had, so there was nothing to follow",
-    "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
-    "no_relevant_page": "no relevant page for too many fetches",
-    RECALL_REACHED: "the recall asked for is reached, by estimate, after {fetched} fetches",
-    LITTLE_EXPECTED: "less harvest is expected of the next fetches than asked for",
-    TIME_OVER: "the time of this run is over; the same command goes on from here",
-    "interrupted": "interrupted; the same command goes on from here",
-    "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
-    "store_error": "the crawl store could not be written",
-    "start_error": "the spider's start failed: see the log; the same command goes on from here",
-    "error": "the critic or the strategy failed again and again: see the log",
+    "frontier_empty": "the frontier is empty: no links are left to follow",
+    "seeds_unreachable": "no start page could be fetched; check the seeds with `focuscrawl plan`",
+    "hosts_unavailable": "all queued URLs are on skipped hosts; the same command tries them again",
+    "no_relevant_page": "too many fetches in a row without a relevant page",
+    RECALL_REACHED: "stopped by your recall rule after {fetched} fetches",
+    LITTLE_EXPECTED: "stopped by your rule on the harvest of the next fetches",
+    TIME_OVER: f"stopped by your time rule; {_RESUME}",
+    "interrupted": f"interrupted; {_RESUME}",
+    "stopped": f"stopped by `focuscrawl stop`; {_RESUME}",
+    "store_error": "the crawl database could not be written",
+    "start_error": f"the spider failed to start: see the log; {_RESUME}",
+    "error": "the critic or the strategy failed on every page: see the log",
 }
-KILLED = "killed; the same command goes on from here"
-#: kinds of the events after which a crawl is in another state
+KILLED = f"killed; {_RESUME}"
+#: kinds of the events that start, pause, resume or stop a run
 RUN_EVENTS = ("start", "stop", "paused", "resumed")
 PAUSED = "paused"
-#: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
+#: a longer gap between two fetches means that no run was active; a killed run has no stop event
 MAX_GAP = timedelta(minutes=10)
 _MILESTONES = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
 
 
 def outcome(status: int, error: str | None, duplicate: bool) -> str:
-    """Name what came of a fetch.
+    """Return the outcome of a fetch.
 
     Parameters
     ----------
-    status : HTTP status; 0 where none was received
-    error : the store's reason for no status, or for no judgement
-    duplicate : the page was here already
+    status : int
+        HTTP status; 0 if there was no response.
+    error : str or None
+        Reason in the store why there was no response, or why the page was not judged.
+    duplicate : bool
+        The page is a duplicate of an earlier one.
 
     Returns
     -------
-    ``page`` and ``not modified`` (the only ones with a relevance; the latter was asked for only
-    if it had changed), ``duplicate``, ``redirect``, ``no HTML``, ``site map``,
-    ``site map index``, ``feed``, ``HTTP <status>``, or the cause when no answer came or a
-    redirect, of a page that refreshes to another, too, leads nowhere.
+    str
+        ``page`` or ``not modified`` for pages with a relevance. Otherwise ``duplicate``,
+        ``redirect``, ``no HTML``, ``site map``, ``site map index``, ``feed``, ``HTTP <status>``,
+        or the cause of a failed request or of a redirect without a usable target.
     """
     if duplicate:
         return DUPLICATE
@@ -82,33 +86,30 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 
 
 def is_error(name: str) -> bool:
-    """Tell whether an outcome is a failure of the server, the network or the link."""
+    """Return whether an outcome is a failure of the server, the network or the link."""
     return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *LISTS)
 
 
 class RunState(NamedTuple):
-    """What a crawl in a folder is doing, by the process that has the folder.
+    """State of a crawl.
 
     Attributes
     ----------
-    running : there is such a process
-    words : ``crawling``, ``paused``, ``starting``, ``ending``, ``being judged anew``, or why it
-        does not crawl
+    running : bool
+        A process holds the lock of the crawl's folder.
+    description : str
+        A state of the process (`CrawlFolder.doing`), ``paused``, or the reason why the last run
+        stopped.
     """
 
     running: bool
-    words: str
+    description: str
 
 
 def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0) -> RunState:
-    """Return what a crawl in a folder is doing.
-
-    Parameters
-    ----------
-    fetched, unchanged : see `describe_stop_reason`; None: count them
-    """
+    """Return the state of a crawl; `fetched` and `unchanged` are for `describe_stop_reason`."""
     folder = CrawlFolder(Path(store.where).parent)
-    while True:  # until nobody has come or gone while the store was read
+    while True:  # until the process has not changed while the store was read
         doing = folder.doing
         turn = next(iter(History(store).events(*RUN_EVENTS, last=1)), None)
         if folder.doing is doing:
@@ -119,9 +120,9 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
     elif doing is not None:
         words = doing
     elif turn is None:
-        words = "never began"
+        words = "never started"
     else:
-        if fetched is None:  # a sum would take as long as the crawl is
+        if fetched is None:  # count(*) would read the whole table
             (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
         rule = stop_rule_message(store)
         words = (
@@ -133,19 +134,19 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
 
 
 def stop_reason(store: CrawlStore) -> str | None:
-    """Return why the last run ended; None if it did not, or did not live to say so."""
+    """Return the stop reason of the last run; None if the run is active or was killed."""
     ends = History(store).events("start", "stop", last=1)
     return ends[0].detail if ends and ends[0].kind == "stop" else None
 
 
 def stop_rule_message(store: CrawlStore) -> str:
-    """Return which of the user's rules ended the last run, with its numbers; "" if none did."""
+    """Return the message of the user's rule that stopped the last run; "" if none did."""
     turns = History(store).events("start", RULE)
     return turns[-1].detail if turns and turns[-1].kind == RULE else ""
 
 
 def skipped_hosts(store: CrawlStore) -> dict[str, str]:
-    """Return the hosts that the last run left alone, and why, in the order of leaving."""
+    """Return the hosts that the last run skipped, each with the reason, in order."""
     left: dict[str, str] = {}
     for event in History(store).events("start", LEFT):
         if event.kind == "start":
@@ -157,15 +158,19 @@ def skipped_hosts(store: CrawlStore) -> dict[str, str]:
 
 
 def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: str = "") -> str:
-    """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are.
+    """Return a stop reason for people; reasons of Scrapy and of other extensions stay as they are.
 
     Parameters
     ----------
-    unchanged : fetches that were answered "not modified"
-    rule : see `stop_rule_message`
+    reason : str
+        Stop reason in the store.
+    fetched, unchanged : int
+        Fetches, and fetches answered with "not modified".
+    rule : str
+        Message of `stop_rule_message`.
     """
     if rule and reason in (RECALL_REACHED, LITTLE_EXPECTED, TIME_OVER):
-        return f"{rule}; the same command goes on from here" if reason == TIME_OVER else rule
+        return f"{rule}; {_RESUME}" if reason == TIME_OVER else rule
     if reason not in _STOP_REASONS:
         return reason
     words = _STOP_REASONS.get(
@@ -175,11 +180,11 @@ def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: st
 
 
 def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
-    """Return the time between fetches, breaks between runs left out, and the fetches it took.
+    """Return the time spent crawling, without breaks between runs, and the fetches in this time.
 
-    A break is where a run ends or begins between two fetches, or more than `MAX_GAP` passed. The
-    first fetch of a run takes no time that the store knows of and is not counted. Fetches may be
-    recorded after later ones: only what is later than all before takes time.
+    A break is a start or stop of a run between two fetches, or a gap longer than `MAX_GAP`. The
+    first fetch of a run is not counted, because the store does not know when the fetch started.
+    Fetches can be recorded out of order, so only times later than all earlier ones count.
     """
     stops = {event.seq for event in History(store).events("start", "stop")}
     times = store.rows("SELECT seq, fetched_at FROM page WHERE seq <= ? ORDER BY seq", (fetched,))
@@ -194,12 +199,14 @@ def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
 
 
 class Milestone(NamedTuple):
-    """Something that happened after a fetch.
+    """An event of a crawl that curves show.
 
     Attributes
     ----------
-    seq : number of the fetch
-    kind : ``alarm``, ``slow``, ``restart`` or ``topic changed``
+    seq : int
+        Number of the fetch before the event.
+    kind : str
+        ``alarm``, ``slow``, ``restart`` or ``topic changed``.
     """
 
     seq: int
@@ -207,6 +214,6 @@ class Milestone(NamedTuple):
 
 
 def milestones(store: CrawlStore) -> list[Milestone]:
-    """Return the milestones of a crawl in their order; its beginning is none."""
+    """Return the milestones of a crawl in order, without its first start."""
     events = History(store).events(*_MILESTONES)
     return [Milestone(event.seq, _MILESTONES[event.kind]) for event in events if event.seq]
