@@ -67,7 +67,7 @@ def routes(desk: Desk) -> list[Route]:
             {
                 "running": not found.is_known(),
                 "error": found.error,
-                "outlook": None if known is None else known.plain(),
+                "outlook": None if known is None else known.to_dict(),
                 "facts": None if known is None else dict(known.facts(new.budget)),
             }
         )

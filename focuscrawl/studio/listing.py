@@ -137,7 +137,7 @@ def routes(desk: Desk) -> list[Route]:
 
     def crawl(request: Request) -> dict[str, Any]:
         found = desk.crawl_of(request)
-        return listed_crawl(found) | {"status": status_of(found.place).plain()}
+        return listed_crawl(found) | {"status": status_of(found.place).to_dict()}
 
     def asking(wanted: Command) -> Endpoint:
         return lambda request: accepted(ask(desk.crawl_of(request), wanted), CRAWLS_CHANGED)
