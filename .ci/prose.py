@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the user documentation: lines, sentences, phrases and headings.
+"""Checks the language of the documentation and of what the program prints.
 
-``prose.py [FILE ...]`` prints ``file:line: problem`` and exits with 1 if there is any.
+``prose.py`` checks the user documentation (lines, sentences, phrases, headings) and the sentences
+of the command line's help, the studio's templates, docstrings, and messages in the code (sentences
+and phrases). ``prose.py FILE ...`` checks pages alone. Both print ``place: problem`` and exit with
+1 if there is any.
+
 ``prose.py --sentences 60 --seed 1`` prints sentences for a reader who has not seen the code: a
 quarter each from the documentation, the command line's help, the studio and public docstrings.
 """
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import html
+import itertools
 import random
 import re
 import sys
@@ -51,6 +56,7 @@ _ONE_LINK = re.compile(r"\s*(?:[-*]|\d+\.)?\s*(?:!?\[[^\]]*\]\([^)]*\)|<?https?:
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+")
 _END = re.compile(r"(?<=[.!?])(?<!\.\.)[\"')*]*\s+(?=[\"'(*`\[]*[A-Z0-9`])")
 _NUMPYDOC = re.compile(r"\n[A-Z][\w ]+\n---+\n")
+_Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _INLINE = re.compile(r"</?(?:a|b|bdi|code|em|i|span|strong)\b[^>]*>")
 
 
@@ -115,13 +121,19 @@ def check(text: str) -> Iterator[tuple[int, str]]:
                 yield start, "heading that ends in punctuation"
             level = marks
         for above, sentence in sentences(block):
-            plain = _CODE.sub("code", sentence)
-            words = len(re.findall(r"\S*\w\S*", plain))
-            if kind == "prose" and words > LONGEST_SENTENCE:
-                yield start + above, f"sentence of {words} words, {LONGEST_SENTENCE} at most"
-            for phrase, instead in _PHRASES.items():
-                for match in phrase.finditer(_ITALICS.sub("name", plain)):
-                    yield start + above, f"“{match[0]}”, better: {instead}"
+            for problem in check_sentence(sentence, any_length=kind != "prose"):
+                yield start + above, problem
+
+
+def check_sentence(sentence: str, *, any_length: bool = False) -> Iterator[str]:
+    """Return the description of each problem of a sentence."""
+    plain = _CODE.sub("code", sentence)
+    words = len(re.findall(r"\S*\w\S*", plain))
+    if words > LONGEST_SENTENCE and not any_length:
+        yield f"sentence of {words} words, {LONGEST_SENTENCE} at most"
+    for phrase, instead in _PHRASES.items():
+        for match in phrase.finditer(_ITALICS.sub("name", plain)):
+            yield f"“{match[0]}”, better: {instead}"
 
 
 def of_documentation() -> Iterator[tuple[str, str]]:
@@ -167,20 +179,52 @@ def of_studio() -> Iterator[tuple[str, str]]:
                 yield str(page.relative_to(ROOT)), sentence
 
 
-def of_docstrings() -> Iterator[tuple[str, str]]:
+def of_docstrings(*, private: bool = False) -> Iterator[tuple[str, str]]:
     """Return the sentences of public docstrings, without the sections of numpydoc."""
     definitions = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for path in sorted((ROOT / "focuscrawl").rglob("*.py")):
-        nodes: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
-        for node in nodes:  # grows meanwhile
-            if isinstance(node, ast.Module | ast.ClassDef):
-                nodes += [each for each in node.body if isinstance(each, definitions)]
-            if isinstance(node, definitions) and node.name.startswith("_"):
+        module = ast.parse(path.read_text("utf-8"))
+        nodes: list[tuple[str, _Definition]] = [("", module)]
+        for name, node in nodes:  # grows meanwhile
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = (each for each in node.body if isinstance(each, definitions))
+                nodes += [(f"{name}.{each.name}".lstrip("."), each) for each in inner]
+            if getattr(node, "name", "").startswith("_") and not private:
                 continue
-            text = ast.get_docstring(node) if isinstance(node, (ast.Module, *definitions)) else ""
-            for kind, _, block in blocks(_NUMPYDOC.split(text or "")[0]):
+            source = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)} {name}".rstrip()
+            for kind, _, block in blocks(_NUMPYDOC.split(ast.get_docstring(node) or "")[0]):
                 for _, sentence in sentences(block) if kind == "prose" else ():
-                    yield f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}", sentence
+                    yield source, sentence
+
+
+def of_messages() -> Iterator[tuple[str, str]]:
+    """Return the sentences of other texts in the code; “…” is what is filled in."""
+    for path in sorted((ROOT / "focuscrawl").rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        inside = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        inside |= {id(e) for node in nodes if isinstance(node, ast.JoinedStr) for e in node.values}
+        for node in nodes:
+            text = _text(node) if id(node) not in inside else ""
+            is_data = text.count("\n") > 2  # SQL, styles, lists of words
+            if len(re.findall(r"[A-Za-z]{2,}", text)) >= SHORTEST_DRAWN and not is_data:
+                for _, sentence in sentences(text):
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", sentence  # type: ignore[attr-defined]
+
+
+def _text(node: ast.AST) -> str:
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(each) or "…" for each in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def check_strings() -> list[str]:
+    """Return the problems of help, templates, docstrings and messages, each with its place."""
+    kinds = (of_help(), of_studio(), of_docstrings(private=True), of_messages())
+    return [
+        f"{source}: {problem}"
+        for source, sentence in itertools.chain(*kinds)
+        for problem in check_sentence(sentence)
+    ]
 
 
 def draw(count: int, seed: int) -> list[tuple[str, str]]:
@@ -201,7 +245,7 @@ def draw(count: int, seed: int) -> list[tuple[str, str]]:
 
 def main() -> int:
     """Check pages, or print sentences."""
-    parser = argparse.ArgumentParser(description="Check the user documentation.")
+    parser = argparse.ArgumentParser(description="Check the language.")
     parser.add_argument("files", nargs="*", type=Path, help="default: all pages for users")
     parser.add_argument("--sentences", type=int, metavar="N", help="print N sentences instead")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
@@ -216,12 +260,13 @@ def main() -> int:
             options.key.write_text(key, encoding="utf-8")
         return 0
     found = [
-        (page, *each)
+        f"{page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}:{line}: {problem}"
         for page in options.files or documents()
-        for each in check(page.read_text("utf-8"))
+        for line, problem in check(page.read_text("utf-8"))
     ]
-    for page, line, problem in found:
-        print(f"{page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}:{line}: {problem}")
+    if not options.files:
+        found += check_strings()
+    print("".join(f"{each}\n" for each in found), end="")
     return bool(found)
 
 

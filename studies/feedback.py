@@ -22,7 +22,7 @@ from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.planning import critic_of_labels, sample
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, read_labels
-from focuscrawl.topics import TopicDefinition, pages_learned_from
+from focuscrawl.topics import TopicDefinition, training_urls
 from focuscrawl.webs import open_web
 from studies.critics import phrase_of
 from studies.topic_tasks import crawled
@@ -136,11 +136,11 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
     fetched = set(crawled(task, first, **plan)["url"])
     shutil.copytree(first, second)
     definition = TopicDefinition(critic=poor, topics=(ON_TOPIC,))
-    known = pages_learned_from(definition)
+    known = training_urls(definition)
     with closing(open_store(second)) as store:
         pages = [page.url for page in suggest(store, [setting.web], JUDGEMENTS, known=known)]
     verdicts = setting.truth(pages).tolist()
-    judged = definition.judging(
+    judged = definition.with_judgements(
         [url for url, yes in zip(pages, verdicts, strict=True) if yes],
         [url for url, yes in zip(pages, verdicts, strict=True) if not yes],
     )

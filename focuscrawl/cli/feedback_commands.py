@@ -25,24 +25,24 @@ from focuscrawl.errors import UserError
 from focuscrawl.feedback import (
     DEFAULT_KIND,
     KINDS,
-    RECORD,
+    RECORD_FILE,
     Teacher,
-    Teaching,
+    TeacherSession,
     apply_definition,
     check_applicable,
     read_judgements,
     suggest,
     write_questions,
 )
-from focuscrawl.feedback.applying import DEFINITION, definition_of
-from focuscrawl.feedback.suggestions import examples_of, neighbours, read_verdict
-from focuscrawl.feedback.teacher import KEY
+from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
+from focuscrawl.feedback.suggestions import neighbour_sources, read_verdict, suggest_neighbours
+from focuscrawl.feedback.teacher import KEY_VARIABLE
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, normalise
-from focuscrawl.topics import check_marked, edit_definition, pages_learned_from, read_definition
-from focuscrawl.topics.definition import marking
+from focuscrawl.topics import check_marked_classes, edit_definition, read_definition, training_urls
+from focuscrawl.topics.definition import mark_class
 from focuscrawl.webs.opening import open_webs
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     Trains the critic, judges the pages of the crawl anew and re-scores what waits. A crawl that
     runs does so by itself; one at rest is resumed by the command that began it.
     """
-    made, path = read_definition(definition), crawl_dir / DEFINITION
+    made, path = read_definition(definition), crawl_dir / DEFINITION_FILE
     before = read_definition(path) if path.exists() else made
     _apply(made, crawl_dir, web)
     if definition.resolve() != path.resolve():
@@ -79,7 +79,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
         def following(now: TopicDefinition) -> TopicDefinition:
             good = [url for url in now.good if url not in before.good]
             bad = [url for url in now.bad if url not in before.bad]
-            return made.judging(good, bad)  # with what was judged while it was trained
+            return made.with_judgements(good, bad)  # with what was judged while it was trained
 
         edit_definition(path, following, lambda: made)  # judgements, marks are added to that
 
@@ -97,17 +97,17 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     \b
     focuscrawl topic mark crawls/funds /Business/Investing
     """
-    path, wanted = crawl_dir / DEFINITION, normalise(topic)
+    path, wanted = crawl_dir / DEFINITION_FILE, normalise(topic)
     with closing(open_store(crawl_dir)) as store:
-        known = definition_of(store, crawl_dir, web)
+        known = load_crawl_definition(store, crawl_dir, web)
     if known.critic is None:
         raise UserError(f"{path} names no critic: there are no classes to mark")
     if lies_under(wanted, known.topics):
         raise UserError(f"{wanted} is marked already: {', '.join(known.topics)}")
-    made = marking(known, wanted)
-    check_marked(made)
+    made = mark_class(known, wanted)
+    check_marked_classes(made)
     check_applicable(made, crawl_dir, web=web)
-    made = edit_definition(path, lambda now: marking(now, wanted), lambda: known)
+    made = edit_definition(path, lambda now: mark_class(now, wanted), lambda: known)
     _apply(made, crawl_dir, web)
     click.echo(f"{path}: {in_words(made)}")
 
@@ -118,7 +118,7 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     "--topic",
     "definition",
     type=common_options.PATH,
-    help=f"The definition.  [default: CRAWL_DIR/{DEFINITION}, made if need be]",
+    help=f"The definition.  [default: CRAWL_DIR/{DEFINITION_FILE}, made if need be]",
 )
 @_NUMBER
 @click.option(
@@ -167,28 +167,28 @@ def suggest_command(
     teacher = _teacher_of(endpoint, model, per_minute)
     if teacher is not None and (out or answers):
         raise UserError("--teacher asks and tells: leave out --out and --answers")
-    path = crawl_dir / DEFINITION if definition is None else definition
+    path = crawl_dir / DEFINITION_FILE if definition is None else definition
     with closing(open_store(crawl_dir)) as store:
         of_crawl = definition is None
-        known = definition_of(store, crawl_dir, web) if of_crawl else read_definition(path)
+        known = load_crawl_definition(store, crawl_dir, web) if of_crawl else read_definition(path)
         webs = check_applicable(known, crawl_dir, web=web)
-        settled, teaching = known.judged, None
+        settled, session = known.judged_urls, None
         if teacher is not None:
-            teaching = Teaching(teacher, known, webs, crawl_dir / RECORD)
-            settled |= teaching.unsure
-        settled |= {*pages_learned_from(known)}
+            session = TeacherSession(teacher, known, webs, crawl_dir / RECORD_FILE)
+            settled |= session.unsure
+        settled |= {*training_urls(known)}
         pages = [] if answers else suggest(store, webs, n, known=settled, kinds=kind)
     if not pages and answers is None:
         raise UserError(f"{crawl_dir}: every page worth asking about was judged already")
-    if teaching is not None:
-        made = _ask_teacher(teaching, pages, known, path)
+    if session is not None:
+        made = _ask_teacher(session, pages, known, path)
     else:
         judged = _judgements(pages, out, answers)
         if judged is None:
             return
         made = known
         if any(judged):  # they are kept, even if the crawl cannot follow
-            made = edit_definition(path, lambda now: now.judging(*judged), lambda: known)
+            made = edit_definition(path, lambda now: now.with_judgements(*judged), lambda: known)
     if made is known:
         click.echo("no judgement, no change")
         return
@@ -199,7 +199,7 @@ def suggest_command(
 def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> None:
     with closing(Bar("Reading")) as examples, closing(Bar("Judging")) as pages:
         applied = apply_definition(definition, crawl_dir, web=web, examples=examples, pages=pages)
-    print_unread(definition.judged, applied.trained)
+    print_unread(definition.judged_urls, applied.trained)
     warn_of_missing_embeddings(applied.trained)
     click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
     click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")
@@ -243,7 +243,7 @@ def neighbours_command(
     if not any(judged):
         click.echo("no judgement, no change")
         return
-    made = edit_definition(definition, lambda now: now.judging(*judged), lambda: known)
+    made = edit_definition(definition, lambda now: now.with_judgements(*judged), lambda: known)
     click.echo(f"{definition}: {in_words(made)}")
 
 
@@ -255,7 +255,7 @@ def _around(
     live: Mapping[str, Any],
 ) -> list[Suggestion]:
     """Return the pages to ask about; `live` says how they are fetched where no web is named."""
-    examples = examples_of(known)
+    examples = neighbour_sources(known)
     webs = open_webs(known.web, "the definition", [web])
     graphs = []
     with ExitStack() as stack:
@@ -265,7 +265,7 @@ def _around(
             webs += webs_of(store.identity(), Path(each))
         if not webs:
             webs = [fetch_examples(examples, reach=1, **live)]
-        return neighbours(known, webs, n, crawls=graphs)
+        return suggest_neighbours(known, webs, n, crawls=graphs)
 
 
 def _check_asking(out: Path | None, answers: Path | None) -> None:
@@ -320,11 +320,13 @@ def _teacher_of(endpoint: str | None, model: str | None, per_minute: int) -> Tea
         return None
     if model is None or not model.strip():
         raise UserError("--teacher asks a model: name it with --model")
-    return Teacher(endpoint, model.strip(), key=os.environ.get(KEY), per_minute=per_minute)
+    return Teacher(
+        endpoint, model.strip(), key=os.environ.get(KEY_VARIABLE), per_minute=per_minute
+    )
 
 
 def _ask_teacher(
-    teaching: Teaching, pages: Sequence[Suggestion], known: TopicDefinition, path: Path
+    session: TeacherSession, pages: Sequence[Suggestion], known: TopicDefinition, path: Path
 ) -> TopicDefinition:
     """Ask about pages; return the definition with the verdicts, `known` itself if there is none.
 
@@ -332,17 +334,17 @@ def _ask_teacher(
     teacher stops answering, the answers so far count.
     """
     made, tokens, found = known, 0, Counter[str]()
-    with closing(teaching):
+    with closing(session):
         try:
-            for number, lesson in enumerate(teaching.ask(pages), 1):
-                tokens += lesson.tokens
-                word = lesson.how if lesson.how in ("no verdict", "unread") else ""
-                word = word or _WORDS[lesson.verdict]
+            for number, answer in enumerate(session.ask(pages), 1):
+                tokens += answer.tokens
+                word = answer.outcome if answer.outcome in ("no verdict", "unread") else ""
+                word = word or _WORDS[answer.verdict]
                 found[word] += 1
-                url = shorten_middle(one_line(lesson.page.url), 90)
+                url = shorten_middle(one_line(answer.page.url), 90)
                 click.echo(f"{number}/{len(pages)}  {word:10}  {url}")
-                if lesson.verdict is not None:
-                    made = _keep(path, known, lesson.page.url, good=lesson.verdict)
+                if answer.verdict is not None:
+                    made = _keep(path, known, answer.page.url, good=answer.verdict)
         except KeyboardInterrupt:
             click.echo("interrupted: what was answered counts", err=True)
         except UserError as error:
@@ -356,10 +358,10 @@ def _ask_teacher(
         finally:
             if found:
                 said = ", ".join(f"{n} {word}" for word, n in found.items())
-                click.echo(f"{one_line(teaching.model)}: {said}; {tokens:,} tokens")
+                click.echo(f"{one_line(session.model)}: {said}; {tokens:,} tokens")
     return made
 
 
 def _keep(path: Path, known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
     judged = ([url], []) if good else ([], [url])
-    return edit_definition(path, lambda now: now.judging(*judged), lambda: known)
+    return edit_definition(path, lambda now: now.with_judgements(*judged), lambda: known)

@@ -66,7 +66,7 @@ def studio(
         host,
         port,
         read_only=read_only,
-        public_url=None if public_url is None else PublicUrl.read(public_url),
+        public_url=None if public_url is None else PublicUrl.parse(public_url),
     )
     os.environ[SETTINGS] = json.dumps({name: value for name, _, value in pairs})
     os.chdir(folder)  # paths in definitions and crawls are relative to it

@@ -39,15 +39,15 @@ from focuscrawl.report.plain_text import align_columns, one_line, pluralize, sho
 from focuscrawl.taxonomy import ROOT, normalise, read_labels, read_topics
 from focuscrawl.topics import (
     TopicDefinition,
-    check_marked,
+    check_marked_classes,
     edit_definition,
-    fit_classes,
-    pages_learned_from,
+    rank_classes,
     read_definition,
     train_definition,
+    training_urls,
     write_definition,
 )
-from focuscrawl.topics.definition import class_tree, pages_below, refined
+from focuscrawl.topics.definition import class_tree, count_examples, split_classes
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_webs
 
@@ -130,10 +130,10 @@ def new(
         seeds=tuple(urls_of(seeds)),
         name=name,
         description=None if description is None else read_description(description),
-    ).judging(good, bad)
+    ).with_judgements(good, bad)
     if made.topics and critic is None:
         raise UserError("--topic marks classes of a critic: name it with --critic")
-    check_marked(made)
+    check_marked_classes(made)
     write_definition(made, definition)
     click.echo(f"{definition}: {in_words(made)}")
 
@@ -145,7 +145,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     """Add examples to TOPIC.toml; of two judgements of a page the latest counts."""
     if not good and not bad:
         raise UserError("nothing to add: give --good, --bad or --bookmarks")
-    made = edit_definition(definition, lambda known: known.judging(good, bad))
+    made = edit_definition(definition, lambda known: known.with_judgements(good, bad))
     click.echo(f"{definition}: {in_words(made)}")
 
 
@@ -199,13 +199,13 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
     FORMAT.check_out(Path(out))
     known = read_definition(definition)
     webs = open_webs(known.web, definition, named)
-    pages = () if webs else pages_learned_from(known)
+    pages = () if webs else training_urls(known)
     if pages:
         webs = [fetch_examples(pages, out=out, **live)]
     with closing(Bar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
-    print_unread(known.judged, trained)
+    print_unread(known.judged_urls, trained)
     warn_of_missing_embeddings(trained)
     click.echo(f"{out}: topics {', '.join(topics)}")
 
@@ -231,7 +231,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
         near = classes.nearest(top) or list(classes.leaves[:5])
         raise UserError(f"{critic} has no class {top}; near it: {', '.join(near)}")
     shown = [path for path in (top, *classes.descendants(top)) if path != ROOT]
-    pages = pages_below(classes)
+    pages = count_examples(classes)
     leaves = len(classes.leaves_under(top))
     click.echo(
         f"{critic}: {trained.model.kind}, {pluralize(leaves, 'topic')}, "
@@ -374,7 +374,7 @@ def classify(
     rows = [["pages", "share", "class"]]
     rows += [
         [str(fit.pages), f"{fit.share:.2f}", fit.topic]
-        for fit in fit_classes(trained.model.classes, probabilities)[:top]
+        for fit in rank_classes(trained.model.classes, probabilities)[:top]
     ]
     click.echo(f"\nof {pluralize(len(read), 'page')}:")
     click.echo("\n".join(align_columns(rows, left={2})))
@@ -405,6 +405,6 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
             raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else read_topics(mark)
-    made = edit_definition(definition, lambda known: refined(known, moved, marks))
+    made = edit_definition(definition, lambda known: split_classes(known, moved, marks))
     for path, urls in sorted(made.classes.items()):
         click.echo(f"{path}: {pluralize(len(urls), 'page')}")

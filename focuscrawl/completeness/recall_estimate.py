@@ -192,9 +192,7 @@ class RecallEstimator:
         self._links = LinkCalibration(scores_are_relevance=scores_are_relevance)
         self._decline = _DECLINE if scores_are_relevance else 1.0
         self._relevant = GrowingArray(np.int64)  # relevant pages so far, by fetch
-        self._linked_by_relevant = GrowingArray(
-            np.bool_
-        )  # by URL; True also for seeds
+        self._linked_by_relevant = GrowingArray(np.bool_)  # by URL; True also for seeds
         self._in_group = GrowingArray(np.bool_)  # by URL
         self._in_groups = _UNSEEN  # relevant pages in groups
 
@@ -342,7 +340,9 @@ class EstimateLog:
                     file.write(text.getvalue())
         except OSError as error:
             if not self._failed:
-                logger.warning("Estimates of recall cannot be saved to %s: %s", self._path, error.strerror)
+                logger.warning(
+                    "Estimates of recall cannot be saved to %s: %s", self._path, error.strerror
+                )
             self._failed = True
 
 

@@ -5,7 +5,7 @@ person, applying a definition to a crawl. Not here: the definition and its criti
 (`focuscrawl.topics`).
 """
 
-from focuscrawl.feedback.applying import Applied, apply_definition, check_applicable
+from focuscrawl.feedback.applying import AppliedDefinition, apply_definition, check_applicable
 from focuscrawl.feedback.suggestions import (
     DEFAULT_KIND,
     KINDS,
@@ -15,17 +15,17 @@ from focuscrawl.feedback.suggestions import (
     write_questions,
 )
 from focuscrawl.feedback.teacher import Teacher
-from focuscrawl.feedback.teaching import RECORD, Lesson, Teaching
+from focuscrawl.feedback.teaching import RECORD_FILE, TeacherAnswer, TeacherSession
 
 __all__ = [
     "DEFAULT_KIND",
     "KINDS",
-    "RECORD",
-    "Applied",
-    "Lesson",
+    "RECORD_FILE",
+    "AppliedDefinition",
     "Suggestion",
     "Teacher",
-    "Teaching",
+    "TeacherAnswer",
+    "TeacherSession",
     "apply_definition",
     "check_applicable",
     "read_judgements",

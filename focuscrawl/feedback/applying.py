@@ -30,7 +30,7 @@ from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import read_topics
-from focuscrawl.topics import TopicDefinition, check_examples, read_definition, train_definition
+from focuscrawl.topics import TopicDefinition, check_trainable, read_definition, train_definition
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_named
 
@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-DEFINITION = "topic.toml"  #: of a crawl, in its folder
+DEFINITION_FILE = "topic.toml"  #: of a crawl, in its folder
 
-_ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
+_STOP_TIMEOUT = 60.0  # seconds for which one waits for the end of a crawl that ends
 
 
-def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) -> TopicDefinition:
+def load_crawl_definition(
+    store: CrawlStore, crawl_dir: Path, web: str | None = None
+) -> TopicDefinition:
     """Return what a crawl follows: ``topic.toml`` in its folder, or what it was started with.
 
     Parameters
@@ -60,7 +62,7 @@ def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) ->
     UserError
         The file makes no sense, or the crawl's critic is a program.
     """
-    path = crawl_dir / DEFINITION
+    path = crawl_dir / DEFINITION_FILE
     if path.exists():
         return read_definition(path)
     identity = store.identity()
@@ -75,7 +77,7 @@ def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) ->
     )
 
 
-class Applied(NamedTuple):
+class AppliedDefinition(NamedTuple):
     """The critic that a crawl follows now, and what that changed in the crawl.
 
     Attributes
@@ -92,7 +94,7 @@ class Applied(NamedTuple):
     outcome: str | None
 
 
-class _Webs(NamedTuple):
+class _PageSources(NamedTuple):
     """Where the pages of a crawl are, and where examples of its critic may be besides."""
 
     pages: list[Web]
@@ -119,19 +121,21 @@ def check_applicable(
         follows no other definition.
     """
     with closing(open_store(crawl_dir)) as store:
-        webs = _check(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
+        webs = _open_checked(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
     return [*webs.pages, *webs.more]
 
 
-def _check(definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None) -> _Webs:
+def _open_checked(
+    definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None
+) -> _PageSources:
     identity = store.identity()
     check_followable(store, identity)
     typed = [] if web is None else [open_web(web)]
     more = []
     if definition.web is not None and definition.web != web:
         more = [open_named(definition.web, "the definition")]
-    webs = _Webs(webs_of(identity, folder, typed), more)
-    check_examples(definition, [*webs.pages, *webs.more])
+    webs = _PageSources(webs_of(identity, folder, typed), more)
+    check_trainable(definition, [*webs.pages, *webs.more])
     check_readable(store, webs.pages)
     return webs
 
@@ -143,7 +147,7 @@ def apply_definition(
     web: str | None = None,
     examples: Progress = SILENT,
     pages: Progress = SILENT,
-) -> Applied:
+) -> AppliedDefinition:
     """Train the critic of a definition and have a crawl follow it, at rest or running.
 
     The critic becomes ``critic-N`` in the crawl's folder, with N from 1. A crawl at rest is
@@ -164,27 +168,27 @@ def apply_definition(
     folder = CrawlFolder(Path(crawl_dir))
     with closing(open_store(crawl_dir)) as store:
         identity = store.identity()
-        webs = _check(definition, store, folder.path, web)
+        webs = _open_checked(definition, store, folder.path, web)
         history = History(store)
         fetches = history.n_fetches()
         relevant = {fetch.name for fetch in history.first_fetches() if fetch.relevance > RELEVANT}
     trained, topics = train_definition(
         definition, [*webs.pages, *webs.more], relevant=relevant, progress=examples
     )
-    trained = replace(trained, calibrated=_calibrated(identity, trained))
+    trained = replace(trained, calibrated=_was_calibrated(identity, trained))
     with changing(folder.path / "critic"):  # others may apply definitions, too
         taken = {path.name for path in folder.path.glob("critic-*")}
         name = next(name for i in count(1) if (name := f"critic-{i}") not in taken)
         save_critic(trained, folder.path / name)
     topic = ",".join(topics)
     try:
-        runs = not _claim(folder)
+        runs = not _lock_crawl(folder)
     except UserError:
         shutil.rmtree(folder.path / name, ignore_errors=True)
         raise
     if runs:
         ask_to_follow(folder.path, name, topic, web)
-        return Applied(folder.path / name, topics, trained, None)
+        return AppliedDefinition(folder.path / name, topics, trained, None)
     try:
         earlier = request_in(folder.path)  # for a crawl that was killed before it
         pages.start(fetches)
@@ -198,10 +202,10 @@ def apply_definition(
         raise
     finally:
         folder.release()
-    return Applied(folder.path / name, topics, trained, found.describe())
+    return AppliedDefinition(folder.path / name, topics, trained, found.describe())
 
 
-def _claim(folder: CrawlFolder) -> bool:
+def _lock_crawl(folder: CrawlFolder) -> bool:
     """Claim the folder of a crawl at rest, or of one that ends at this moment.
 
     Returns
@@ -213,7 +217,7 @@ def _claim(folder: CrawlFolder) -> bool:
     UserError
         Another program judges it again.
     """
-    until = time.monotonic() + _ENDS
+    until = time.monotonic() + _STOP_TIMEOUT
     while True:
         try:
             folder.acquire(Doing.JUDGING)
@@ -230,7 +234,7 @@ def _claim(folder: CrawlFolder) -> bool:
         return True
 
 
-def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
+def _was_calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
     """Return whether the crawl's relevance was calibrated, so that it stays what it was."""
     name = identity.get("critic_name", "")
     if trained.calibration is None or is_callable_spec(name):

@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 DEFAULT_KIND = "uncertain"
 
 #: of doubt, added to every page's: a critic that is always sure is asked about unlike pages
-_SURE = 0.1
-_BELIEF = 2.0  # neighbours that the crawl's own mean counts for
-_LEAST = 2  # neighbours that can contradict a judgement
-_READ = 10  # pages for a question, of which it is chosen
-_READ_NEIGHBOURS = 1000  # at most, those of the most examples first
+_BASE_DOUBT = 0.1
+_PRIOR_NEIGHBOURS = 2.0  # neighbours that the crawl's own mean counts for
+_MIN_NEIGHBOURS = 2  # neighbours that can contradict a judgement
+_READ_PER_QUESTION = 10  # pages for a question, of which it is chosen
+_MAX_NEIGHBOURS_READ = 1000  # at most, those of the most examples first
 _NEIGHBOUR = "neighbour"  # kind
 _GOOD = frozenset({"good", "yes", "y", "1", "+", "on", "true"})
 _BAD = frozenset({"bad", "no", "n", "0", "-", "off", "false"})
-_OPEN = frozenset({"", "?", "skip"})
+_NO_VERDICT = frozenset({"", "?", "skip"})
 
 
 class Suggestion(NamedTuple):
@@ -75,15 +75,15 @@ class Suggestion(NamedTuple):
 class _Pages(NamedTuple):
     """Judged pages in the order fetched; duplicates and what is no HTML are left out."""
 
-    url: Ints
-    names: list[str]
+    ids: Ints
+    urls: list[str]
     titles: list[str]
     relevance: Floats
-    around: Floats  # mean R of fetched neighbours, shrunk to that of all
-    neighbours: Ints
+    neighbour_relevance: Floats  # mean over fetched neighbours, shrunk to the mean of all pages
+    n_neighbours: Ints
 
 
-class _Crawl(NamedTuple):
+class _Candidates(NamedTuple):
     """What there is to choose from, for `n` questions; parameters of `suggest`."""
 
     store: CrawlStore
@@ -118,16 +118,16 @@ def suggest(
     UserError
         The crawl has no page to judge.
     """
-    pages = _read(store)
-    if not len(pages.url):
+    pages = _read_judged_pages(store)
+    if not len(pages.ids):
         raise UserError(f"{store.where}: no HTML page was fetched yet: there is nothing to judge")
-    crawl = _Crawl(store, webs, known, n, pages)
+    crawl = _Candidates(store, webs, known, n, pages)
     orders = [KINDS[kind](crawl) for kind in kinds]
-    chosen, seen = list[Suggestion](), _Seen(pages, known)
+    chosen, seen = list[Suggestion](), _SeenPages(pages, known)
     while orders and len(chosen) < n:
         for order in list(orders):
             for page in order:
-                if seen.adds(page.url, page.title):
+                if seen.add(page.url, page.title):
                     chosen.append(page)
                     break
             else:
@@ -137,15 +137,15 @@ def suggest(
     return chosen
 
 
-class _Seen:
+class _SeenPages:
     """Pages asked about or known before, other versions of them included."""
 
     def __init__(self, pages: _Pages, known: Collection[str]) -> None:
         self._urls = set(known)
-        titled = zip(pages.names, pages.titles, strict=True)
+        titled = zip(pages.urls, pages.titles, strict=True)
         self._titles = {(host(url), title) for url, title in titled if title and url in known}
 
-    def adds(self, url: str, title: str) -> bool:
+    def add(self, url: str, title: str) -> bool:
         """Add a page; return whether it is new."""
         if url in self._urls or (host(url), title) in self._titles:
             return False
@@ -155,7 +155,7 @@ class _Seen:
         return True
 
 
-def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
+def _uncertain(crawl: _Candidates) -> Iterator[Suggestion]:
     """Pages that the critic is unsure of, unlike each other and those that were judged.
 
     Only the pages nearest to R = 1/2 are read; of equals, those that their neighbours contradict
@@ -163,22 +163,24 @@ def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
     """
     pages = crawl.pages
     away = np.abs(pages.relevance - RELEVANT)
-    against = -np.abs(pages.around - pages.relevance)
+    against = -np.abs(pages.neighbour_relevance - pages.relevance)
     order = np.lexsort((against, away)).tolist()
-    seen = _Seen(pages, crawl.known)
-    new = (i for i in order if seen.adds(pages.names[i], pages.titles[i]))
-    near = [*islice(new, _READ * crawl.n)]
-    names = [pages.names[i] for i in near]
+    seen = _SeenPages(pages, crawl.known)
+    new = (i for i in order if seen.add(pages.urls[i], pages.titles[i]))
+    near = [*islice(new, _READ_PER_QUESTION * crawl.n)]
+    names = [pages.urls[i] for i in near]
     read = read_known(crawl.webs, [*names, *crawl.known])
-    near = [i for i in near if pages.names[i] in read]
-    bags = [read[pages.names[i]].bag for i in near]
+    near = [i for i in near if pages.urls[i] in read]
+    bags = [read[pages.urls[i]].bag for i in near]
     judged = [read[url].bag for url in sorted(crawl.known) if url in read]
-    for place in by_doubt(pages.relevance[near], bags, judged):
+    for place in order_by_doubt(pages.relevance[near], bags, judged):
         i = near[place]
-        yield _of(pages, i, DEFAULT_KIND, f"R {pages.relevance[i]:.2f}")
+        yield _make_suggestion(pages, i, DEFAULT_KIND, f"R {pages.relevance[i]:.2f}")
 
 
-def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> Iterator[int]:
+def order_by_doubt(
+    relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]
+) -> Iterator[int]:
     """Yield the places of pages, each time that with the largest doubt times distance.
 
     Doubt is the standard deviation of a verdict that is yes with probability R; distance is one
@@ -196,7 +198,7 @@ def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> 
     vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
     rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
     asked = rows[: len(pages)]
-    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
+    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _BASE_DOUBT
     parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
     alike = np.asarray((asked @ rows.T).todense()) / parts
     nearest = alike[:, len(pages) :].max(axis=1, initial=0.0)
@@ -208,23 +210,27 @@ def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> 
         nearest = np.maximum(nearest, alike[:, best])
 
 
-def _false_positives(crawl: _Crawl) -> Iterator[Suggestion]:
+def _false_positives(crawl: _Candidates) -> Iterator[Suggestion]:
     """Relevant pages whose neighbours are the least relevant."""
     pages = crawl.pages
-    doubtful = np.flatnonzero((pages.relevance > RELEVANT) & (pages.neighbours >= _LEAST))
-    for i in doubtful[np.argsort(pages.around[doubtful], kind="stable")].tolist():
-        yield _of(pages, i, "doubtful", _neighbourhood(pages, i))
+    doubtful = np.flatnonzero(
+        (pages.relevance > RELEVANT) & (pages.n_neighbours >= _MIN_NEIGHBOURS)
+    )
+    for i in doubtful[np.argsort(pages.neighbour_relevance[doubtful], kind="stable")].tolist():
+        yield _make_suggestion(pages, i, "doubtful", _describe_neighbours(pages, i))
 
 
-def _false_negatives(crawl: _Crawl) -> Iterator[Suggestion]:
+def _false_negatives(crawl: _Candidates) -> Iterator[Suggestion]:
     """Irrelevant pages whose neighbours are the most relevant [F99: misclassified hubs]."""
     pages = crawl.pages
-    missed = np.flatnonzero((pages.relevance <= RELEVANT) & (pages.neighbours >= _LEAST))
-    for i in missed[np.argsort(-pages.around[missed], kind="stable")].tolist():
-        yield _of(pages, i, "missed", _neighbourhood(pages, i))
+    missed = np.flatnonzero(
+        (pages.relevance <= RELEVANT) & (pages.n_neighbours >= _MIN_NEIGHBOURS)
+    )
+    for i in missed[np.argsort(-pages.neighbour_relevance[missed], kind="stable")].tolist():
+        yield _make_suggestion(pages, i, "missed", _describe_neighbours(pages, i))
 
 
-def _distilled(crawl: _Crawl, *, score: str) -> Iterator[Suggestion]:
+def _distilled(crawl: _Candidates, *, score: str) -> Iterator[Suggestion]:
     """Hubs, or authorities, the best first."""
     with needs("report", "asking about hubs and authorities"):
         from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
@@ -233,14 +239,14 @@ def _distilled(crawl: _Crawl, *, score: str) -> Iterator[Suggestion]:
     except UserError:
         return  # no links between relevant pages
     pages = crawl.pages
-    place = {name: i for i, name in enumerate(pages.names)}
+    place = {name: i for i, name in enumerate(pages.urls)}
     for rank, url in enumerate(found.best(score, len(place))["url"], 1):
         if url in place:
-            yield _of(pages, place[url], score, f"number {rank}")
+            yield _make_suggestion(pages, place[url], score, f"number {rank}")
 
 
 #: kinds of suggestions, in the order in which they take turns
-KINDS: dict[str, Callable[[_Crawl], Iterator[Suggestion]]] = {
+KINDS: dict[str, Callable[[_Candidates], Iterator[Suggestion]]] = {
     DEFAULT_KIND: _uncertain,
     "doubtful": _false_positives,
     "missed": _false_negatives,
@@ -249,16 +255,16 @@ KINDS: dict[str, Callable[[_Crawl], Iterator[Suggestion]]] = {
 }
 
 
-def _of(pages: _Pages, i: int, kind: str, reason: str) -> Suggestion:
+def _make_suggestion(pages: _Pages, i: int, kind: str, reason: str) -> Suggestion:
     relevance = float(pages.relevance[i])
-    return Suggestion(pages.names[i], pages.titles[i], relevance, kind, reason)
+    return Suggestion(pages.urls[i], pages.titles[i], relevance, kind, reason)
 
 
-def _neighbourhood(pages: _Pages, i: int) -> str:
-    return f"neighbours' R {pages.around[i]:.2f} ({pages.neighbours[i]} pages)"
+def _describe_neighbours(pages: _Pages, i: int) -> str:
+    return f"neighbours' R {pages.neighbour_relevance[i]:.2f} ({pages.n_neighbours[i]} pages)"
 
 
-def _read(store: CrawlStore) -> _Pages:
+def _read_judged_pages(store: CrawlStore) -> _Pages:
     crawl = CrawlLinks.of(store)
     url = crawl.pages[crawl.judged[crawl.pages]]
     relevance = crawl.relevance[url]
@@ -273,12 +279,12 @@ def _read(store: CrawlStore) -> _Pages:
     mean = float(relevance.mean()) if n else 0.0
     sums = np.bincount(one, relevance[other], minlength=n)
     return _Pages(
-        url=url,
-        names=[crawl.names[each] for each in url.tolist()],
+        ids=url,
+        urls=[crawl.names[each] for each in url.tolist()],
         titles=[crawl.titles[each] or "" for each in url.tolist()],
         relevance=relevance,
-        around=(sums + _BELIEF * mean) / (neighbours + _BELIEF),
-        neighbours=neighbours,
+        neighbour_relevance=(sums + _PRIOR_NEIGHBOURS * mean) / (neighbours + _PRIOR_NEIGHBOURS),
+        n_neighbours=neighbours,
     )
 
 
@@ -306,7 +312,7 @@ def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None
 def read_verdict(text: str) -> bool | None:
     """Return what a verdict says: True for good, False for bad, None for neither; ValueError."""
     word = text.strip().lower()
-    if word in _OPEN:
+    if word in _NO_VERDICT:
         return None
     if word in _GOOD or word in _BAD:
         return word in _GOOD
@@ -349,7 +355,7 @@ def find_page(webs: Sequence[Web], url: str) -> PageView | None:
     return next(filter(None, (read_page(web, url) for web in webs)), None)
 
 
-def examples_of(definition: TopicDefinition) -> list[str]:
+def neighbour_sources(definition: TopicDefinition) -> list[str]:
     """Return the pages whose neighbours are looked at: the good ones and the seeds.
 
     Raises
@@ -363,7 +369,7 @@ def examples_of(definition: TopicDefinition) -> list[str]:
     return examples
 
 
-def neighbours(
+def suggest_neighbours(
     definition: TopicDefinition,
     webs: Sequence[Web],
     n: int = 20,
@@ -386,18 +392,18 @@ def neighbours(
     UserError
         There is no example, or none that can be read; or no neighbour of one.
     """
-    examples = examples_of(definition)
-    cited, citing = _around(examples, webs, crawls)
+    examples = neighbour_sources(definition)
+    cited, citing = _count_links(examples, webs, crawls)
     around = cited + citing
-    for url in definition.judged | set(examples):
+    for url in definition.judged_urls | set(examples):
         del around[url]
     wanted = [url for url, _ in sorted(around.items(), key=lambda item: (-item[1], item[0]))]
-    known = read_known(webs, wanted[:_READ_NEIGHBOURS])
+    known = read_known(webs, wanted[:_MAX_NEIGHBOURS_READ])
     first = {page.url: url for url, page in reversed(known.items())}  # of several to one page
     read = {url: page for url, page in known.items() if first[page.url] == url}
     if not read:
         raise UserError(f"no neighbour of {pluralize(len(examples), 'example')} can be read")
-    judged = _critic(definition, webs).judge_bags([page.bag for page in read.values()])
+    judged = _load_critic(definition, webs).judge_bags([page.bag for page in read.values()])
     relevance = dict(zip(read, judged.relevance.tolist(), strict=True))
     order = sorted(read, key=lambda url: (-round(relevance[url], 6), -around[url], url))
     found = []
@@ -413,7 +419,7 @@ def neighbours(
     return found
 
 
-def _around(
+def _count_links(
     examples: Sequence[str], webs: Sequence[Web], crawls: Sequence[CrawlGraph]
 ) -> tuple[Counter[str], Counter[str]]:
     """Return how many examples link to each page, and to how many it links."""
@@ -431,7 +437,7 @@ def _around(
     return cited, citing
 
 
-def _critic(definition: TopicDefinition, webs: Sequence[Web]) -> FocusedCritic:
+def _load_critic(definition: TopicDefinition, webs: Sequence[Web]) -> FocusedCritic:
     if definition.critic is not None:
         return load_trained(definition.critic, ",".join(definition.topics))
     trained, topics = train_definition(definition, webs)

@@ -65,26 +65,29 @@ words: {words}
 </data-{mark}>
 Is the page on the topic? Answer with the JSON object only."""
 
-_TITLE_WORDS = 20
-_TEXT = 4000  # characters of a page's words
-_URL = 300
-_NAME = 200  # characters of a class or phrase
+_MAX_TITLE_WORDS = 20
+_MAX_TEXT = 4000  # characters of a page's words
+_MAX_URL = 300
+_MAX_NAME = 200  # characters of a class or phrase
 _VERDICTS: dict[str, bool | None] = {"good": True, "bad": False, "unsure": None}
 
 #: the environment variable with the key
-KEY = "FOCUSCRAWL_TEACHER_KEY"
+KEY_VARIABLE = "FOCUSCRAWL_TEACHER_KEY"
 
-_CONNECT, _READ = 10.0, 120.0  # seconds until a connection, and between bytes: models think
-_LONGEST = 180.0  # seconds for a request, whatever its server sends meanwhile
-_LARGEST = 1_000_000  # bytes of an answer
-_FIRST_WAIT = 1.0  # seconds; doubled with every failure in a row
-_LONGEST_WAIT = 120.0
-_FAILURES = 4  # in a row, after which nothing more is asked
-_SHOWN = 200  # characters of what went wrong
-_PASSING = frozenset({408, 409, 425, 429})  # and 5xx: may be another answer later
-_OF_THE_QUESTION = frozenset({400, 413, 422})  # too long, say, or kept from the model by a filter
+_CONNECT_TIMEOUT, _READ_TIMEOUT = (
+    10.0,
+    120.0,
+)  # seconds until a connection, and between bytes: models think
+_REQUEST_TIMEOUT = 180.0  # seconds for a request, whatever its server sends meanwhile
+_MAX_ANSWER = 1_000_000  # bytes of an answer
+_MIN_WAIT = 1.0  # seconds; doubled with every failure in a row
+_MAX_WAIT = 120.0
+_MAX_FAILURES = 4  # in a row, after which nothing more is asked
+_MAX_ERROR = 200  # characters of what went wrong
+_TRANSIENT_ERRORS = frozenset({408, 409, 425, 429})  # and 5xx: may be another answer later
+_QUESTION_ERRORS = frozenset({400, 413, 422})  # too long, say, or kept from the model by a filter
 #: what makes answers exact where a server knows it; some models refuse one or the other
-_EXACT = {"temperature": 0, "response_format": {"type": "json_object"}}
+_DETERMINISTIC = {"temperature": 0, "response_format": {"type": "json_object"}}
 
 
 class NoVerdictError(ValueError):
@@ -108,13 +111,13 @@ class Prompt:
         good: Sequence[str] = (),
         bad: Sequence[str] = (),
     ) -> None:
-        lines = [f"- the class {_named(each)} of a directory of topics" for each in classes]
-        lines += [f"- {_named(each)}" for each in phrases]
+        lines = [f"- the class {_quote(each)} of a directory of topics" for each in classes]
+        lines += [f"- {_quote(each)}" for each in phrases]
         if not lines:
             lines = ["- what the titles of pages that are on the topic have in common"]
         self._topic = "\n".join(lines)
-        self._examples = _listed("titles of pages that are on the topic", good)
-        self._examples += _listed("titles of pages that are not on the topic", bad)
+        self._examples = _list_titles("titles of pages that are on the topic", good)
+        self._examples += _list_titles("titles of pages that are not on the topic", bad)
 
     @property
     def digest(self) -> str:
@@ -130,18 +133,18 @@ class Prompt:
         mark : secret to those who write pages
         """
         system = INSTRUCTIONS.format(mark=mark, topic=self._topic)
-        user = QUESTION.format(mark=mark, examples=self._examples, **_seen(page))
+        user = QUESTION.format(mark=mark, examples=self._examples, **_shown_fields(page))
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 def page_digest(page: PageView) -> str:
     """Return a digest of what a model is shown of a page."""
-    return sha256(json.dumps(_seen(page)).encode()).hexdigest()
+    return sha256(json.dumps(_shown_fields(page)).encode()).hexdigest()
 
 
 def title_words(title: str) -> str:
     """Return a title as a model is shown it."""
-    return " ".join(tokenize([title])[0][:_TITLE_WORDS])
+    return " ".join(tokenize([title])[0][:_MAX_TITLE_WORDS])
 
 
 def parse_verdict(text: str | None) -> bool | None:
@@ -162,24 +165,24 @@ def parse_verdict(text: str | None) -> bool | None:
     raise NoVerdictError
 
 
-def _seen(page: PageView) -> dict[str, str]:
+def _shown_fields(page: PageView) -> dict[str, str]:
     """Return what a model is shown of a page: of its words as many as there is room for."""
-    words = " ".join(page.tokens[:_TEXT])
-    if len(words) > _TEXT:
-        words = words[:_TEXT].rpartition(" ")[0]
-    return {"url": _plain(page.url, _URL), "title": title_words(page.title), "words": words}
+    words = " ".join(page.tokens[:_MAX_TEXT])
+    if len(words) > _MAX_TEXT:
+        words = words[:_MAX_TEXT].rpartition(" ")[0]
+    return {"url": _sanitize(page.url, _MAX_URL), "title": title_words(page.title), "words": words}
 
 
-def _named(name: str) -> str:
-    return f'"{_plain(name, _NAME)}"'
+def _quote(name: str) -> str:
+    return f'"{_sanitize(name, _MAX_NAME)}"'
 
 
-def _plain(text: str, width: int) -> str:
+def _sanitize(text: str, width: int) -> str:
     """Return `text` on one line, without brackets that could be a mark's or a chat template's."""
     return one_line(text, width).translate(str.maketrans('<>[]{}|"`', "()()()/''"))
 
 
-def _listed(heading: str, titles: Sequence[str]) -> str:
+def _list_titles(heading: str, titles: Sequence[str]) -> str:
     return "".join([f"{heading}:\n", *(f"- {title}\n" for title in titles)]) if titles else ""
 
 
@@ -205,7 +208,7 @@ class Teacher:
     model : its name, as the server knows it
     key : sent as bearer token; None: none is sent
     per_minute : requests, at most
-    longest : seconds for a request, from its first byte to the last one of the answer
+    timeout : seconds for a request, from its first byte to the last one of the answer
 
     Raises
     ------
@@ -225,7 +228,7 @@ class Teacher:
         *,
         key: str | None = None,
         per_minute: int = 60,
-        longest: float = _LONGEST,
+        timeout: float = _REQUEST_TIMEOUT,
     ) -> None:
         self.endpoint = _read_endpoint(endpoint)
         self.model = model
@@ -233,7 +236,7 @@ class Teacher:
         if self._key and self.endpoint.startswith("http:") and not _is_loopback(self.endpoint):
             raise UserError(
                 f"--teacher: {self.endpoint} would be sent the key in clear text: name it with "
-                f"https, or unset {KEY}"
+                f"https, or unset {KEY_VARIABLE}"
             )
         at = urlsplit(self.endpoint)
         self._connection: HTTPConnection
@@ -243,11 +246,11 @@ class Teacher:
         else:
             self._connection = HTTPConnection(at.hostname or "", at.port)
         self._path = f"{at.path}/chat/completions"
-        self._longest = longest
-        self._apart = 60.0 / per_minute
-        self._due = 0.0  # of the monotonic clock
-        self._backoff = HostBackoff(_FIRST_WAIT, _LONGEST_WAIT, _FAILURES)
-        self._how: dict[str, Any] = dict(_EXACT)
+        self._timeout = timeout
+        self._interval = 60.0 / per_minute
+        self._next_request_at = 0.0  # of the monotonic clock
+        self._backoff = HostBackoff(_MIN_WAIT, _MAX_WAIT, _MAX_FAILURES)
+        self._options: dict[str, Any] = dict(_DETERMINISTIC)
         self._answered = False
 
     def close(self) -> None:
@@ -267,34 +270,36 @@ class Teacher:
             There is no answer, and none to be had by asking again at once.
         """
         while True:
-            status, body = self._answer({"model": self.model, "messages": messages, **self._how})
-            if status == 400 and self._how and not self._answered:
-                self._how = {}  # it may not know these; what else is wrong, it says again
+            status, body = self._ask_with_retries(
+                {"model": self.model, "messages": messages, **self._options}
+            )
+            if status == 400 and self._options and not self._answered:
+                self._options = {}  # it may not know these; what else is wrong, it says again
                 continue
-            if status in _OF_THE_QUESTION and self._answered:
+            if status in _QUESTION_ERRORS and self._answered:
                 return Reply(None, 0)  # others were answered
             if status != 200:
-                raise UserError(self._refusal(status, body))
+                raise UserError(self._error_message(status, body))
             self._answered = True
             return _read_reply(body)
 
-    def _answer(self, question: Mapping[str, object]) -> tuple[int, bytes]:
+    def _ask_with_retries(self, question: Mapping[str, object]) -> tuple[int, bytes]:
         """Return status and body of the first answer that is worth reading."""
         while True:
             self._wait_turn()
-            wished = None
+            retry_after = None
             try:
                 self._connect()
-                status, body, wished = self._post(question)
-                if status < 500 and status not in _PASSING:
+                status, body, retry_after = self._post(question)
+                if status < 500 and status not in _TRANSIENT_ERRORS:
                     self._backoff.answered(0)
                     return status, body
                 why = f"answers {status}"
             except (OSError, HTTPException) as error:
-                why = self._in_words(error)
-            wait = self._backoff.failed(0, wished)
+                why = self._describe(error)
+            wait = self._backoff.failed(0, retry_after)
             if math.isinf(wait):
-                asks = f", and asks to wait {wished:,.0f} s" if wished else ""
+                asks = f", and asks to wait {retry_after:,.0f} s" if retry_after else ""
                 raise UserError(f"{self.endpoint} {why}{asks}: start again later")
             time.sleep(wait)
 
@@ -311,16 +316,16 @@ class Teacher:
             if not select.select([connection.sock], [], [], 0.0)[0]:
                 return
             connection.close()  # the server has hung up
-        connection.timeout = _CONNECT
+        connection.timeout = _CONNECT_TIMEOUT
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:
             connection.close()
             if self._answered or isinstance(error, TimeoutError):
                 raise OSError(error) from None
-            why = self._in_words(error)
+            why = self._describe(error)
             raise UserError(f"{self.endpoint} cannot be reached: {why}") from None
-        connection.sock.settimeout(_READ)
+        connection.sock.settimeout(_READ_TIMEOUT)
 
     def _post(self, question: Mapping[str, object]) -> tuple[int, bytes, float | None]:
         headers = {
@@ -331,19 +336,21 @@ class Teacher:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         connection = self._connection
-        whole = False
+        complete = False
         try:
             with self._time_limit(connection.sock):
                 connection.request("POST", self._path, json.dumps(question).encode(), headers)
                 answer = connection.getresponse()
-                body = answer.read(_LARGEST)
-            whole = answer.isclosed()
-            if not whole and answer.length and len(body) < _LARGEST:
+                body = answer.read(_MAX_ANSWER)
+            complete = answer.isclosed()
+            if not complete and answer.length and len(body) < _MAX_ANSWER:
                 raise IncompleteRead(body, answer.length)
-            wished = read_retry_after(answer.headers.get("Retry-After", ""), datetime.now(UTC))
-            return answer.status, body, wished
+            retry_after = read_retry_after(
+                answer.headers.get("Retry-After", ""), datetime.now(UTC)
+            )
+            return answer.status, body, retry_after
         finally:
-            if not whole:
+            if not complete:
                 connection.close()
 
     @contextmanager
@@ -357,7 +364,7 @@ class Teacher:
             with suppress(OSError):  # it may be closed by now
                 socket.socket.shutdown(opened, socket.SHUT_RDWR)  # of TLS, too, what is below it
 
-        timer = Timer(self._longest, hang_up)
+        timer = Timer(self._timeout, hang_up)
         timer.daemon = True
         timer.start()
         try:
@@ -368,33 +375,33 @@ class Teacher:
         finally:
             timer.cancel()
         if late:
-            raise TimeoutError(f"took longer than {self._longest:g} s")
+            raise TimeoutError(f"took longer than {self._timeout:g} s")
 
     def _wait_turn(self) -> None:
         now = time.monotonic()
-        if now < self._due:
-            time.sleep(self._due - now)
-        self._due = max(now, self._due) + self._apart
+        if now < self._next_request_at:
+            time.sleep(self._next_request_at - now)
+        self._next_request_at = max(now, self._next_request_at) + self._interval
 
-    def _refusal(self, status: int, body: bytes) -> str:
+    def _error_message(self, status: int, body: bytes) -> str:
         """Say what a status means that asking again does not change."""
         if status in (401, 403):
-            way_out = f"check {KEY}" if self._key else f"set {KEY} to its key"
+            way_out = f"check {KEY_VARIABLE}" if self._key else f"set {KEY_VARIABLE} to its key"
             return f"{self.endpoint} lets nobody in ({status}): {way_out}"
         if 300 <= status < 400:
             return f"{self.endpoint} leads elsewhere ({status}): name the endpoint itself"
-        said = self._in_words(_error_in(body))
+        said = self._describe(_read_error(body))
         said = f": {said}" if said else ""
         if status == 404:
             return f"{self.endpoint} has no model {one_line(self.model)}, or is no endpoint{said}"
         return f"{self.endpoint} does not take the question ({status}){said}"
 
-    def _in_words(self, what: object) -> str:
+    def _describe(self, what: object) -> str:
         """Return what a server or library says, fit for a line and without the key."""
         said = str(what)
         if self._key:
             said = said.replace(self._key, "...")
-        return one_line(said, _SHOWN)
+        return one_line(said, _MAX_ERROR)
 
 
 def _read_endpoint(text: str) -> str:
@@ -404,7 +411,7 @@ def _read_endpoint(text: str) -> str:
     except ValueError:
         credentials = False
     if credentials:
-        raise UserError(f"--teacher: leave out name and password; a key goes into {KEY}")
+        raise UserError(f"--teacher: leave out name and password; a key goes into {KEY_VARIABLE}")
     url = normalize(text.strip())
     if url is None or "?" in url or "#" in text:  # it is not shown: there may be a password in it
         raise UserError("--teacher takes an endpoint, as in https://host/v1, without ? and #")
@@ -416,7 +423,7 @@ def _read_key(text: str | None) -> str | None:
     if not key:
         return None
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise UserError(f"{KEY} holds no key: letters, digits and signs, without spaces")
+        raise UserError(f"{KEY_VARIABLE} holds no key: letters, digits and signs, without spaces")
     return key
 
 
@@ -447,7 +454,7 @@ def _read_reply(body: bytes) -> Reply:
     return Reply(None, tokens)
 
 
-def _error_in(body: bytes) -> str:
+def _read_error(body: bytes) -> str:
     """Return what a server says is wrong; nothing if it does not say so as others do."""
     match _read_json(body):
         case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:

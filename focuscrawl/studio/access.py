@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-_BYTES = 32
-_FORM = re.compile(r"[\w-]{43}", re.ASCII)
-_READING = ("GET", "HEAD")
-_TOKEN = "token"
+_TOKEN_BYTES = 32
+_TOKEN_PATTERN = re.compile(r"[\w-]{43}", re.ASCII)
+_SAFE_METHODS = ("GET", "HEAD")
+_TOKEN_PARAMETER = "token"
 _BEARER = "Bearer "
-_PATH_LETTERS = 22  # 128 bits
+_SECRET_PATH_LENGTH = 22  # 128 bits
 _PORTS = {"http": 80, "https": 443}
-_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)
-_PREFIX = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*", re.ASCII)
-_POLICY = "Content-Security-Policy"
+_HOST_PATTERN = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)
+_PREFIX_PATTERN = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*", re.ASCII)
+_CONTENT_POLICY = "Content-Security-Policy"
 
 #: headers of every answer: nothing runs, loads or is shown but what the studio itself serves
 HEADERS = {
-    _POLICY: (
+    _CONTENT_POLICY: (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
@@ -53,7 +53,7 @@ HEADERS = {
 }
 
 
-def token_of(root: Path) -> str:
+def load_token(root: Path) -> str:
     """Return the token for the studio of `root`; everybody who knows it may use the studio.
 
     It is stored among the user's own state, readable by nobody else, and not in `root`, which
@@ -65,23 +65,23 @@ def token_of(root: Path) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with changing(path):  # another studio of the folder may start at the same time
-            token = _kept(path)
+            token = _read_token(path)
             if token is None:
-                token = secrets.token_urlsafe(_BYTES)
+                token = secrets.token_urlsafe(_TOKEN_BYTES)
                 write_whole(path, token + "\n")
         return token
     except (OSError, UserError):
-        return _kept(path) or secrets.token_urlsafe(_BYTES)
+        return _read_token(path) or secrets.token_urlsafe(_TOKEN_BYTES)
     finally:
         os.umask(before)
 
 
-def _kept(path: Path) -> str | None:
+def _read_token(path: Path) -> str | None:
     with suppress(OSError, ValueError, UserError):
         with open(path, encoding="ascii", opener=open_plain) as file:
-            kept = file.read(2 * _BYTES).strip()
+            kept = file.read(2 * _TOKEN_BYTES).strip()
             private = os.fstat(file.fileno()).st_mode & 0o077 == 0
-        if private and _FORM.fullmatch(kept):
+        if private and _TOKEN_PATTERN.fullmatch(kept):
             return kept
     return None
 
@@ -102,25 +102,25 @@ class PublicUrl:
     prefix: str
 
     @classmethod
-    def read(cls, said: str) -> PublicUrl:
+    def parse(cls, text: str) -> PublicUrl:
         """Read the URL that a user gives; UserError if it is none."""
-        wrong = UserError(
-            f"--public-url {said!r:.200} is no address of a studio: give one like "
+        error = UserError(
+            f"--public-url {text!r:.200} is no address of a studio: give one like "
             "https://studio.example.org, with a path if the proxy has it below one"
         )
         try:
-            found = urlsplit(said.strip())
+            found = urlsplit(text.strip())
             name, port = found.hostname or "", found.port
         except ValueError:
-            raise wrong from None
+            raise error from None
         prefix = found.path.rstrip("/")
         if (
             found.scheme not in _PORTS
-            or not _HOST.fullmatch(name)
+            or not _HOST_PATTERN.fullmatch(name)
             or any((found.username, found.password, found.query, found.fragment))
-            or not _PREFIX.fullmatch(prefix)
+            or not _PREFIX_PATTERN.fullmatch(prefix)
         ):
-            raise wrong
+            raise error
         host = f"[{name}]" if ":" in name else name
         shown = host if port in (None, _PORTS[found.scheme]) else f"{host}:{port}"
         hosts = frozenset({host, shown, f"{host}:{port or _PORTS[found.scheme]}"})
@@ -168,18 +168,18 @@ class Access:
         self._origins = {f"http://{host}" for host in self._hosts}
         self._read_only = read_only
         self._secure = public is not None and public.is_encrypted
-        self._own = f"/~{_derive(token, 'path')[:_PATH_LETTERS]}"
-        self.base = self._own
+        self._secret_path = f"/~{_derive(token, 'path')[:_SECRET_PATH_LENGTH]}"
+        self.base = self._secret_path
         if public is not None:
             self._hosts |= public.hosts
             self._origins.add(public.origin)
-            self.base = public.prefix + self._own
+            self.base = public.prefix + self._secret_path
 
     def inner_path(self, path: str) -> str | None:
         """Return what follows the base in a path; None if the path does not start with it."""
-        for base in (self.base, self._own):  # proxies may take their prefix away
-            begun = secrets.compare_digest(path[: len(base)].encode(), base.encode())
-            if begun and path[len(base) :][:1] in ("", "/"):
+        for base in (self.base, self._secret_path):  # proxies may take their prefix away
+            starts = secrets.compare_digest(path[: len(base)].encode(), base.encode())
+            if starts and path[len(base) :][:1] in ("", "/"):
                 return path[len(base) :] or "/"
         return None
 
@@ -190,7 +190,7 @@ class Access:
         ----------
         by_path : whether its path starts with the base
         """
-        if not self._is_ours(request):
+        if not self._has_known_host(request):
             return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio has printed."
         origin = request.headers.get("origin")
         if origin is not None and origin not in self._origins:
@@ -198,13 +198,13 @@ class Access:
                 "Only pages of the studio itself may ask this; behind a proxy it needs "
                 "--public-url."
             )
-        by_header = _is_same(self._bearer(request), self._token)
-        by_cookie = by_path and _is_same(request.cookies.get(self._cookie), self._session)
+        by_header = _is_equal(self._bearer_token(request), self._token)
+        by_cookie = by_path and _is_equal(request.cookies.get(self._cookie), self._session)
         if not by_header and not by_cookie:
             return HTTPStatus.UNAUTHORIZED, (
                 "Open the address that `focuscrawl studio` has printed: it holds a token."
             )
-        changes = request.method not in _READING
+        changes = request.method not in _SAFE_METHODS
         if changes and self._read_only:
             return HTTPStatus.FORBIDDEN, (
                 "This studio is read-only: start one without --read-only to change something."
@@ -213,7 +213,7 @@ class Access:
             return HTTPStatus.FORBIDDEN, "Changes need the header Origin, or Authorization."
         return None
 
-    def greeting(self, request: Request, path: str) -> Response | None:
+    def set_cookie(self, request: Request, path: str) -> Response | None:
         """Answer an address with the token by the cookie, and a redirect without the token.
 
         So the token stays out of the history and of the address bar.
@@ -222,11 +222,11 @@ class Access:
         ----------
         path : requested, below the base
         """
-        said = request.query_params.get(_TOKEN)
-        reading = request.method in _READING
-        if not (self._is_ours(request) and reading and _is_same(said, self._token)):
+        given = request.query_params.get(_TOKEN_PARAMETER)
+        reading = request.method in _SAFE_METHODS
+        if not (self._has_known_host(request) and reading and _is_equal(given, self._token)):
             return None
-        query = request.url.remove_query_params(_TOKEN).query
+        query = request.url.remove_query_params(_TOKEN_PARAMETER).query
         where = self.base + quote(path)
         answer = RedirectResponse(f"{where}?{query}" if query else where, HTTPStatus.SEE_OTHER)
         answer.set_cookie(
@@ -239,22 +239,22 @@ class Access:
         )
         return answer
 
-    def _is_ours(self, request: Request) -> bool:
+    def _has_known_host(self, request: Request) -> bool:
         return request.headers.get("host", "").lower() in self._hosts
 
-    def _bearer(self, request: Request) -> str | None:
-        said = request.headers.get("authorization", "")
-        return said.removeprefix(_BEARER) if said.startswith(_BEARER) else None
+    def _bearer_token(self, request: Request) -> str | None:
+        given = request.headers.get("authorization", "")
+        return given.removeprefix(_BEARER) if given.startswith(_BEARER) else None
 
 
 def _derive(token: str, purpose: str) -> str:
     """Return a secret from which neither the token nor other derived secrets can be computed."""
-    made = hmac.digest(token.encode(), purpose.encode(), "sha256")
-    return base64.urlsafe_b64encode(made).decode().rstrip("=")
+    digest = hmac.digest(token.encode(), purpose.encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def _is_same(said: str | None, secret: str) -> bool:
-    return said is not None and secrets.compare_digest(said.encode(), secret.encode())
+def _is_equal(given: str | None, secret: str) -> bool:
+    return given is not None and secrets.compare_digest(given.encode(), secret.encode())
 
 
 class AccessMiddleware:
@@ -275,15 +275,15 @@ class AccessMiddleware:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                own = headers.get(_POLICY)  # an answer may restrict more, never less
+                own = headers.get(_CONTENT_POLICY)  # an answer may restrict more, never less
                 headers.update(HEADERS)
                 if own is not None:
-                    headers[_POLICY] += f"; {own}"
+                    headers[_CONTENT_POLICY] += f"; {own}"
             await send(message)
 
         inner = self._access.inner_path(scope["path"])
         request = Request(scope if inner is None else {**scope, "path": inner})
-        answer = self._access.greeting(request, request.scope["path"])
+        answer = self._access.set_cookie(request, request.scope["path"])
         if answer is None:
             refusal = self._access.refusal(request, by_path=inner is not None)
             if refusal is not None:

@@ -26,8 +26,8 @@ from focuscrawl.foundation.processes import start_python
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.strategies.registry import strategy_names
-from focuscrawl.studio.jobs import OWN_SETTINGS, JobState
-from focuscrawl.studio.page_rendering import text_of, texts_of
+from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
+from focuscrawl.studio.page_rendering import text_value, text_values
 from focuscrawl.studio.served_folder import NamedCrawl, check_name
 from focuscrawl.taxonomy import read_topics
 from focuscrawl.topics import read_definition
@@ -36,15 +36,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.studio.jobs import Job
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.served_folder import StudioFolder
 
 
 CRAWL = "crawl"  #: kind of these jobs
-_CRAWLS = "crawls"  # where they are kept, in the folder
-_SEEDS = "seeds.txt"
-_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
-_LONG, _BETWEEN = 60.0, 0.05  # seconds in which a crawl begins or says why not; between two looks
+_CRAWLS_FOLDER = "crawls"  # where they are kept, in the folder
+_SEEDS_FILE = "seeds.txt"
+_NUMBER_PATTERN = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
+_START_TIMEOUT, _POLL_INTERVAL = (
+    60.0,
+    0.05,
+)  # seconds in which a crawl begins or says why not; between two looks
 #: what else a form may set: name of the field, setting, and what it is called to people
 SETTINGS = {
     "delay": ("DOWNLOAD_DELAY", "Seconds between two pages of a host"),
@@ -78,12 +81,12 @@ class NewCrawl:
         return [each for each in self.arguments if each.startswith("seeds=")]
 
     @property
-    def is_told_where(self) -> bool:
-        """Whether somebody has said where to begin, or to read a recorded web."""
+    def can_fetch_start_pages(self) -> bool:
+        """Whether somebody has said where to start, or to read a recorded web."""
         return bool(self.seeds_argument) or not self.live
 
 
-def read_crawl(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
+def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
     """Check what was said of a crawl.
 
     Parameters
@@ -98,10 +101,13 @@ def read_crawl(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
     UserError
         Something makes no sense.
     """
-    name = _new_name(folder, text_of(values, "name"))
-    definition = text_of(values, "definition")
-    chosen = [unquote(each) for each in text_of(values, "of").partition("#")[::2]]
-    critic, topic = text_of(values, "critic") or chosen[0], text_of(values, "topic") or chosen[1]
+    name = _parse_name(folder, text_value(values, "name"))
+    definition = text_value(values, "definition")
+    chosen = [unquote(each) for each in text_value(values, "of").partition("#")[::2]]
+    critic, topic = (
+        text_value(values, "critic") or chosen[0],
+        text_value(values, "topic") or chosen[1],
+    )
     if not critic:
         raise UserError("choose what to crawl: train a critic for your topic first")
     found = folder.critic(critic)
@@ -112,34 +118,34 @@ def read_crawl(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
     }
     if not arguments["topic"]:
         raise UserError("say which class of the critic is the topic")
-    seeds = [_checked(url) for url in texts_of(values, "seeds")]
+    seeds = [_parse_url(url) for url in text_values(values, "seeds")]
     if seeds:
-        arguments["seeds"] = f"./{name}/{_SEEDS}"
+        arguments["seeds"] = f"./{name}/{_SEEDS_FILE}"
     elif definition:
         path = folder.topic(definition)
         if read_definition(path).seeds:
             arguments["seeds"] = f"./{folder.name_of(path)}"
-    web = text_of(values, "web")
+    web = text_value(values, "web")
     if web:
         arguments["web"] = folder.recording(web)
-    arguments["strategy"] = _strategy(text_of(values, "strategy", DEFAULT_STRATEGY))
-    budget = read_budget(text_of(values, "budget", str(DEFAULT_BUDGET)))
+    arguments["strategy"] = _parse_strategy(text_value(values, "strategy", DEFAULT_STRATEGY))
+    budget = parse_budget(text_value(values, "budget", str(DEFAULT_BUDGET)))
     arguments |= {"budget": str(budget), "crawl_dir": f"./{name}"}
     given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
     for name_of_field, (setting, what) in SETTINGS.items():
-        if value := text_of(values, name_of_field):
-            if not _NUMBER.fullmatch(value):
+        if value := text_value(values, name_of_field):
+            if not _NUMBER_PATTERN.fullmatch(value):
                 raise UserError(f"{what.lower()}: {value!r:.40} is no number")
             given += ["-s", f"{setting}={value}"]
     return NewCrawl(name, [CRAWL, *given], seeds, budget, live=not web)
 
 
-def choice(critic: str, topic: str) -> str:
+def encode_class(critic: str, topic: str) -> str:
     """Return a class of a critic as one value of a form."""
     return f"{quote(critic, safe='')}#{quote(topic, safe='')}"
 
 
-def begin(desk: Desk, crawl: NewCrawl) -> Job:
+def start_crawl(context: StudioContext, crawl: NewCrawl) -> Job:
     """Begin a crawl, and wait until it has begun.
 
     Raises
@@ -147,48 +153,48 @@ def begin(desk: Desk, crawl: NewCrawl) -> Job:
     UserError
         It cannot be, for the reason that the command gives.
     """
-    path = desk.folder.place(crawl.name)
+    path = context.folder.safe_path(crawl.name)
     try:
-        with desk.beginning():
-            if _is_begun(desk, crawl.name):
+        with context.job_lock():
+            if _has_started(context, crawl.name):
                 raise UserError(f"{crawl.name} has just been begun: take another name")
-            _keep_seeds(desk, crawl)
-            job = desk.jobs.begin(CRAWL, crawl.name, crawl.arguments)
-        return _begun(desk, NamedCrawl(crawl.name, path), job)
+            _write_seeds(context, crawl)
+            job = context.jobs.start(CRAWL, crawl.name, crawl.arguments)
+        return _wait_until_crawling(context, NamedCrawl(crawl.name, path), job)
     except UserError:
-        _discard_seeds(desk, crawl)
+        _remove_seeds(context, crawl)
         raise
 
 
-def _is_begun(desk: Desk, name: str) -> bool:
-    jobs = desk.jobs.all(kind=CRAWL, subject=name)
+def _has_started(context: StudioContext, name: str) -> bool:
+    jobs = context.jobs.all(kind=CRAWL, subject=name)
     running = any(job.state is JobState.RUNNING for job in jobs)
-    return running or CrawlFolder(desk.folder.root / name).exists
+    return running or CrawlFolder(context.folder.root / name).exists
 
 
-def _keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
+def _write_seeds(context: StudioContext, crawl: NewCrawl) -> None:
     """Write the start URLs of a crawl where its arguments have them; UserError: it cannot be."""
     if not crawl.seeds:
         return
-    path = desk.folder.place(crawl.name)
+    path = context.folder.safe_path(crawl.name)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / _SEEDS, "\n".join([*crawl.seeds, ""]))
+        write_whole(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _discard_seeds(desk: Desk, crawl: NewCrawl) -> None:
-    """Remove what `_keep_seeds` wrote for a crawl that was refused."""
-    path = desk.folder.root / crawl.name
-    with desk.beginning():
-        if crawl.seeds and not _is_begun(desk, crawl.name):
-            (path / _SEEDS).unlink(missing_ok=True)
+def _remove_seeds(context: StudioContext, crawl: NewCrawl) -> None:
+    """Remove what `_write_seeds` wrote for a crawl that was refused."""
+    path = context.folder.root / crawl.name
+    with context.job_lock():
+        if crawl.seeds and not _has_started(context, crawl.name):
+            (path / _SEEDS_FILE).unlink(missing_ok=True)
             with suppress(OSError):  # what else is in the folder is somebody's
                 path.rmdir()
 
 
-def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
+def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -> Job:
     """Go on with a crawl that was begun here and has ended, with another budget if one is given.
 
     Raises
@@ -196,16 +202,16 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
     UserError
         It was begun elsewhere, it runs, or it cannot go on.
     """
-    crawl, until = desk.crawl(name), time.monotonic() + _LONG
+    crawl, until = context.crawl(name), time.monotonic() + _START_TIMEOUT
 
     def running() -> bool:
-        jobs = desk.jobs.all(kind=CRAWL, subject=name)
+        jobs = context.jobs.all(kind=CRAWL, subject=name)
         return bool(jobs) and jobs[0].state is JobState.RUNNING
 
     while running() and not crawl.control.in_use and time.monotonic() < until:
-        time.sleep(_BETWEEN)  # the process is about to begin or to be gone
-    with desk.beginning():
-        earlier = desk.jobs.all(kind=CRAWL, subject=name)
+        time.sleep(_POLL_INTERVAL)  # the process is about to begin or to be gone
+    with context.job_lock():
+        earlier = context.jobs.all(kind=CRAWL, subject=name)
         if running() or crawl.control.in_use:
             raise UserError(f"{name} is being crawled: it goes on")
         if not earlier:
@@ -215,15 +221,15 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
                 f"again{given}"
             )
         arguments = earlier[0].arguments
-        check_arguments(desk.folder, crawl, arguments)
+        check_arguments(context.folder, crawl, arguments)
         if budget is not None:
             said = f"budget={budget}"
             arguments = [said if each.startswith("budget=") else each for each in arguments]
-        job = desk.jobs.begin(CRAWL, crawl.name, arguments)
-    return _begun(desk, crawl, job)
+        job = context.jobs.start(CRAWL, crawl.name, arguments)
+    return _wait_until_crawling(context, crawl, job)
 
 
-def give_budget(desk: Desk, crawl: NamedCrawl, budget: int) -> None:
+def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> None:
     """Give a crawl another budget, and wait until it has it: as it runs, or by going on.
 
     Raises
@@ -231,7 +237,7 @@ def give_budget(desk: Desk, crawl: NamedCrawl, budget: int) -> None:
     UserError
         It can have none.
     """
-    control, asked, until = crawl.control, False, time.monotonic() + _LONG
+    control, asked, until = crawl.control, False, time.monotonic() + _START_TIMEOUT
     while control.in_use:
         if time.monotonic() >= until:
             if asked:
@@ -242,29 +248,29 @@ def give_budget(desk: Desk, crawl: NamedCrawl, budget: int) -> None:
             asked = True
         elif asked and not control.is_extending:
             return
-        time.sleep(_BETWEEN)
-    go_on(desk, crawl.name, budget)  # it was at rest, or has ended before it looked
+        time.sleep(_POLL_INTERVAL)
+    resume_crawl(context, crawl.name, budget)  # it was at rest, or has ended before it looked
 
 
-def _begun(desk: Desk, crawl: NamedCrawl, job: Job) -> Job:
+def _wait_until_crawling(context: StudioContext, crawl: NamedCrawl, job: Job) -> Job:
     """Wait until a process crawls; UserError: it has ended at once."""
-    until = time.monotonic() + _LONG
+    until = time.monotonic() + _START_TIMEOUT
     while time.monotonic() < until:
         if job.state is JobState.FAILED:
-            raise UserError(job.said.rpartition("\n")[2] or f"{crawl.name} has not begun")
-        if job.state is JobState.DONE or _is_crawled(crawl):
+            raise UserError(job.output.rpartition("\n")[2] or f"{crawl.name} has not begun")
+        if job.state is JobState.DONE or _is_running(crawl):
             break
-        time.sleep(_BETWEEN)
-        job = desk.jobs.job(job.id)
+        time.sleep(_POLL_INTERVAL)
+        job = context.jobs.job(job.id)
     return job
 
 
-def _is_crawled(crawl: NamedCrawl) -> bool:
-    folder = CrawlFolder(crawl.place)
+def _is_running(crawl: NamedCrawl) -> bool:
+    folder = CrawlFolder(crawl.path)
     return folder.in_use and folder.exists
 
 
-def read_budget(text: str) -> int:
+def parse_budget(text: str) -> int:
     """Return a budget; UserError if it is none."""
     if not text.isascii() or not text.isdecimal() or len(text) > 12:
         raise UserError(f"a budget is a number of fetches, 0 for no limit, not {text!r:.40}")
@@ -286,75 +292,77 @@ def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str
                 folder.critic(value.removeprefix("./"))
             case "-a", "topic":
                 read_topics(value)
-            case "-a", "seeds" if folder.holds(value):
+            case "-a", "seeds" if folder.has_file(value):
                 pass
             case "-a", "web":
                 folder.recording(value.removeprefix("./"))
             case "-a", "strategy":
-                _strategy(value)
+                _parse_strategy(value)
             case "-a", "budget":
-                read_budget(value)
+                parse_budget(value)
             case "-a", "crawl_dir" if value == f"./{crawl.name}":
                 pass
-            case "-s", _ if key in settings and _NUMBER.fullmatch(value):
+            case "-s", _ if key in settings and _NUMBER_PATTERN.fullmatch(value):
                 pass
             case _:
                 raise odd
 
 
-def _new_name(folder: StudioFolder, name: str) -> str:
+def _parse_name(folder: StudioFolder, name: str) -> str:
     check_name(name)
-    path = folder.place(f"{_CRAWLS}/{name}")
+    path = folder.safe_path(f"{_CRAWLS_FOLDER}/{name}")
     if CrawlFolder(path).exists:
         raise UserError(
-            f"{_CRAWLS}/{name} is a crawl already: take another name, or go on with it"
+            f"{_CRAWLS_FOLDER}/{name} is a crawl already: take another name, or go on with it"
         )
-    return f"{_CRAWLS}/{name}"
+    return f"{_CRAWLS_FOLDER}/{name}"
 
 
-def _checked(line: str) -> str:
+def _parse_url(line: str) -> str:
     url = normalize(line)
     if url is None:
         raise UserError(f"{line!r:.120} {no_url(line)}")
     return url
 
 
-def _strategy(name: str) -> str:
+def _parse_strategy(name: str) -> str:
     if name not in strategy_names():
         raise UserError(f"there is no strategy {name!r:.40}")
     return name
 
 
-_KEPT = 32  # outlooks
-_MOST = 20  # start pages
-_LONG_OUTLOOK = 180.0  # seconds
-_WAITS = 4.0  # seconds for which a form that has asked is taken to wait: it asks every second
-_UNREACHABLE = 3  # exit code of a plan that could fetch no page
+_MAX_RESULTS = 32  # outlooks
+_MAX_START_PAGES = 20  # start pages
+_OUTLOOK_TIMEOUT = 180.0  # seconds
+_FORM_TIMEOUT = (
+    4.0  # seconds for which a form that has asked is taken to wait: it asks every second
+)
+_UNREACHABLE_CODE = 3  # exit code of a plan that could fetch no page
 #: arguments of a crawl on which the start pages, or what becomes of them, depend
-_ARGUMENTS = ("critic=", "topic=", "web=", "DOWNLOAD_DELAY=")
+_OUTLOOK_ARGUMENTS = ("critic=", "topic=", "web=", "DOWNLOAD_DELAY=")
 
 
 @dataclass
-class Foresight:
+class StartPagesResult:
     """What is known of a crawl's start pages.
 
     Attributes
     ----------
     outlook : None: not known yet, or not to be had
     error : why it is not to be had, a sentence
-    asked : when it was last asked for, on the clock of this process
+    requested_at : when it was last asked for, on the clock of this process
     """
 
     outlook: CrawlPlan | None = None
     error: str | None = None
-    asked: float = field(default_factory=time.monotonic)
+    requested_at: float = field(default_factory=time.monotonic)
 
     def is_known(self) -> bool:
         """Tell whether the pages have been judged, or cannot be."""
         return self.outlook is not None or self.error is not None
 
 
-class Outlooks:
+class OutlookRunner:
     """Has `focuscrawl plan` judge start pages, of one crawl at a time; for any thread.
 
     What is known is kept, so pages are fetched once, whatever else of the form is changed. What
@@ -367,47 +375,51 @@ class Outlooks:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._known: OrderedDict[tuple[str, ...], Foresight] = OrderedDict()
+        self._results: OrderedDict[tuple[str, ...], StartPagesResult] = OrderedDict()
         self._lock = threading.Lock()
-        self._judging: tuple[Foresight, subprocess.Popen[str]] | None = None
-        atexit.register(self.end)
+        self._current: tuple[StartPagesResult, subprocess.Popen[str]] | None = None
+        atexit.register(self.cancel)
 
-    def ask(self, crawl: NewCrawl, *, begin: bool) -> Foresight | None:
+    def get(self, crawl: NewCrawl, *, start: bool) -> StartPagesResult | None:
         """Return what is known by now; None: nothing, and nobody is to find out.
 
         Parameters
         ----------
-        begin : have the start pages judged if they are not
+        start : have the start pages judged if they are not
         """
-        given = [each for each in crawl.arguments if each.startswith(_ARGUMENTS)]
+        given = [each for each in crawl.arguments if each.startswith(_OUTLOOK_ARGUMENTS)]
         given += [] if crawl.seeds else crawl.seeds_argument
         key = (*given, *crawl.seeds)
         with self._lock:
-            found = self._known.get(key)
+            found = self._results.get(key)
             if found is not None:
-                found.asked = time.monotonic()
-            elif begin and self._is_busy():
-                found = Foresight()  # whoever asks for it asks again
-            elif begin:
-                self._give_up()
-                found = self._known[key] = Foresight()
+                found.requested_at = time.monotonic()
+            elif start and self._is_busy():
+                found = StartPagesResult()  # whoever asks for it asks again
+            elif start:
+                self._cancel()
+                found = self._results[key] = StartPagesResult()
                 arguments = (found, given, crawl.seeds)
-                threading.Thread(target=self._judge, args=arguments, daemon=True).start()
-                while len(self._known) > _KEPT:
-                    self._known.popitem(last=False)
+                threading.Thread(target=self._run_plan, args=arguments, daemon=True).start()
+                while len(self._results) > _MAX_RESULTS:
+                    self._results.popitem(last=False)
             return found
 
-    def end(self) -> None:
+    def cancel(self) -> None:
         """Give up what is being judged, as when the crawl itself begins."""
         with self._lock:
-            self._give_up()
+            self._cancel()
 
     def _is_busy(self) -> bool:
         """Tell whether pages are being judged that somebody waits for."""
-        since = time.monotonic() - _WAITS
-        return any(not each.is_known() and each.asked > since for each in self._known.values())
+        since = time.monotonic() - _FORM_TIMEOUT
+        return any(
+            not each.is_known() and each.requested_at > since for each in self._results.values()
+        )
 
-    def _judge(self, found: Foresight, given: Sequence[str], seeds: Sequence[str]) -> None:
+    def _run_plan(
+        self, found: StartPagesResult, given: Sequence[str], seeds: Sequence[str]
+    ) -> None:
         with tempfile.TemporaryDirectory(
             prefix="focuscrawl-studio-", ignore_cleanup_errors=True
         ) as name:
@@ -417,7 +429,7 @@ class Outlooks:
                 listed.write_text("\n".join(seeds), encoding="utf-8")
                 arguments.append(f"seeds={listed}")
             command = ["-m", "focuscrawl", "plan", "--json"]
-            command += ["--most", str(_MOST)]
+            command += ["--most", str(_MAX_START_PAGES)]
             for each in arguments:
                 command += ["-s" if each.startswith("DOWNLOAD_DELAY=") else "-a", each]
             with self._lock:
@@ -425,7 +437,7 @@ class Outlooks:
                     return
                 process = start_python(
                     command,
-                    variables={**OWN_SETTINGS, "TMPDIR": name},
+                    variables={**PROCESS_ENVIRONMENT, "TMPDIR": name},
                     cwd=self._root,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
@@ -433,32 +445,32 @@ class Outlooks:
                     text=True,
                     start_new_session=True,  # it has processes of its own, which end with it
                 )
-                self._judging = found, process
+                self._current = found, process
             try:
-                said, wrong = process.communicate(timeout=_LONG_OUTLOOK)
+                said, wrong = process.communicate(timeout=_OUTLOOK_TIMEOUT)
             except subprocess.TimeoutExpired:
                 _kill(process)
-                said, wrong = "", f"they were not there after {_LONG_OUTLOOK / 60:.0f} minutes"
+                said, wrong = "", f"they were not there after {_OUTLOOK_TIMEOUT / 60:.0f} minutes"
             with self._lock:
                 if found.is_known():
                     return
-                self._judging = None
-                _tell(found, process.returncode, said, wrong)
+                self._current = None
+                _store_result(found, process.returncode, said, wrong)
 
-    def _give_up(self) -> None:
+    def _cancel(self) -> None:
         """End what judges pages that nobody asks for any more; it is asked anew if need be."""
-        for key, each in [*self._known.items()]:
+        for key, each in [*self._results.items()]:
             if not each.is_known():
                 each.error = "Others were asked for."
-                del self._known[key]
-        if self._judging is not None:
-            _kill(self._judging[1])
-            self._judging = None
+                del self._results[key]
+        if self._current is not None:
+            _kill(self._current[1])
+            self._current = None
 
 
-def _tell(found: Foresight, code: int, said: str, wrong: str) -> None:
+def _store_result(found: StartPagesResult, code: int, said: str, wrong: str) -> None:
     try:
-        if code not in (0, _UNREACHABLE):
+        if code not in (0, _UNREACHABLE_CODE):
             raise UserError(wrong.strip().rpartition("\n")[2] or "nothing was said")
         found.outlook = CrawlPlan.from_dict(json.loads(said.strip().rpartition("\n")[2]))
     except (UserError, ValueError) as error:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from focuscrawl.foundation.arrays import Ints
 
-_LARGEST, _SMALLEST = 11.0, 3.0  # radius of a host, of a point
+_MAX_RADIUS, _MIN_RADIUS = 11.0, 3.0  # radius of a host, of a point
 _RADIUS = 250.0  # of the circle of hosts
 _GAP = 9.0  # between a host and its name
-_DRAWN = 120  # links; more of them hide each other
+_MAX_LINKS = 120  # links; more of them hide each other
 _WIDTH, _HEIGHT, _TICKS = 640.0, 240.0, 4  # of the curves of two crawls
 _SIDE, _LEFT, _TOP = 220, 46, 12  # of the square of the reliability curve
 
@@ -30,9 +30,9 @@ def draw_circle(hosts: Sequence[dict[str, Any]], links: Sequence[Sequence[int]])
     ``source``, ``target``, ``path`` (of SVG), ``width``; around (0, 0), in the same unit.
     """
     n = len(hosts)
-    around = _around(n, links)
+    order = _circle_order(n, links)
     angle = np.empty(n)
-    angle[around] = np.arange(n) * (2 * math.pi / max(n, 1)) - math.pi / 2
+    angle[order] = np.arange(n) * (2 * math.pi / max(n, 1)) - math.pi / 2
     x, y = _RADIUS * np.cos(angle), _RADIUS * np.sin(angle)
     most = max((each["relevant"] for each in hosts), default=0) or 1
     drawn = [
@@ -41,14 +41,14 @@ def draw_circle(hosts: Sequence[dict[str, Any]], links: Sequence[Sequence[int]])
             "name": each["name"],
             "x": round(float(x[i]), 1),
             "y": round(float(y[i]), 1),
-            "size": round(max(_SMALLEST, _LARGEST * math.sqrt(each["relevant"] / most)), 1),
+            "size": round(max(_MIN_RADIUS, _MAX_RADIUS * math.sqrt(each["relevant"] / most)), 1),
             "degrees": round(math.degrees(angle[i]) + (180.0 if math.cos(angle[i]) < 0 else 0), 1),
             "flipped": math.cos(angle[i]) < 0,
-            "gap": _GAP + _LARGEST,
+            "gap": _GAP + _MAX_RADIUS,
         }
         for i, each in enumerate(hosts)
     ]
-    drawn_links = links[:_DRAWN]  # the heaviest come first
+    drawn_links = links[:_MAX_LINKS]  # the heaviest come first
     heaviest = max((count for *_, count in drawn_links), default=1)
     lines = [
         {
@@ -63,7 +63,7 @@ def draw_circle(hosts: Sequence[dict[str, Any]], links: Sequence[Sequence[int]])
     return {"hosts": drawn, "links": lines}
 
 
-def _around(n: int, links: Sequence[Sequence[int]]) -> Ints:
+def _circle_order(n: int, links: Sequence[Sequence[int]]) -> Ints:
     """Return the order of n hosts: by the second eigenvector of the graph's Laplacian.
 
     It minimises the sum of the squared distances of linked hosts (Hall 1970).
@@ -132,8 +132,8 @@ def draw_reliability(bins: Sequence[Mapping[str, float]]) -> dict[str, Any] | No
         {
             "x": round(_LEFT + _SIDE * each["confidence"], 1),
             "y": round(_TOP + _SIDE * (1.0 - each["frequency"]), 1),
-            "r": round(max(_SMALLEST, _LARGEST * (each["pages"] / most) ** 0.5), 1),
-            "said": f"R around {each['confidence']:.2f}: {each['frequency']:.0%} of "
+            "r": round(max(_MIN_RADIUS, _MAX_RADIUS * (each["pages"] / most) ** 0.5), 1),
+            "text": f"R around {each['confidence']:.2f}: {each['frequency']:.0%} of "
             f"{each['pages']:,.0f} pages are on the topic",
         }
         for each in bins

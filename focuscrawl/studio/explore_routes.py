@@ -24,9 +24,9 @@ from focuscrawl.report.url_tables import (
     list_unfetched,
 )
 from focuscrawl.report.why import PART_NAMES, Explanation
-from focuscrawl.studio.crawl_sums import Background, Compared, OpenCrawls
+from focuscrawl.studio.crawl_analyses import AnalysisRunner, ComparedCrawls, OpenCrawls
 from focuscrawl.studio.drawings import draw_circle, draw_curves
-from focuscrawl.studio.page_rendering import PREFIX, json_of
+from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
 
     Values = dict[str, Any]
 
@@ -76,14 +76,14 @@ assert (*_TABLES["frontier"].kinds,) == UNFETCHED_STATES
 assert (*_TABLES["frontier"].orders,) == (*UNFETCHED_ORDERS,)
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the pages and their API."""
-    crawls, background = OpenCrawls(), Background(desk.folder.root)
-    compared = Compared(background)
+    crawls, analyses = OpenCrawls(), AnalysisRunner(context.folder.root)
+    compared = ComparedCrawls(analyses)
 
     def table_routes(which: str) -> list[Route]:
         def values(request: Request) -> Values:
-            crawl = desk.crawl_of(request)
+            crawl = context.requested_crawl(request)
             query = {k: v for k, v in request.query_params.items() if v}
             filters = {k: v for k, v in query.items() if k not in ("after", "before")}
             return {
@@ -91,64 +91,67 @@ def routes(desk: Desk) -> list[Route]:
                 "which": which,
                 "query": query,
                 "filters": filters,
-                "begun": query != filters,
+                "is_later_part": query != filters,
                 "backwards": "before" in query,
                 "kinds": _TABLES[which].kinds,
                 "orders": _TABLES[which].orders,
-                "found": table(crawls, crawl.place, which, query),
+                "found": read_table(crawls, crawl.path, which, query),
             }
 
-        answer = json_of(lambda request: values(request)["found"])
-        return three(f"{at}/{which}", values, answer, ("urls", f"{which}_rows"))
+        answer = json_endpoint(lambda request: values(request)["found"])
+        return view_routes(f"{at}/{which}", values, answer, ("urls", f"{which}_rows"))
 
     def of_url(what: Callable[[OpenCrawls, Path, str], Values]) -> Callable[[Request], Values]:
-        return lambda request: what(crawls, desk.crawl_of(request).place, _url(request))
+        return lambda request: what(crawls, context.requested_crawl(request).path, _url(request))
 
     def one(request: Request) -> Values:
-        return {"crawl": desk.crawl_of(request).name, "page": of_url(page_values)(request)}
+        return {"crawl": context.requested_crawl(request).name, "page": of_url(read_page)(request)}
 
     def shown_why(request: Request) -> Values:
-        return {"crawl": desk.crawl_of(request).name, "why": of_url(why)(request)}
+        return {
+            "crawl": context.requested_crawl(request).name,
+            "why": of_url(explain_url)(request),
+        }
 
     def shown_text(request: Request) -> Values:
-        name = desk.crawl_of(request).name
+        name = context.requested_crawl(request).name
         try:
-            return {"crawl": name, "text": of_url(text)(request)}
+            return {"crawl": name, "text": of_url(read_text)(request)}
         except UserError as error:
             return {"crawl": name, "text": None, "error": str(error)}
 
     def hubs(request: Request) -> Values:
-        crawl, rule = desk.crawl_of(request), request.query_params.get("sites", "")
+        crawl, rule = context.requested_crawl(request), request.query_params.get("sites", "")
         if rule and rule not in RULES:
             raise UserError(f"no rule {rule!r:.40} for sites: take one of {', '.join(RULES)}")
-        found = background.ask("hubs", crawl.place, option=rule)
-        return {"crawl": crawl.name, "sum": found, "sites": rule}
+        found = analyses.get("hubs", crawl.path, option=rule)
+        return {"crawl": crawl.name, "result": found, "sites": rule}
 
     def hosts(request: Request) -> Values:
-        crawl = desk.crawl_of(request)
-        found = background.ask("hosts", crawl.place)
+        crawl = context.requested_crawl(request)
+        found = analyses.get("hosts", crawl.path)
         drawing = None
         if found.value is not None:
             drawing = draw_circle(found.value["hosts"], found.value["links"])
-        return {"crawl": crawl.name, "sum": found, "drawing": drawing}
+        return {"crawl": crawl.name, "result": found, "drawing": drawing}
 
     def compare(request: Request) -> Values:
         a, b = (request.query_params.get(side, "") for side in "ab")
-        names = [desk.folder.name_of(path) for path in desk.folder.crawls()]
-        shown = {"a": a, "b": b, "names": names, "sum": None, "drawing": None}
+        names = [context.folder.name_of(path) for path in context.folder.crawls()]
+        shown = {"a": a, "b": b, "names": names, "result": None, "drawing": None}
         if not (a and b):
             return shown
-        found = compared.ask(*_pair(desk, a, b))
+        found = compared.get(*_parse_pair(context, a, b))
         drawing = None if found.value is None else draw_curves(found.value["curves"])
-        return shown | {"sum": found, "drawing": drawing}
+        return shown | {"result": found, "drawing": drawing}
 
     def compared_pages(request: Request) -> Values:
         query = request.query_params
         a, b, part = (query.get(name, "") for name in ("a", "b", "part"))
-        found = compared.pages(*_pair(desk, a, b), part, query.get("start", "0"))
+        found = compared.pages(*_parse_pair(context, a, b), part, query.get("start", "0"))
         return {"a": a, "b": b, "part": part, **found}
 
-    def three(
+    def view_routes(
         path: str,
         values: Callable[[Request], Values],
         answer: Callable[[Request], Response],
@@ -158,30 +161,30 @@ def routes(desk: Desk) -> list[Route]:
         page, part = templates
         return [
             Route(f"{PREFIX}{path}", answer),
-            Route(path, desk.page(page, values)),
-            Route(f"/parts{path}", desk.page(part, values)),
+            Route(path, context.page_endpoint(page, values)),
+            Route(f"/parts{path}", context.page_endpoint(part, values)),
         ]
 
     at = "/crawls/{name:path}"
     return [
         *(route for which in _TABLES for route in table_routes(which)),
-        Route(f"{PREFIX}{at}/page", json_of(of_url(page_values))),
-        Route(f"{PREFIX}{at}/page/why", json_of(of_url(why))),
-        Route(f"{PREFIX}{at}/page/text", json_of(of_url(text))),
-        Route(f"{at}/page", desk.page("one_page", one)),
-        Route(f"/parts{at}/page/why", desk.page("page_why", shown_why)),
-        Route(f"/parts{at}/page/text", desk.page("page_text", shown_text)),
-        *three(f"{at}/hubs", hubs, _summed(hubs), ("hubs", "hubs_lists")),
-        *three(f"{at}/hosts", hosts, _summed(hosts), ("hosts", "hosts_map")),
-        *three("/compare", compare, _summed(compare), ("compare", "compared")),
-        Route(f"{PREFIX}/compare/pages", json_of(compared_pages)),
-        Route("/parts/compare/pages", desk.page("compared_rows", compared_pages)),
+        Route(f"{PREFIX}{at}/page", json_endpoint(of_url(read_page))),
+        Route(f"{PREFIX}{at}/page/why", json_endpoint(of_url(explain_url))),
+        Route(f"{PREFIX}{at}/page/text", json_endpoint(of_url(read_text))),
+        Route(f"{at}/page", context.page_endpoint("one_page", one)),
+        Route(f"/parts{at}/page/why", context.page_endpoint("page_why", shown_why)),
+        Route(f"/parts{at}/page/text", context.page_endpoint("page_text", shown_text)),
+        *view_routes(f"{at}/hubs", hubs, _analysis_endpoint(hubs), ("hubs", "hubs_lists")),
+        *view_routes(f"{at}/hosts", hosts, _analysis_endpoint(hosts), ("hosts", "hosts_map")),
+        *view_routes("/compare", compare, _analysis_endpoint(compare), ("compare", "compared")),
+        Route(f"{PREFIX}/compare/pages", json_endpoint(compared_pages)),
+        Route("/parts/compare/pages", context.page_endpoint("compared_rows", compared_pages)),
     ]
 
 
-def _summed(values: Callable[[Request], Values]) -> Callable[[Request], Response]:
+def _analysis_endpoint(values: Callable[[Request], Values]) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
-        found = values(request)["sum"]
+        found = values(request)["result"]
         if found is None:
             raise UserError("name two crawls: a and b")
         return JSONResponse(asdict(found))
@@ -189,10 +192,10 @@ def _summed(values: Callable[[Request], Values]) -> Callable[[Request], Response
     return endpoint
 
 
-def _pair(desk: Desk, a: str, b: str) -> tuple[Path, Path]:
+def _parse_pair(context: StudioContext, a: str, b: str) -> tuple[Path, Path]:
     if not (a and b):
         raise UserError("name two crawls: a and b")
-    first, second = desk.folder.crawl(a), desk.folder.crawl(b)
+    first, second = context.folder.crawl(a), context.folder.crawl(b)
     if first == second:
         raise UserError("this is one crawl: compare it with another one")
     return first, second
@@ -205,7 +208,7 @@ def _url(request: Request) -> str:
     return url
 
 
-def table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) -> Values:
+def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) -> Values:
     """Return a part of the table `which`, ``pages`` or ``frontier``, of the crawl in `path`.
 
     Returns
@@ -214,7 +217,7 @@ def table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) 
     (see `focuscrawl.report.url_tables.UrlRows`), ``total`` (rows of the whole table), ``as_of``
     (ISO 8601, UTC).
     """
-    wanted = _wanted(query)
+    wanted = _parse_query(query)
     with crawls.sorted(path) as found:
         if found is None:
             return {"sorting": True}
@@ -225,11 +228,11 @@ def table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) 
             "sorting": False,
             **asdict(part),
             "total": count_rows(connection)[_TABLES[which].counted],
-            "as_of": copy.made.isoformat(timespec="seconds"),
+            "as_of": copy.started_at.isoformat(timespec="seconds"),
         }
 
 
-def page_values(crawls: OpenCrawls, path: Path, url: str) -> Values:
+def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """Return what the crawl in `path` knows of a URL: see `focuscrawl.report.url_lookup`.
 
     ``duplicates`` is None while the crawl is being sorted.
@@ -244,7 +247,7 @@ def page_values(crawls: OpenCrawls, path: Path, url: str) -> Values:
     return facts | {"links": links, "duplicates": duplicates}
 
 
-def why(crawls: OpenCrawls, path: Path, url: str) -> Values:
+def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """Return why a URL was fetched, or waits, see `focuscrawl.report.why.Explanation`.
 
     Returns
@@ -274,7 +277,7 @@ def why(crawls: OpenCrawls, path: Path, url: str) -> Values:
     }
 
 
-def text(crawls: OpenCrawls, path: Path, url: str) -> Values:
+def read_text(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """Return the text of a page, see `focuscrawl.report.url_lookup.RecordedPage`."""
     with crawls.store(path) as store:
         identity, known = store.identity(), url_facts(store, url)
@@ -283,14 +286,14 @@ def text(crawls: OpenCrawls, path: Path, url: str) -> Values:
     return asdict(load_recorded_page(identity, path, known["url"]))
 
 
-def _wanted(query: Mapping[str, str]) -> UrlFilter:
+def _parse_query(query: Mapping[str, str]) -> UrlFilter:
     """Return which rows a query selects; UserError if it makes no sense."""
     status = query.get("status", "").strip()
     if status and not (status.isascii() and status.isdigit() and len(status) <= 3):
         raise UserError("status has to be an HTTP status, as 200, or 0 where there was none")
     return UrlFilter(
-        least=_number(query, "least"),
-        most=_number(query, "most"),
+        least=_parse_number(query, "least"),
+        most=_parse_number(query, "most"),
         host=query.get("host", "").strip(),
         kind=query.get("kind", "").strip(),
         status=int(status) if status else None,
@@ -299,7 +302,7 @@ def _wanted(query: Mapping[str, str]) -> UrlFilter:
     )
 
 
-def _number(query: Mapping[str, str], name: str) -> float | None:
+def _parse_number(query: Mapping[str, str], name: str) -> float | None:
     given = query.get(name, "").strip()
     if not given:
         return None

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: of processes that work in the folder: Scrapy looks for no ``scrapy.cfg`` there, nor above it
-OWN_SETTINGS = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
+PROCESS_ENVIRONMENT = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
 _FOLDER = ".studio/jobs"
-_ORDER = "order.json"  # ``kind``, ``subject``, ``arguments``, ``begun``
-_PROCESS = "process.json"  # ``pid`` of the job's process
-_LOG = "output.log"  # what the command prints
-_OUTCOME = "outcome.json"  # ``exit_code``; exists when the command has ended
-_LOCK = "lock"  # held by the job's process: the kernel releases it however that ends
-_LONGEST = 1 << 20  # bytes of a file that is read
-_TAIL = 4096  # bytes of the log's end that are shown
-_KEPT = 200  # ended jobs; older ones are forgotten
+_JOB_FILE = "order.json"  # ``kind``, ``subject``, ``arguments``, ``begun``
+_PROCESS_FILE = "process.json"  # ``pid`` of the job's process
+_LOG_FILE = "output.log"  # what the command prints
+_OUTCOME_FILE = "outcome.json"  # ``exit_code``; exists when the command has ended
+_LOCK_FILE = "lock"  # held by the job's process: the kernel releases it however that ends
+_MAX_FILE = 1 << 20  # bytes of a file that is read
+_MAX_OUTPUT = 4096  # bytes of the log's end that are shown
+_MAX_ENDED = 200  # ended jobs; older ones are forgotten
 # errors of reading a stranger's files; an infinity is no integer (OverflowError)
-_NO_JOB = (
+_BAD_JOB_ERRORS = (
     *(OSError, UserError, ValueError, LookupError),
     *(TypeError, OverflowError, RecursionError),
 )
@@ -75,14 +75,16 @@ class Job:
     kind: str
     subject: str
     arguments: list[str]
-    begun: str
+    started_at: str
     state: JobState
     exit_code: int | None
-    said: str
+    output: str
 
-    def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields under the names of the JSON API."""
+        found = asdict(self)
+        found["begun"], found["said"] = found.pop("started_at"), found.pop("output")
+        return found
 
 
 class Jobs:
@@ -99,7 +101,7 @@ class Jobs:
         """Their folder; UserError if that is a link, or behind one."""
         return plain_below(self._root, _FOLDER)
 
-    def begin(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
+    def start(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
         """Start ``focuscrawl`` with `arguments`, in the folder; for the parameters see `Job`.
 
         Raises
@@ -115,7 +117,7 @@ class Jobs:
         order |= {"begun": now.isoformat(timespec="seconds")}
         try:
             folder.mkdir(parents=True)
-            write_whole(folder / _ORDER, json.dumps(order))
+            write_whole(folder / _JOB_FILE, json.dumps(order))
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
         # the arguments are passed on, not read from the file, which somebody else may have written
@@ -123,7 +125,7 @@ class Jobs:
         # a session of its own: Ctrl-C at the studio's terminal does not reach it
         process = start_python(
             command,
-            variables=OWN_SETTINGS,
+            variables=PROCESS_ENVIRONMENT,
             cwd=self._root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -133,20 +135,20 @@ class Jobs:
         with process.stdout as begun:
             begun.read(1)  # now it holds its lock
         threading.Thread(target=process.wait, daemon=True).start()  # leaves no zombie
-        self._forget_oldest()
+        self._remove_oldest()
         return self.job(name)
 
     def job(self, name: str) -> Job:
         """Return a job; UserError if there is none of this name."""
         if "/" not in name and name in self._names():
-            found = self._read(name)
+            found = self._read_job(name)
             if found is not None:
                 return found
         raise UserError(f"no job {name!r:.100}: see the list of jobs")
 
     def all(self, *, kind: str | None = None, subject: str | None = None) -> list[Job]:
         """Return the jobs, the newest first; only of one kind, or about one subject, if given."""
-        found = [self._read(name) for name in reversed(self._names())]
+        found = [self._read_job(name) for name in reversed(self._names())]
         return [
             job
             for job in found
@@ -158,11 +160,11 @@ class Jobs:
         found = self.all(kind=kind, subject=subject)
         return next((job for job in found if job.state is JobState.RUNNING), None)
 
-    def end(self, name: str) -> Job:
+    def stop(self, name: str) -> Job:
         """Ask a running job to stop, as Ctrl-C does; see `job`."""
         job = self.job(name)
         if job.state is JobState.RUNNING:
-            said = self._load(name, _PROCESS)
+            said = self._read_json(name, _PROCESS_FILE)
             with suppress(ProcessLookupError, KeyError, TypeError, ValueError, PermissionError):
                 os.kill(int(said["pid"]), signal.SIGINT)
         return job
@@ -174,13 +176,13 @@ class Jobs:
         except (OSError, UserError):
             return []
 
-    def _read(self, name: str) -> Job | None:
+    def _read_job(self, name: str) -> Job | None:
         """Return a job; None if its files are not those of a job."""
         try:
             # before the outcome: the job may end in between
-            running = is_held(self._jobs / name / _LOCK)
-            order = self._load(name, _ORDER)
-            code = self._load(name, _OUTCOME).get("exit_code")
+            running = is_held(self._jobs / name / _LOCK_FILE)
+            order = self._read_json(name, _JOB_FILE)
+            code = self._read_json(name, _OUTCOME_FILE).get("exit_code")
             if code is not None:
                 code = int(code)
             state = JobState.DONE if code == 0 else JobState.FAILED
@@ -189,41 +191,41 @@ class Jobs:
                 kind=str(order["kind"]),
                 subject=str(order["subject"]),
                 arguments=list(map(str, order["arguments"])),
-                begun=str(order["begun"]),
+                started_at=str(order["begun"]),
                 state=JobState.RUNNING if running and code is None else state,
                 exit_code=code,
-                said=self._said(name),
+                output=self._read_output(name),
             )
-        except _NO_JOB:
+        except _BAD_JOB_ERRORS:
             return None
 
-    def _load(self, name: str, file: str) -> dict[str, Any]:
+    def _read_json(self, name: str, file: str) -> dict[str, Any]:
         try:
             with open(self._jobs / name / file, "rb", opener=open_plain) as opened:
-                found = json.loads(opened.read(_LONGEST))
+                found = json.loads(opened.read(_MAX_FILE))
         except FileNotFoundError:
             return {}
         if not isinstance(found, dict):
             raise TypeError(file)
         return found
 
-    def _said(self, name: str) -> str:
+    def _read_output(self, name: str) -> str:
         try:
-            with open(self._jobs / name / _LOG, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / _LOG_FILE, "rb", opener=open_plain) as opened:
                 size = os.fstat(opened.fileno()).st_size
-                opened.seek(max(0, size - _TAIL))
-                end = opened.read(_TAIL).decode(errors="replace")
+                opened.seek(max(0, size - _MAX_OUTPUT))
+                end = opened.read(_MAX_OUTPUT).decode(errors="replace")
         except FileNotFoundError:
             return ""
         # of a progress bar its last state
         lines = (line.rpartition("\r")[2] for line in end.replace("\r\n", "\n").split("\n"))
         return "\n".join(line.rstrip() for line in lines).strip()
 
-    def _forget_oldest(self) -> None:
-        for name in self._names()[:-_KEPT]:
+    def _remove_oldest(self) -> None:
+        for name in self._names()[:-_MAX_ENDED]:
             folder = plain_below(self._jobs, name)
             with suppress(UserError):  # the lock is a link: the folder may not be a job's
-                if not is_held(folder / _LOCK):
+                if not is_held(folder / _LOCK_FILE):
                     shutil.rmtree(folder, ignore_errors=True)  # follows no link either
 
 
@@ -238,21 +240,21 @@ def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
 def main() -> None:
     """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when it holds its lock."""
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
-    with FileLock(folder / _LOCK, fallback_to_soft=False):
-        write_whole(folder / _PROCESS, json.dumps({"pid": os.getpid()}))
+    with FileLock(folder / _LOCK_FILE, fallback_to_soft=False):
+        write_whole(folder / _PROCESS_FILE, json.dumps({"pid": os.getpid()}))
         os.write(1, b"!")
         os.close(1)
         command = ["-m", "focuscrawl", *arguments]
-        with open(folder / _LOG, "wb", opener=open_plain) as log:
+        with open(folder / _LOG_FILE, "wb", opener=open_plain) as log:
             process = start_python(command, stdout=log, stderr=log)
 
-            def pass_on(signum: int, _: object) -> None:
+            def forward_signal(signum: int, _: object) -> None:
                 process.send_signal(signum)
 
             for each in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(each, pass_on)
+                signal.signal(each, forward_signal)
             code = process.wait()
-        write_whole(folder / _OUTCOME, json.dumps({"exit_code": code}))
+        write_whole(folder / _OUTCOME_FILE, json.dumps({"exit_code": code}))
 
 
 if __name__ == "__main__":

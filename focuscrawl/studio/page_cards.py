@@ -14,10 +14,10 @@ from focuscrawl.critic.focused_critic import WordReasons, word_reasons
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import check_applicable, suggest
-from focuscrawl.feedback.applying import definition_of
+from focuscrawl.feedback.applying import load_crawl_definition
 from focuscrawl.page.parse import shown_text
 from focuscrawl.report.status import open_store
-from focuscrawl.topics import pages_learned_from
+from focuscrawl.topics import training_urls
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-_LONGEST = 8000  # characters of a page that are shown
-_AT_ONCE = 20  # questions, as `topic suggest` asks
+_MAX_TEXT = 8000  # characters of a page that are shown
+_N_QUESTIONS = 20  # questions, as `topic suggest` asks
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class PageCard:
     reasons: WordReasons | None
     why: str = ""
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         words = None
         if self.reasons is not None:
@@ -66,7 +66,7 @@ class PageCard:
         return asdict(self) | {"reasons": words}
 
 
-def page_card(
+def read_page_card(
     webs: Sequence[Web], url: str, critic: FocusedCritic | None, why: str = ""
 ) -> PageCard | None:
     """Read a page, and judge it; None if no web has it as an HTML page with words.
@@ -91,17 +91,17 @@ def page_card(
     if critic is not None:
         relevance = float(critic.judge([view]).relevance[0])
         reasons = word_reasons(critic.model, critic.marked, view.words.bag)
-    text, cut = shown_text(answer.body, answer.encoding, _LONGEST)
+    text, cut = shown_text(answer.body, answer.encoding, _MAX_TEXT)
     return PageCard(url, view.title, text, cut, relevance, reasons, why)
 
 
 @dataclass
-class _Asked:
+class _CrawlQuestions:
     """The questions of one crawl, and which of them are answered or skipped."""
 
     chosen: Future[list[PageCard]] | None = None
     settled: set[str] = field(default_factory=set)
-    passed: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
 
 
 class Questions:
@@ -111,16 +111,16 @@ class Questions:
     """
 
     def __init__(self) -> None:
-        self._asked: dict[Path, _Asked] = {}
+        self._by_crawl: dict[Path, _CrawlQuestions] = {}
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="questions")
 
-    def begin(self, crawl: Path) -> bool:
+    def start_choosing(self, crawl: Path) -> bool:
         """Start to choose if there is nothing to ask; tell whether it is being done."""
         with self._lock:
-            asked = self._asked.setdefault(crawl, _Asked())
+            asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
             if asked.chosen is None:
-                known = frozenset(asked.settled | asked.passed)
+                known = frozenset(asked.settled | asked.skipped)
                 asked.chosen = self._thread.submit(_choose, crawl, known)
             return not asked.chosen.done()
 
@@ -130,7 +130,7 @@ class Questions:
         `UserError` if pages of this crawl cannot be judged.
         """
         with self._lock:
-            asked = self._asked.get(crawl)
+            asked = self._by_crawl.get(crawl)
         if asked is None or asked.chosen is None or not asked.chosen.done():
             return None, 0
         try:
@@ -139,27 +139,27 @@ class Questions:
             with self._lock:
                 asked.chosen = None  # the next request tries again
             raise
-        left = [card for card in cards if card.url not in asked.settled | asked.passed]
+        left = [card for card in cards if card.url not in asked.settled | asked.skipped]
         if not left and cards:
             with self._lock:
                 asked.chosen = None  # others are chosen, by a critic that knows the answers
         return (left[0] if left else None), len(left)
 
-    def settle(self, crawl: Path, url: str, *, passed: bool) -> None:
-        """Note that a page was judged, or passed over."""
+    def settle(self, crawl: Path, url: str, *, skipped: bool) -> None:
+        """Note that a page was judged or skipped."""
         with self._lock:
-            asked = self._asked.setdefault(crawl, _Asked())
-            (asked.passed if passed else asked.settled).add(url)
+            asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
+            (asked.skipped if skipped else asked.settled).add(url)
 
 
 def _choose(crawl: Path, settled: frozenset[str]) -> list[PageCard]:
     with closing(open_store(crawl)) as store:
-        known = definition_of(store, crawl)
+        known = load_crawl_definition(store, crawl)
         webs = check_applicable(known, crawl)
-        away = known.judged | settled | {*pages_learned_from(known)}
-        pages = suggest(store, webs, _AT_ONCE, known=away)
+        excluded = known.judged_urls | settled | {*training_urls(known)}
+        pages = suggest(store, webs, _N_QUESTIONS, known=excluded)
         identity = store.identity()
     name = identity["critic_name"]  # it may name a program, which is not run
     critic = None if is_callable_spec(name) else load_trained(name, identity["topic"])
-    cards = [page_card(webs, each.url, critic, each.kind) for each in pages]
+    cards = [read_page_card(webs, each.url, critic, each.kind) for each in pages]
     return [card for card in cards if card is not None]

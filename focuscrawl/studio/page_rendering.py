@@ -1,4 +1,4 @@
-"""What all routes of the studio share: the `Desk`, posted values, HTML, assets.
+"""What all routes of the studio share: the `StudioContext`, posted values, HTML, assets.
 
 Of the files that browsers load, those in ``static/vendored.json`` are copied unchanged from npm.
 """
@@ -49,12 +49,12 @@ ASSETS = {
     "live.js": ("focuscrawl.studio", "static/live.js", "text/javascript"),
     "icon.svg": ("focuscrawl.studio", "static/icon.svg", "image/svg+xml"),
 }
-NO_TEXT = "it holds a NUL or half a character, which no text has: leave that out"
-_LONGEST = 4 << 20  # bytes that are posted
+NOT_TEXT = "it holds a NUL or half a character, which no text has: leave that out"
+_MAX_POSTED = 4 << 20  # bytes that are posted
 
 
 @dataclass(frozen=True)
-class Desk:
+class StudioContext:
     """A studio's folder and its jobs.
 
     Attributes
@@ -63,17 +63,17 @@ class Desk:
     jobs : commands that the studio has started, running or ended
     read_only : nobody may change anything; `Access` refuses it before a route is found
     base : prefix of the paths of its pages
-    over : set when the studio stops, so that streams end
+    stopping : set when the studio stops, so that streams end
     """
 
     folder: StudioFolder
     jobs: Jobs
     read_only: bool
     base: str = ""
-    over: Event = field(default_factory=Event)
+    stopping: Event = field(default_factory=Event)
 
     @contextmanager
-    def beginning(self) -> Iterator[None]:
+    def job_lock(self) -> Iterator[None]:
         """Keep other requests, and other studios of the folder, from starting jobs.
 
         Check whether a job runs, and start one if not, within one such block.
@@ -89,7 +89,7 @@ class Desk:
         path = self.folder.crawl(name)
         return NamedCrawl(self.folder.name_of(path), path)
 
-    def crawl_of(self, request: Request) -> NamedCrawl:
+    def requested_crawl(self, request: Request) -> NamedCrawl:
         """Return the crawl that an address names; UserError if there is none."""
         return self.crawl(request.path_params["name"])
 
@@ -98,25 +98,27 @@ class Desk:
     ) -> HTMLResponse:
         """Return ``templates/<template>.html.j2`` with `values`, and with what all pages show."""
         found = load_template(f"templates/{template}.html.j2", "focuscrawl.studio")
-        everywhere = {
+        shared = {
             "folder": str(self.folder.root),
             "read_only": self.read_only,
             "base": self.base,
             "api": f"{self.base}{PREFIX}",
         }
-        return HTMLResponse(found.render(everywhere | {**values}), status)
+        return HTMLResponse(found.render(shared | {**values}), status)
 
-    def page(self, template: str, values: Callable[[Request], Mapping[str, Any]]) -> Endpoint:
+    def page_endpoint(
+        self, template: str, values: Callable[[Request], Mapping[str, Any]]
+    ) -> Endpoint:
         """Return the endpoint that shows the values of a request in a template."""
         return lambda request: self.render(template, values(request))
 
 
-def json_of(values: Callable[[Request], Any]) -> Endpoint:
+def json_endpoint(values: Callable[[Request], Any]) -> Endpoint:
     """Return the endpoint that answers with the values of a request as JSON."""
     return lambda request: JSONResponse(values(request))
 
 
-def accepted(found: Any, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def accepted_response(found: Any, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Answer that something was started, or will be done."""
     return JSONResponse(found, HTTPStatus.ACCEPTED, headers=headers)
 
@@ -124,7 +126,7 @@ def accepted(found: Any, headers: Mapping[str, str] | None = None) -> JSONRespon
 # -- posted values -------------------------------------------------------------------------
 
 
-def post(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:
+def post_route(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:
     """Return a route for values that are posted; `endpoint` is called in a thread.
 
     Of a form each value is a text, or a list of texts if a field is there more than once; of
@@ -133,16 +135,16 @@ def post(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) 
     """
 
     async def answer(request: Request) -> Response:
-        values = await _values(request)
+        values = await _read_values(request)
         for name, value in values.items():
             if not (_is_text(name) and _is_text(value)):
-                raise UserError(f"{name!r:.80}: {NO_TEXT}")
+                raise UserError(f"{name!r:.80}: {NOT_TEXT}")
         return await run_in_threadpool(endpoint, request, values)
 
     return Route(path, answer, methods=["POST"])
 
 
-def text_of(values: Mapping[str, Any], name: str, default: str = "") -> str:
+def text_value(values: Mapping[str, Any], name: str, default: str = "") -> str:
     """Return a posted value that has to be a text, without spaces around it.
 
     Of JSON a number stands for its text, true for ``yes``, and false for an empty one.
@@ -157,7 +159,7 @@ def text_of(values: Mapping[str, Any], name: str, default: str = "") -> str:
     return found.strip()
 
 
-def texts_of(values: Mapping[str, Any], name: str) -> list[str]:
+def text_values(values: Mapping[str, Any], name: str) -> list[str]:
     """Return a posted list of texts, or the lines of a text; empty ones are skipped."""
     found = values.get(name, [])
     if isinstance(found, str):
@@ -178,13 +180,13 @@ def _is_text(value: Any) -> bool:
     return True
 
 
-async def _values(request: Request) -> dict[str, Any]:
+async def _read_values(request: Request) -> dict[str, Any]:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > _LONGEST:
+        if len(body) > _MAX_POSTED:
             raise HTTPException(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"More than {_LONGEST >> 20} MiB at once."
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"More than {_MAX_POSTED >> 20} MiB at once."
             )
     if "json" in request.headers.get("content-type", ""):
         try:
@@ -209,10 +211,10 @@ def read_asset(name: str) -> bytes:
 
 def asset_routes() -> list[Route]:
     """Return a route for each asset: no path in a request is ever used as a path of a file."""
-    return [_asset(name) for name in ASSETS]
+    return [_asset_route(name) for name in ASSETS]
 
 
-def _asset(name: str) -> Route:
+def _asset_route(name: str) -> Route:
     content, media_type = read_asset(name), ASSETS[name][2]
     # requested again after an hour: a new version of the studio gets its own style
     headers = {"Cache-Control": "max-age=3600"}

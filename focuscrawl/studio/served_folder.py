@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_DEEPEST = 3  # levels below the folder that is served
+_MAX_DEPTH = 3  # levels below the folder that is served
 _TOML = ".toml"
 _WARC = (".warc", ".warc.gz")
-_NAMED = 5  # recordings that are proposed if one is missing
-_LONGEST_NAME, _MOST_BYTES = 80, 200  # letters, bytes: endings are appended to a name
-_OF_PACKAGE = re.compile(r"models/[\w-]{1,80}", re.ASCII)
-_DEMO = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
+_MAX_NAMED = 5  # recordings that are proposed if one is missing
+_MAX_NAME, _MAX_NAME_BYTES = 80, 200  # letters, bytes: endings are appended to a name
+_PACKAGE_CRITIC = re.compile(r"models/[\w-]{1,80}", re.ASCII)
+_DEMO_WEB = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
 
 
 class StudioFolder:
@@ -48,35 +48,35 @@ class StudioFolder:
 
     def crawl(self, name: str) -> Path:
         """Return the folder of a crawl in here; UserError if there is none of this name."""
-        path = self._inside(name)
+        path = self._find(name)
         if path is None or not CrawlFolder(path).exists:
             raise UserError(f"no crawl {name!r:.200} in {self.root}: see the list of crawls")
         return path
 
     def topic(self, name: str) -> Path:
         """Return the path of a definition in here; UserError if there is none of this name."""
-        path = self._inside(name)
+        path = self._find(name)
         if path is None or path.suffix != _TOML or not path.is_file():
             raise UserError(f"no topic {name!r:.200} in {self.root}: see the list of topics")
         return path
 
     def critic(self, name: str) -> Traversable:
         """Return the folder of a critic in here or in the package; UserError if there is none."""
-        path = self._inside(name)
+        path = self._find(name)
         if path is not None and self.is_critic(path):
             return path
-        if _OF_PACKAGE.fullmatch(name) and not os.path.lexists(self.root / name):
+        if _PACKAGE_CRITIC.fullmatch(name) and not os.path.lexists(self.root / name):
             return find_model(name)
         raise UserError(f"no critic {name!r:.200} in {self.root}: see the list of critics")
 
     def recording(self, name: str) -> str:
         """Return a recording in here as commands take it; UserError if there is none."""
-        path = self._inside(name)
+        path = self._find(name)
         if path is not None and path.is_file():
             return f"./{self.name_of(path)}"
-        if path is None and _DEMO.fullmatch(name):
+        if path is None and _DEMO_WEB.fullmatch(name):
             return name
-        found = self.recordings()[:_NAMED]
+        found = self.recordings()[:_MAX_NAMED]
         way_out = f"take {', '.join(found)}" if found else "copy a .warc file into it"
         raise UserError(f"no recording {name!r:.200} in {self.root}: {way_out}, or demo")
 
@@ -84,9 +84,9 @@ class StudioFolder:
         """Return the names of the recordings in here."""
         return [self.name_of(path) for path in self._files(_WARC)]
 
-    def holds(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Tell whether a path leads to a file in here."""
-        path = self._inside(name)
+        path = self._find(name)
         return path is not None and path.is_file()
 
     def new_folder(self, name: str) -> Path:
@@ -97,7 +97,7 @@ class StudioFolder:
             raise UserError(f"{name} is there already: take another name")
         return path
 
-    def place(self, name: str) -> Path:
+    def safe_path(self, name: str) -> Path:
         """Return a path in here, which need not exist; UserError if a link leads to it."""
         return plain_below(self.root, name)
 
@@ -130,10 +130,10 @@ class StudioFolder:
             if entry.name.endswith(ending) and entry.is_file(follow_symlinks=False)
         ]
 
-    def _inside(self, name: str) -> Path | None:
+    def _find(self, name: str) -> Path | None:
         """Return an existing path in here; None if there is none, or a link leads to it."""
         try:
-            path = self.place(name)
+            path = self.safe_path(name)
             path.lstat()
         except (OSError, UserError):
             return None
@@ -141,24 +141,24 @@ class StudioFolder:
 
     def _folders(self) -> Iterator[Path]:
         """Yield the root and the folders below it, except those in a crawl or a model."""
-        waiting = [(self.root, 0)]
-        while waiting:
-            folder, depth = waiting.pop()
+        pending = [(self.root, 0)]
+        while pending:
+            folder, depth = pending.pop()
             yield folder
-            if depth == _DEEPEST or CrawlFolder(folder).exists or (folder / MANIFEST).exists():
+            if depth == _MAX_DEPTH or CrawlFolder(folder).exists or (folder / MANIFEST).exists():
                 continue
             below = [
                 Path(entry.path)
                 for entry in _entries(folder)
                 if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
             ]
-            waiting += [(path, depth + 1) for path in reversed(below)]
+            pending += [(path, depth + 1) for path in reversed(below)]
 
 
 def check_name(name: str) -> None:
     """Raise `UserError` unless this can be the name of a new folder."""
     letters = all(each in "._-" or category(each)[0] in "LMN" for each in name)
-    short = len(name) <= _LONGEST_NAME and len(name.encode("utf-8", "replace")) <= _MOST_BYTES
+    short = len(name) <= _MAX_NAME and len(name.encode("utf-8", "replace")) <= _MAX_NAME_BYTES
     if not (letters and short and name[:1] not in {"", ".", "-"}):
         raise UserError(
             f"{name!r:.80} is no name: begin with a letter or digit, go on with these, "
@@ -175,7 +175,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def kind_and_classes(critic: Path) -> tuple[str, list[str]]:
+def read_kind_and_classes(critic: Path) -> tuple[str, list[str]]:
     """Return the kind and the classes of a critic, from its manifest."""
     manifest = json.loads(read_regular(critic / MANIFEST))
     classes = manifest.get("classes")
@@ -187,13 +187,13 @@ class NamedCrawl:
     """A crawl: its name in addresses and for people, and its folder."""
 
     name: str
-    place: Path
+    path: Path
 
     @property
     def control(self) -> ControlledCrawl:
         """What pauses, resumes and stops it."""
-        return ControlledCrawl(str(self.place))
+        return ControlledCrawl(str(self.path))
 
-    def current(self, store: CrawlStore) -> CurrentState:
+    def read_state(self, store: CrawlStore) -> CurrentState:
         """Read its state from its open store."""
         return CurrentState.of(store, now=datetime.now(UTC))

@@ -26,9 +26,9 @@ from focuscrawl.studio import (
     listing,
     topic_routes,
 )
-from focuscrawl.studio.access import Access, AccessMiddleware, token_of
+from focuscrawl.studio.access import Access, AccessMiddleware, load_token
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.page_rendering import NO_TEXT, PREFIX, Desk, asset_routes
+from focuscrawl.studio.page_rendering import NOT_TEXT, PREFIX, StudioContext, asset_routes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
-def make_application(desk: Desk, access: Access) -> Starlette:
-    """Return the application that serves a desk to everybody whom `access` admits."""
+def make_application(context: StudioContext, access: Access) -> Starlette:
+    """Return the application that serves a context to everybody whom `access` admits."""
 
     def refuse(request: Request, why: str, status: HTTPStatus) -> Response:
         if request.url.path.startswith(PREFIX):
             return JSONResponse({"error": why}, status)
-        return desk.render("message", {"heading": status.phrase, "text": why}, status)
+        return context.render("message", {"heading": status.phrase, "text": why}, status)
 
     def user_error(request: Request, error: Exception) -> Response:
         return refuse(request, str(error), HTTPStatus.BAD_REQUEST)
@@ -64,12 +64,12 @@ def make_application(desk: Desk, access: Access) -> Starlette:
 
     return Starlette(
         routes=[
-            *topic_routes.routes(desk),
-            *judging.routes(desk),
-            *crawl_routes.routes(desk),
-            *explore_routes.routes(desk),
-            *exports.routes(desk),
-            *listing.routes(desk),
+            *topic_routes.routes(context),
+            *judging.routes(context),
+            *crawl_routes.routes(context),
+            *explore_routes.routes(context),
+            *exports.routes(context),
+            *listing.routes(context),
             *asset_routes(),
         ],
         middleware=[
@@ -89,7 +89,7 @@ class _AddressMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer: ASGIApp = self._app
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            why = f"The address: {NO_TEXT}."
+            why = f"The address: {NOT_TEXT}."
             answer = self._refuse(Request(scope), why, HTTPStatus.BAD_REQUEST)
         await answer(scope, receive, send)
 
@@ -136,7 +136,7 @@ class Studio:
                 "already? Name another with --port, or --port 0 for any that is free"
             ) from None
         port = self._socket.getsockname()[1]
-        token = token_of(folder.root)
+        token = load_token(folder.root)
         names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
         access = Access(
             token,
@@ -145,8 +145,8 @@ class Studio:
             read_only=read_only,
             public=public_url,
         )
-        self._desk = Desk(folder, Jobs(folder.root), read_only, base=access.base)
-        self._application = make_application(self._desk, access)
+        self._context = StudioContext(folder, Jobs(folder.root), read_only, base=access.base)
+        self._application = make_application(self._context, access)
         origin = f"http://{_with_port(host, port)}" if public_url is None else public_url.origin
         self.address = f"{origin}{access.base}/?token={token}"
 
@@ -163,19 +163,19 @@ class Studio:
             timeout_graceful_shutdown=2,
         )
         with self._socket, suppress(KeyboardInterrupt):
-            _Server(config, self._desk.over).run(sockets=[self._socket])
+            _Server(config, self._context.stopping).run(sockets=[self._socket])
 
 
 class _Server(uvicorn.Server):
     """Sets `over` when it gets a signal to stop, so that streams end by themselves."""
 
-    def __init__(self, config: uvicorn.Config, over: Event) -> None:
+    def __init__(self, config: uvicorn.Config, stopping: Event) -> None:
         super().__init__(config)
-        self._over = over
+        self._stopping = stopping
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle a signal."""
-        self._over.set()
+        self._stopping.set()
         super().handle_exit(sig, frame)
 
 

@@ -18,11 +18,11 @@ from focuscrawl.foundation.files import open_plain, read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
-from focuscrawl.studio.page_cards import page_card
-from focuscrawl.studio.served_folder import kind_and_classes
+from focuscrawl.studio.page_cards import read_page_card
+from focuscrawl.studio.served_folder import read_kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
 from focuscrawl.topics import read_definition
-from focuscrawl.topics.definition import class_tree, marking, pages_below, unmarking
+from focuscrawl.topics.definition import class_tree, count_examples, mark_class, unmark_class
 from focuscrawl.webs.opening import check_named
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-_TOPIC = "topic.toml"
-_NUMBERED = re.compile(r"critic-(\d{1,9})")
-_EXAMPLES = ".examples"  # hidden: its crawls of a few pages are not listed
-_URLS = "examples.txt"  # in such a crawl: the pages to fetch
+_TOPIC_FILE = "topic.toml"
+_CRITIC_NAME = re.compile(r"critic-(\d{1,9})")
+_EXAMPLES_FOLDER = ".examples"  # hidden: its crawls of a few pages are not listed
+_URLS_FILE = "examples.txt"  # in such a crawl: the pages to fetch
 
 
 class TopicFiles:
@@ -55,13 +55,13 @@ class TopicFiles:
         self.path = path
         self.name = folder.name_of(path)
         self.folder = folder
-        base = path.parent if path.name == _TOPIC else path.with_suffix("")
-        self._base = folder.place(folder.name_of(base))
+        base = path.parent if path.name == _TOPIC_FILE else path.with_suffix("")
+        self._base = folder.safe_path(folder.name_of(base))
 
     @property
     def title(self) -> str:
         """Its name for people."""
-        return self.name.removesuffix(f"/{_TOPIC}")
+        return self.name.removesuffix(f"/{_TOPIC_FILE}")
 
     @property
     def is_of_crawl(self) -> bool:
@@ -69,15 +69,15 @@ class TopicFiles:
         return CrawlFolder(self.path.parent).exists
 
     @property
-    def examples(self) -> Path:
+    def examples_folder(self) -> Path:
         """The folder of its examples and measures; UserError if it is a link."""
-        return self.folder.place(f"{self.folder.name_of(self._base)}/{_EXAMPLES}")
+        return self.folder.safe_path(f"{self.folder.name_of(self._base)}/{_EXAMPLES_FOLDER}")
 
     def critics(self) -> list[Path]:
         """Return its critics, the latest last."""
         numbered = []
         for path in self._base.glob("critic-*"):
-            match = _NUMBERED.fullmatch(path.name)
+            match = _CRITIC_NAME.fullmatch(path.name)
             if match is not None and self.folder.is_critic(path):
                 numbered.append((int(match[1]), path))
         return [path for _, path in sorted(numbered)]
@@ -86,41 +86,41 @@ class TopicFiles:
         """Return the path of the next critic, as commands take it."""
         taken = {path.name for path in self._base.glob("critic-*")}
         number = next(n for n in count(1) if f"critic-{n}" not in taken)
-        return self.shown(self._base / f"critic-{number}")
+        return self.argument_of(self._base / f"critic-{number}")
 
     def next_examples(self) -> str:
         """Return the folder for the next examples, as commands take it."""
-        numbers = [int(path.name) for path in self._fetched()]
-        return self.shown(self._base / _EXAMPLES / str(max(numbers, default=0) + 1))
+        numbers = [int(path.name) for path in self._fetch_folders()]
+        return self.argument_of(self._base / _EXAMPLES_FOLDER / str(max(numbers, default=0) + 1))
 
-    def shown(self, path: Path) -> str:
+    def argument_of(self, path: Path) -> str:
         """Return a path as commands take it: from the folder, never like an option."""
         return f"./{self.folder.name_of(path)}"
 
-    def marked(self, critic: Path) -> tuple[str, ...]:
+    def marked_classes(self, critic: Path) -> tuple[str, ...]:
         """Return the classes of one of its critics that are on the topic."""
         definition = read_definition(self.path)
         if definition.topics:
             return definition.topics
-        _, classes = kind_and_classes(critic)
+        _, classes = read_kind_and_classes(critic)
         return tuple(path for path in classes if path != OFF_TOPIC)
 
-    def latest(self) -> FocusedCritic | None:
+    def load_latest_critic(self) -> FocusedCritic | None:
         """Return the latest critic, with the topic marked; None if there is none."""
         critics = self.critics()
         if not critics:
             return None
         critic = critics[-1]
-        topics = ",".join(self.marked(critic))
-        return _load(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
+        topics = ",".join(self.marked_classes(critic))
+        return _load_critic(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
 
-    def learned_from(self) -> frozenset[str]:
+    def training_urls(self) -> frozenset[str]:
         """Return the pages that its latest critic has learned from."""
         critics = self.critics()
         if not critics:
             return frozenset()
         changed = (critics[-1] / MANIFEST).stat().st_mtime_ns
-        return _examples_of(str(critics[-1]), changed)
+        return _read_example_urls(str(critics[-1]), changed)
 
     def recordings(self) -> list[str]:
         """Return the recordings of pages fetched for it, as commands take them.
@@ -128,13 +128,13 @@ class TopicFiles:
         A crawl without an answered page is skipped: its pages are fetched again.
         """
         found: dict[str, None] = {}
-        for path in self._fetched():
+        for path in self._fetch_folders():
             crawl = CrawlFolder(path)
-            if crawl.exists and not crawl.in_use and not _brought(crawl):
+            if crawl.exists and not crawl.in_use and not _answered_urls(crawl):
                 continue
             files = sorted(each for each in path.glob("*.warc.gz") if not each.is_symlink())
             if files:
-                found |= dict.fromkeys(map(self.shown, files))
+                found |= dict.fromkeys(map(self.argument_of, files))
             elif CrawlFolder(path).exists:
                 with closing(open_store(path)) as store:
                     identity = store.identity()
@@ -150,16 +150,16 @@ class TopicFiles:
         Crawls that still run are skipped, and pages that could not be fetched.
         """
         found: dict[str, Path] = {}
-        for path in self._fetched():
+        for path in self._fetch_folders():
             crawl = CrawlFolder(path)
             if not crawl.exists or crawl.in_use:
                 continue
             try:
-                with open(path / _URLS, encoding="utf-8", opener=open_plain) as file:
+                with open(path / _URLS_FILE, encoding="utf-8", opener=open_plain) as file:
                     lines = file.read().splitlines()
             except (OSError, ValueError, UserError):
                 continue
-            brought = _brought(crawl)
+            brought = _answered_urls(crawl)
             found |= {line.strip(): path for line in lines if line.strip() in brought}
         return found
 
@@ -173,8 +173,8 @@ class TopicFiles:
         except UserError:
             return []
 
-    def _fetched(self) -> list[Path]:
-        folder = self.examples
+    def _fetch_folders(self) -> list[Path]:
+        folder = self.examples_folder
         if not folder.is_dir():
             return []
         found = [each for each in folder.iterdir() if each.name.isdecimal()]
@@ -182,13 +182,13 @@ class TopicFiles:
         return sorted(found, key=lambda path: int(path.name))
 
 
-def _brought(crawl: CrawlFolder) -> frozenset[str]:
+def _answered_urls(crawl: CrawlFolder) -> frozenset[str]:
     """Return the URLs that a crawl, which does not run, got answers for."""
-    return _answered(str(crawl.path), crawl.store_path.stat().st_mtime_ns)
+    return _read_answered(str(crawl.path), crawl.store_path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _answered(folder: str, _changed: int) -> frozenset[str]:
+def _read_answered(folder: str, _changed: int) -> frozenset[str]:
     asked = "SELECT u.url, p.status, p.error FROM url u JOIN page p ON p.url = u.id"
     try:
         with closing(open_store(folder)) as store:
@@ -201,20 +201,20 @@ def _answered(folder: str, _changed: int) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8)
-def _load(spec: str, topics: str, _changed: int) -> FocusedCritic:
+def _load_critic(spec: str, topics: str, _changed: int) -> FocusedCritic:
     return load_trained(spec, topics)
 
 
 @lru_cache(maxsize=8)
-def _examples_of(spec: str, _changed: int) -> frozenset[str]:
+def _read_example_urls(spec: str, _changed: int) -> frozenset[str]:
     return frozenset(url for url, _ in read_critic(find_model(spec))[0].examples)
 
 
-_ROWS = 300  # shown at once; of more, the levels that fit
-_CLASS_EXAMPLES = 200  # of a class
+_MAX_ROWS = 300  # shown at once; of more, the levels that fit
+_MAX_EXAMPLES = 200  # of a class
 
 
-def rows(
+def class_rows(
     classes: Taxonomy, definition: TopicDefinition | None, *, under: str = ROOT, search: str = ""
 ) -> tuple[list[dict[str, Any]], bool]:
     """Return the classes at and below one, or those whose path contains a text.
@@ -235,11 +235,11 @@ def rows(
     whole = len(found)
     level = top.rstrip("/").count("/")
     deepest = max((path.count("/") for path in found), default=0)
-    while len(found) > _ROWS and not search and deepest > level + 1:
+    while len(found) > _MAX_ROWS and not search and deepest > level + 1:
         deepest -= 1
         found = [path for path in found if path.count("/") <= deepest]
-    pages = pages_below(classes)
-    moved = _moved(definition)
+    pages = count_examples(classes)
+    moved = _moved_urls(definition)
     topics = () if definition is None else definition.topics
     shown = [
         {
@@ -251,47 +251,46 @@ def rows(
             "split": [each for each in moved if each.startswith(f"{path}/")],
             "marked": "here" if path in topics else "above" if lies_under(path, topics) else "",
         }
-        for path in found[:_ROWS]
+        for path in found[:_MAX_ROWS]
     ]
     return shown, len(shown) < whole
 
 
-def examples(
+def class_examples(
     classes: Taxonomy, path: str, definition: TopicDefinition | None
 ) -> list[dict[str, str]]:
     """Return examples of a class: ``url`` and the sub-class it was ``moved`` to, or empty."""
-    moved = {url: to for to, urls in _moved(definition).items() for url in urls}
+    moved = {url: to for to, urls in _moved_urls(definition).items() for url in urls}
     return [
-        {"url": url, "moved": moved.get(url, "")}
-        for url in classes.examples(path)[:_CLASS_EXAMPLES]
+        {"url": url, "moved": moved.get(url, "")} for url in classes.examples(path)[:_MAX_EXAMPLES]
     ]
 
 
-def marked(
+def set_marked(
     definition: TopicDefinition, path: str, classes: Taxonomy, *, good: bool
 ) -> TopicDefinition:
     """Return the definition with a class of `class_tree` marked as good, or not marked."""
     wanted = normalise(path)
     if wanted not in classes:
         raise UserError(f"there is no class {wanted}")
-    return marking(definition, wanted) if good else unmarking(definition, wanted, classes)
+    return mark_class(definition, wanted) if good else unmark_class(definition, wanted, classes)
 
 
-def _moved(definition: TopicDefinition | None) -> Mapping[str, tuple[str, ...]]:
+def _moved_urls(definition: TopicDefinition | None) -> Mapping[str, tuple[str, ...]]:
     return {} if definition is None else definition.classes
 
 
-def tree_of(critic: Traversable) -> Taxonomy:
+def load_class_tree(critic: Traversable) -> Taxonomy:
     """Return the classes of a critic."""
-    return _tree(str(critic), hash(read_regular(critic / MANIFEST)))
+    return _load_tree(str(critic), hash(read_regular(critic / MANIFEST)))
 
 
 @lru_cache(maxsize=4)
-def _tree(spec: str, _changed: int) -> Taxonomy:
+def _load_tree(spec: str, _changed: int) -> Taxonomy:
     return class_tree(read_critic(find_model(spec))[0])
 
 
-class Examples:
+class ExampleQueue:
     """Pages that were fetched for topics and not judged yet, in the order named.
 
     Skipped pages are asked about again after a restart of the studio.
@@ -301,15 +300,15 @@ class Examples:
         self._skipped: dict[str, set[str]] = {}
         self._lock = Lock()
 
-    def waiting(self, topic: TopicFiles) -> dict[str, Path]:
+    def unjudged(self, topic: TopicFiles) -> dict[str, Path]:
         """Return the URLs of the pages to judge, and the crawls that have fetched them."""
-        settled = read_definition(topic.path).judged | self._skipped.get(topic.name, set())
+        settled = read_definition(topic.path).judged_urls | self._skipped.get(topic.name, set())
         return {url: crawl for url, crawl in topic.fetched().items() if url not in settled}
 
     def next(self, topic: TopicFiles) -> PageCard | None:
         """Return the next page to judge; None if there is none that can be read."""
-        for url, crawl in self.waiting(topic).items():
-            card = page_card(topic.webs(crawl), url, topic.latest())
+        for url, crawl in self.unjudged(topic).items():
+            card = read_page_card(topic.webs(crawl), url, topic.load_latest_critic())
             if card is not None:
                 return card
             self.skip(topic, url)
@@ -320,15 +319,15 @@ class Examples:
         with self._lock:
             self._skipped.setdefault(topic.name, set()).add(url)
 
-    def plain(self, topic: TopicFiles) -> dict[str, Any]:
+    def to_dict(self, topic: TopicFiles) -> dict[str, Any]:
         """Return ``waiting`` (a number) and ``page``, the next one or None."""
         card = self.next(topic)
         return {
-            "waiting": len(self.waiting(topic)),
-            "page": None if card is None else card.plain(),
+            "waiting": len(self.unjudged(topic)),
+            "page": None if card is None else card.to_dict(),
         }
 
 
-def new_judgements(topic: TopicFiles) -> int:
+def count_new_judgements(topic: TopicFiles) -> int:
     """Return the number of judged pages that the latest critic has not learned from."""
-    return len(read_definition(topic.path).judged - topic.learned_from())
+    return len(read_definition(topic.path).judged_urls - topic.training_urls())

@@ -13,25 +13,25 @@ from focuscrawl.topics.definition import (
     write_definition,
 )
 from focuscrawl.topics.topic_training import (
-    Fit,
-    check_examples,
-    check_marked,
-    fit_classes,
-    pages_learned_from,
+    RankedClass,
+    check_marked_classes,
+    check_trainable,
+    rank_classes,
     train_definition,
+    training_urls,
 )
 
 __all__ = [
     "Bookmark",
-    "Fit",
+    "RankedClass",
     "TopicDefinition",
-    "check_examples",
-    "check_marked",
+    "check_marked_classes",
+    "check_trainable",
     "edit_definition",
-    "fit_classes",
-    "pages_learned_from",
+    "rank_classes",
     "read_bookmarks",
     "read_definition",
     "train_definition",
+    "training_urls",
     "write_definition",
 ]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_DEEPEST = 64  # folders in folders
-_LONGEST = 1000  # characters of a title
-_TAGS = 200  # of elements in a title, ends counted too
+_MAX_FOLDER_DEPTH = 64  # folders in folders
+_MAX_TITLE = 1000  # characters of a title
+_MAX_TAGS = 200  # of elements in a title, ends counted too
 
 
 class Bookmark(NamedTuple):
@@ -48,10 +48,10 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
     UserError
         If the file cannot be read, or has no bookmark, or none in `folder`.
     """
-    return bookmarks_in(read_text(path), str(path), folder)
+    return parse_bookmarks(read_text(path), str(path), folder)
 
 
-def bookmarks_in(text: str, where: str, folder: str | None = None) -> list[Bookmark]:
+def parse_bookmarks(text: str, where: str, folder: str | None = None) -> list[Bookmark]:
     """Return the bookmarks in the text of such a file; `where` it is from, for the message.
 
     Raises
@@ -60,7 +60,7 @@ def bookmarks_in(text: str, where: str, folder: str | None = None) -> list[Bookm
         As `read_bookmarks`.
     """
     first: dict[str, Bookmark] = {}
-    for each in _bookmarks(text.encode(errors="replace")):
+    for each in _iter_bookmarks(text.encode(errors="replace")):
         first.setdefault(each.url, each)
     bookmarks = list(first.values())
     if not bookmarks:
@@ -74,7 +74,7 @@ def bookmarks_in(text: str, where: str, folder: str | None = None) -> list[Bookm
     return inside
 
 
-def _bookmarks(html: bytes) -> Iterator[Bookmark]:
+def _iter_bookmarks(html: bytes) -> Iterator[Bookmark]:
     """Yield the bookmarks: a ``<DL>`` is a folder's content, the ``<H3>`` before it its name."""
     root = parse_tree(html)
     if root is None:
@@ -92,13 +92,15 @@ def _bookmarks(html: bytes) -> Iterator[Bookmark]:
             folders.append(heading)
             heading = ""
         elif (url := normalize(element.get("href", ""))) is not None:
-            yield Bookmark(url, _text(element), "/".join(filter(None, folders[:_DEEPEST])))
+            yield Bookmark(
+                url, _text(element), "/".join(filter(None, folders[:_MAX_FOLDER_DEPTH]))
+            )
 
 
 def _text(element: etree._Element) -> str:
     """Return the beginning of the text in an element; titles in titles cost each its own tags."""
     pieces = []
-    for event, inner in itertools.islice(etree.iterwalk(element, ("start", "end")), _TAGS):
+    for event, inner in itertools.islice(etree.iterwalk(element, ("start", "end")), _MAX_TAGS):
         piece = inner.text if event == "start" else inner.tail if inner is not element else None
-        pieces.append((piece or "")[:_LONGEST])
-    return " ".join("".join(pieces).split())[:_LONGEST]
+        pieces.append((piece or "")[:_MAX_TITLE])
+    return " ".join("".join(pieces).split())[:_MAX_TITLE]

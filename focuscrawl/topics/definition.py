@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 
-_TEXTS = ("critic", "web", "name", "description")
-_LISTS = ("topics", "words", "seeds", "good", "bad")
-_URLS = ("seeds", "good", "bad")
-_CLASSES = "classes"
-_TRIES = 5  # to change what an editor saves meanwhile: it takes no lock
+_TEXT_KEYS = ("critic", "web", "name", "description")
+_LIST_KEYS = ("topics", "words", "seeds", "good", "bad")
+_URL_KEYS = ("seeds", "good", "bad")
+_CLASSES_KEY = "classes"
+_MAX_ATTEMPTS = 5  # to change what an editor saves meanwhile: it takes no lock
 _HEADING = "A topic: edit it, then `focuscrawl topic apply` it to a crawl."
 
 
@@ -61,11 +61,13 @@ class TopicDefinition:
     description: str | None = None
 
     @property
-    def judged(self) -> frozenset[str]:
+    def judged_urls(self) -> frozenset[str]:
         """URLs that a person has judged."""
         return frozenset({*self.good, *self.bad})
 
-    def judging(self, good: Iterable[str] = (), bad: Iterable[str] = ()) -> TopicDefinition:
+    def with_judgements(
+        self, good: Iterable[str] = (), bad: Iterable[str] = ()
+    ) -> TopicDefinition:
         """Return the definition with more judgements; the latest of a page counts."""
         new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
         kept_good = [url for url in self.good if url not in new]
@@ -76,7 +78,7 @@ class TopicDefinition:
             bad=tuple(dict.fromkeys([*kept_bad, *(url for url, yes in new.items() if not yes)])),
         )
 
-    def splitting(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
+    def with_subclasses(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
         """Return the definition with URLs moved into sub-classes, out of those they were in."""
         away = {url for urls in moved.values() for url in urls}
         classes = {
@@ -104,7 +106,7 @@ def read_definition(path: str | Path) -> TopicDefinition:
         ) from None
     except ValueError as error:
         raise UserError(f"{path} is no TOML file: {error}") from None
-    return _checked(str(path), content)
+    return _parse_definition(str(path), content)
 
 
 def write_definition(definition: TopicDefinition, path: str | Path) -> None:
@@ -125,8 +127,8 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
             document = tomlkit.document()
             document.add(tomlkit.comment(_HEADING))
             document.add(tomlkit.nl())
-        _fill(document, definition)
-        _checked(str(path), document.unwrap())
+        _update_document(document, definition)
+        _parse_definition(str(path), document.unwrap())
         write_whole(path, tomlkit.dumps(document))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
@@ -137,7 +139,7 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
 def edit_definition(
     path: Path,
     change: Callable[[TopicDefinition], TopicDefinition],
-    begin: Callable[[], TopicDefinition] | None = None,
+    create: Callable[[], TopicDefinition] | None = None,
 ) -> TopicDefinition:
     """Read a definition, change it and write it; no other program does so meanwhile.
 
@@ -147,7 +149,7 @@ def edit_definition(
     ----------
     path : of the file
     change : what is done to the definition; called again where it has to be done again
-    begin : makes the definition where there is no file yet; None: there has to be one
+    create : makes the definition where there is no file yet; None: there has to be one
 
     Returns
     -------
@@ -160,49 +162,49 @@ def edit_definition(
     """
     try:
         with changing(path):
-            for _ in range(_TRIES):
-                before = _content(path)
-                if before is None and begin is not None:
-                    made = change(begin())
+            for _ in range(_MAX_ATTEMPTS):
+                before = _read_bytes(path)
+                if before is None and create is not None:
+                    changed = change(create())
                 else:
-                    made = change(read_definition(path))
-                if _content(path) == before:
-                    write_definition(made, path)
-                    return made
+                    changed = change(read_definition(path))
+                if _read_bytes(path) == before:
+                    write_definition(changed, path)
+                    return changed
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     raise UserError(f"{path} changes all the time: close what writes it, and do this again")
 
 
-def _content(path: Path) -> bytes | None:
+def _read_bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _fill(document: tomlkit.TOMLDocument, definition: TopicDefinition) -> None:
-    for name in (*_TEXTS, *_LISTS):
+def _update_document(document: tomlkit.TOMLDocument, definition: TopicDefinition) -> None:
+    for name in (*_TEXT_KEYS, *_LIST_KEYS):
         value = getattr(definition, name)
         if not value:
             document.pop(name, None)
-        elif name in _TEXTS:
+        elif name in _TEXT_KEYS:
             if document.get(name) != value:
                 document[name] = value
         elif list(document.get(name, ())) != list(value):
-            document[name] = _array(value)
+            document[name] = _toml_array(value)
     if not definition.classes:
-        document.pop(_CLASSES, None)
+        document.pop(_CLASSES_KEY, None)
         return
-    now = {path: list(urls) for path, urls in document.get(_CLASSES, {}).items()}
+    now = {path: list(urls) for path, urls in document.get(_CLASSES_KEY, {}).items()}
     if now != {path: list(urls) for path, urls in definition.classes.items()}:
         table = tomlkit.table()
         for path, urls in definition.classes.items():
-            table[path] = _array(urls)
-        document[_CLASSES] = table
+            table[path] = _toml_array(urls)
+        document[_CLASSES_KEY] = table
 
 
-def _array(values: Iterable[str]) -> tomlkit.items.Array:
+def _toml_array(values: Iterable[str]) -> tomlkit.items.Array:
     # read from a text: values that are put in one after another take the square of their number
     lines = [f"    {tomlkit.string(value).as_string()},\n" for value in values]
     array = tomlkit.value(f"[\n{''.join(lines)}]" if lines else "[]")
@@ -210,39 +212,39 @@ def _array(values: Iterable[str]) -> tomlkit.items.Array:
     return array
 
 
-def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
-    known = {*_TEXTS, *_LISTS, _CLASSES}
+def _parse_definition(where: str, content: dict[str, Any]) -> TopicDefinition:
+    known = {*_TEXT_KEYS, *_LIST_KEYS, _CLASSES_KEY}
     unknown = sorted(set(content) - known)
     if unknown:
         there = ", ".join(sorted(known))
         raise UserError(f"{where}: unknown key {unknown[0][:80]}; there are {there}")
     given: dict[str, Any] = {}
-    for name in _TEXTS:
+    for name in _TEXT_KEYS:
         value = content.get(name)
         if not (value is None or (isinstance(value, str) and value.strip())):
             raise UserError(f"{where}: {name} must be a text, not {value!r:.80}")
         given[name] = value
-    for name in _LISTS:
-        given[name] = _texts(where, name, content.get(name, []))
-    for name in _URLS:
-        given[name] = tuple(_url(where, url) for url in given[name])
+    for name in _LIST_KEYS:
+        given[name] = _parse_texts(where, name, content.get(name, []))
+    for name in _URL_KEYS:
+        given[name] = tuple(_parse_url(where, url) for url in given[name])
     given["topics"] = tuple(map(normalise, given["topics"]))
     given["name"] = given["name"] and normalise(given["name"])
-    classes = content.get(_CLASSES, {})
+    classes = content.get(_CLASSES_KEY, {})
     if not isinstance(classes, dict):
-        raise UserError(f"{where}: {_CLASSES} must be a table of lists of URLs")
-    given[_CLASSES] = {
-        normalise(path): tuple(_url(where, url) for url in _texts(where, path, urls))
+        raise UserError(f"{where}: {_CLASSES_KEY} must be a table of lists of URLs")
+    given[_CLASSES_KEY] = {
+        normalise(path): tuple(_parse_url(where, url) for url in _parse_texts(where, path, urls))
         for path, urls in classes.items()
     }
     both = sorted(set(given["good"]) & set(given["bad"]))
     if both:
         raise UserError(f"{where}: {both[0]} is both good and bad; take it out of one")
-    moved = Counter(url for urls in given[_CLASSES].values() for url in urls)
+    moved = Counter(url for urls in given[_CLASSES_KEY].values() for url in urls)
     twice = sorted(url for url, times in moved.items() if times > 1)
     if twice:
         raise UserError(f"{where}: {twice[0]} is in two classes; take it out of one")
-    _check_critic(where, given)
+    _check_critic_keys(where, given)
     if not any(given[name] for name in ("critic", "words", "description", "good")):
         raise UserError(
             f"{where} says too little: name a critic and topics, or words, a description or good "
@@ -253,11 +255,11 @@ def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
     return TopicDefinition(**given)
 
 
-def _check_critic(where: str, given: Mapping[str, Any]) -> None:
+def _check_critic_keys(where: str, given: Mapping[str, Any]) -> None:
     """Raise `UserError` where what is said of a critic's classes does not go with the critic."""
     critic = given["critic"]
-    if critic is None and (given["topics"] or given[_CLASSES]):
-        which = "topics" if given["topics"] else _CLASSES
+    if critic is None and (given["topics"] or given[_CLASSES_KEY]):
+        which = "topics" if given["topics"] else _CLASSES_KEY
         raise UserError(f"{where}: {which} are those of a critic: name it, too, or take them out")
     if critic is not None and not given["topics"]:
         raise UserError(f"{where}: no class of {critic} is marked; name some in topics")
@@ -265,20 +267,20 @@ def _check_critic(where: str, given: Mapping[str, Any]) -> None:
         raise UserError(f"{where}: the classes of {critic} have names: take out name")
 
 
-def _texts(where: str, name: str, values: object) -> tuple[str, ...]:
+def _parse_texts(where: str, name: str, values: object) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise UserError(f"{where}: {name} must be a list of texts")
     return tuple(dict.fromkeys(value.strip() for value in values if value.strip()))
 
 
-def _url(where: str, text: str) -> str:
+def _parse_url(where: str, text: str) -> str:
     url = normalize(text)
     if url is None:
         raise UserError(f"{where}: {text!r:.200} {no_url(text)}")
     return url
 
 
-def critic_of(definition: TopicDefinition) -> TrainedCritic | None:
+def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:
     """Read the critic that a definition names; None if it names none.
 
     Raises
@@ -299,7 +301,7 @@ def class_tree(trained: TrainedCritic) -> Taxonomy:
     return Taxonomy(known)
 
 
-def pages_below(classes: Taxonomy) -> dict[str, int]:
+def count_examples(classes: Taxonomy) -> dict[str, int]:
     """Return how many examples each class has, those below it included."""
     counts: dict[str, int] = defaultdict(int)
     for path in reversed(classes.topics):  # what is below comes first
@@ -309,13 +311,13 @@ def pages_below(classes: Taxonomy) -> dict[str, int]:
     return counts
 
 
-def marking(definition: TopicDefinition, path: str) -> TopicDefinition:
+def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
     """Return the definition with one more class marked, and all below it with it."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
-def unmarking(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
+def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
     """Return the definition with a class and all below it marked no longer.
 
     Where a class above is marked, the others below that are marked in its stead.
@@ -340,7 +342,7 @@ def unmarking(definition: TopicDefinition, path: str, classes: Taxonomy) -> Topi
     return replace(definition, topics=tuple(topics))
 
 
-def refined(
+def split_classes(
     definition: TopicDefinition,
     moved: Mapping[str, Sequence[str]],
     mark: Sequence[str] | None = None,
@@ -358,26 +360,26 @@ def refined(
         The definition names no critic, or a path lies below none of its classes, or `mark` names
         no sub-class.
     """
-    trained = critic_of(definition)
+    trained = load_base_critic(definition)
     if trained is None:
         raise UserError("the definition names no critic: there are no classes to split")
     classes = (*trained.model.classes, *definition.classes)
     for path in moved:
-        if not any(_below(path, broad) for broad in classes):
+        if not any(_is_below(path, broad) for broad in classes):
             raise UserError(
                 f"{path} lies below no class of {definition.critic}: name its sub-classes like "
                 f"{classes[0]}/Name"
             )
-    made = definition.splitting(moved)
+    changed = definition.with_subclasses(moved)
     if mark is None:
-        return made
-    unknown = [path for path in mark if path not in made.classes]
+        return changed
+    unknown = [path for path in mark if path not in changed.classes]
     if unknown:
         raise UserError(f"{unknown[0]} is to be marked: the definition has no such sub-class")
-    split = {path for path in trained.model.classes if any(_below(m, path) for m in moved)}
-    kept = [path for path in made.topics if path not in split]
-    return replace(made, topics=tuple(dict.fromkeys([*kept, *mark])))
+    split = {path for path in trained.model.classes if any(_is_below(m, path) for m in moved)}
+    kept = [path for path in changed.topics if path not in split]
+    return replace(changed, topics=tuple(dict.fromkeys([*kept, *mark])))
 
 
-def _below(path: str, topic: str) -> bool:
+def _is_below(path: str, topic: str) -> bool:
     return path.startswith(f"{topic}/")

@@ -27,7 +27,7 @@ from focuscrawl.foundation.user_input import SILENT
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy import OTHER, ROOT, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_tree import child
-from focuscrawl.topics.definition import critic_of
+from focuscrawl.topics.definition import load_base_critic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     Example = tuple[tuple[str, str], Bag]  # (URL, class), words
 
-_OFTEN = 10  # words count as a page on the topic that has each so often
-_MOST = 0.5  # of the critic's examples must be readable
+_PHRASE_WORD_COUNT = 10  # words count as a page on the topic that has each so often
+_MIN_READABLE = 0.5  # of the critic's examples must be readable
 
 
 def train_definition(
@@ -80,27 +80,32 @@ def train_definition(
     UserError
         If the critic or a class is unknown, or too many of the pages cannot be read.
     """
-    base = critic_of(definition)
-    if base is None or _is_of_one_topic(base, definition):
-        return _from_little(definition, base, webs, relevant, progress)
-    _check_marked(definition, base)
-    marked, inner = definition.topics, _inner(definition, base)
+    base = load_base_critic(definition)
+    if base is None or _is_single_topic(base, definition):
+        return _train_few_shot(definition, base, webs, relevant, progress)
+    _check_marked_classes(definition, base)
+    marked, inner = definition.topics, _inner_classes(definition, base)
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
-    wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged])
+    wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged_urls])
     progress.start(len(wanted))
     pages = read_known(webs, list(wanted), progress=progress)
     bags = {url: page.bag for url, page in pages.items()}
     _check_enough(sum(url in bags for url, _ in base.examples), definition, base)
-    judged = {url for url in definition.judged if url in bags}
+    judged = {url for url in definition.judged_urls if url in bags}
     placed = {**dict(base.examples), **moved}
     kept = [(url, path) for url, path in placed.items() if url in bags and url not in judged]
-    kept += _placed(definition, base, bags, moved)
+    kept += _assign_classes(definition, base, bags, moved)
     leaves = [(url, child(path, OTHER) if path in inner else path) for url, path in kept]
     usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
     words = [*definition.words, *filter(None, [definition.description])]
     if words:
-        usable.append((("", _largest(marked, leaves)), dict.fromkeys(tokenize(words)[0], _OFTEN)))
-    few = _with_background(usable, marked)
+        usable.append(
+            (
+                ("", _largest_class(marked, leaves)),
+                dict.fromkeys(tokenize(words)[0], _PHRASE_WORD_COUNT),
+            )
+        )
+    few = _add_background(usable, marked)
     trained = learn_critic(
         usable,
         kind=base.model.kind,
@@ -109,10 +114,10 @@ def train_definition(
     )
     # what stands for words, or for a language, is no page
     examples = tuple(pair for pair in trained.examples if pair[0])
-    return replace(trained, examples=examples), _existing(marked, trained)
+    return replace(trained, examples=examples), _classes_with_examples(marked, trained)
 
 
-def check_marked(definition: TopicDefinition) -> None:
+def check_marked_classes(definition: TopicDefinition) -> None:
     """Check that the critic of a definition has the classes that are marked.
 
     Raises
@@ -120,11 +125,11 @@ def check_marked(definition: TopicDefinition) -> None:
     UserError
         There is no such critic, or no such class; the nearest are named.
     """
-    if (base := critic_of(definition)) is not None:
-        _check_marked(definition, base)
+    if (base := load_base_critic(definition)) is not None:
+        _check_marked_classes(definition, base)
 
 
-def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
+def check_trainable(definition: TopicDefinition, webs: Sequence[Web]) -> None:
     """Check, without reading a page, that the critic of a definition can be trained.
 
     Parameters
@@ -136,10 +141,10 @@ def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
     UserError
         If the critic or a class is unknown, or too few of the critic's examples are there.
     """
-    base = critic_of(definition)
+    base = load_base_critic(definition)
     if base is None:
         return
-    _check_marked(definition, base)
+    _check_marked_classes(definition, base)
     if base.pages.n_pages:
         return
     urls = [url for url, _ in base.examples]
@@ -147,18 +152,18 @@ def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
     _check_enough(len(there), definition, base)
 
 
-def pages_learned_from(definition: TopicDefinition) -> tuple[str, ...]:
+def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
     """Return the URLs of all pages that a critic of one topic is learned from.
 
     None where the critic of the definition has a taxonomy: what its examples were is recorded.
     """
-    base = critic_of(definition)
-    if base is not None and not _is_of_one_topic(base, definition):
+    base = load_base_critic(definition)
+    if base is not None and not _is_single_topic(base, definition):
         return ()
-    return tuple(_labelled(definition, base))
+    return tuple(_labels(definition, base))
 
 
-class Fit(NamedTuple):
+class RankedClass(NamedTuple):
     """How well a node of the taxonomy fits some pages.
 
     Attributes
@@ -174,7 +179,7 @@ class Fit(NamedTuple):
     pages: int
 
 
-def fit_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[Fit]:
+def rank_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[RankedClass]:
     """Rank the nodes of a taxonomy, leaves and inner ones, by how well they fit pages.
 
     Parameters
@@ -192,13 +197,13 @@ def fit_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> l
     if not len(probabilities):
         return []
     best = probabilities.argmax(axis=1)
-    fits: dict[str, Fit] = {}
+    fits: dict[str, RankedClass] = {}
     for path in tree.topics:
         leaves = [number[leaf] for leaf in tree.leaves_under(path)]
         if path == ROOT or not leaves:
             continue
         share = float(probabilities[:, leaves].sum(axis=1).mean())
-        fits[path] = Fit(path, min(share, 1.0), int(np.isin(best, leaves).sum()))
+        fits[path] = RankedClass(path, min(share, 1.0), int(np.isin(best, leaves).sum()))
     kept = [
         fit
         for path, fit in fits.items()
@@ -208,7 +213,7 @@ def fit_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> l
 
 
 def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -> None:
-    if read < _MOST * len(base.examples):
+    if read < _MIN_READABLE * len(base.examples):
         raise UserError(
             f"only {read} of the {len(base.examples)} examples of {definition.critic} can be "
             "read: name the recording that it was trained on, with web = in the definition, or "
@@ -216,13 +221,13 @@ def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -
         )
 
 
-def _labelled(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str, bool]:
+def _labels(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str, bool]:
     """Return whether pages are on the one topic, by URL; the latest judgement of a page counts."""
     before = {} if base is None else {url: path != OFF_TOPIC for url, path in base.examples}
     return before | dict.fromkeys(definition.good, True) | dict.fromkeys(definition.bad, False)
 
 
-def _is_of_one_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
+def _is_single_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
     """Return whether a critic was learned from examples of one topic, and still is of one."""
     if isinstance(base.model, WordsModel):
         return True
@@ -230,7 +235,7 @@ def _is_of_one_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
     return of_two and OFF_TOPIC in base.model.classes and not definition.classes
 
 
-def _from_little(
+def _train_few_shot(
     definition: TopicDefinition,
     base: TrainedCritic | None,
     webs: Sequence[Web],
@@ -238,11 +243,11 @@ def _from_little(
     progress: Progress,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train a critic of one topic, with what its critic was learned from."""
-    known = _labelled(definition, base)
+    known = _labels(definition, base)
     phrases = [list(phrase) for phrase in base.phrases] if base is not None else []
     topic = topic_name(definition.name)
     if base is not None:
-        _check_marked(definition, base)
+        _check_marked_classes(definition, base)
         topic = next(path for path in base.model.classes if path != OFF_TOPIC)
     if definition.words:
         phrases += phrases_of(", ".join(definition.words))
@@ -264,7 +269,7 @@ def _from_little(
     return trained, (topic,)
 
 
-def _check_marked(definition: TopicDefinition, base: TrainedCritic) -> None:
+def _check_marked_classes(definition: TopicDefinition, base: TrainedCritic) -> None:
     """Raise `UserError` unless the critic or the definition knows every class that is marked."""
     known = Taxonomy({path: [] for path in (*base.model.classes, *definition.classes)})
     for topic in definition.topics:
@@ -277,13 +282,13 @@ def _check_marked(definition: TopicDefinition, base: TrainedCritic) -> None:
             )
 
 
-def _inner(definition: TopicDefinition, base: TrainedCritic) -> frozenset[str]:
+def _inner_classes(definition: TopicDefinition, base: TrainedCritic) -> frozenset[str]:
     """Return the classes that have others below them; their own pages go to their ``Other``."""
     classes = (*base.model.classes, *definition.classes)
     return frozenset(above for path in classes for above in ancestors(path))
 
 
-def _placed(
+def _assign_classes(
     definition: TopicDefinition,
     base: TrainedCritic,
     bags: Mapping[str, Bag],
@@ -316,13 +321,13 @@ def _placed(
     return placed
 
 
-def _largest(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
+def _largest_class(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
     """Return the marked class that has the most examples."""
     sizes = Counter(path for _, path in placed if lies_under(path, marked))
     return sizes.most_common(1)[0][0] if sizes else marked[0]
 
 
-def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
+def _classes_with_examples(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
     """Return the marked classes that have examples."""
     there = tuple(t for t in marked if any(lies_under(c, [t]) for c in trained.model.classes))
     if not there:
@@ -330,7 +335,7 @@ def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
     return there
 
 
-def _with_background(usable: list[Example], marked: Sequence[str]) -> bool:
+def _add_background(usable: list[Example], marked: Sequence[str]) -> bool:
     """Add languages as they are written to a side off the topic that has few examples.
 
     Everyday words that only the pages on the topic happen to have would speak for it, the more
@@ -345,17 +350,19 @@ def _with_background(usable: list[Example], marked: Sequence[str]) -> bool:
     off = [pair for pair, _ in usable if not lies_under(pair[1], marked)]
     if not off or len(off) >= FEW_PAGES:
         return False
-    heard: Counter[str] = Counter()
+    topic_words: Counter[str] = Counter()
     for (_, path), bag in usable:
         if lies_under(path, marked):
-            heard.update(bag)
+            topic_words.update(bag)
     languages = languages_of([bag for _, bag in usable])
     if languages == ENGLISH:
-        n = sum(heard.values())
-        counts = {word: round(n * frequency(word, languages)) for word in sorted(heard)}
+        n = sum(topic_words.values())
+        counts = {word: round(n * frequency(word, languages)) for word in sorted(topic_words)}
         background: Bag = {word: count for word, count in counts.items() if count}
     else:
-        length = sum(n * n_words(run) for word, n in heard.items() for run in runs(normal(word)))
+        length = sum(
+            n * n_words(run) for word, n in topic_words.items() for run in runs(normal(word))
+        )
         background = words_as_written(length, languages)
     if not background:
         return False

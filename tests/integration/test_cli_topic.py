@@ -83,7 +83,9 @@ def test_what_is_judged_while_a_critic_is_trained_stays(folder: Path, tmp_path: 
     def judge() -> None:
         while not over.wait(0.02):
             said.append(f"https://a.example/{len(said)}")
-            edit_definition(crawls_own, lambda now: now.judging([], said[-1:]), lambda: known)
+            edit_definition(
+                crawls_own, lambda now: now.with_judgements([], said[-1:]), lambda: known
+            )
 
     judging = Thread(target=judge)
     judging.start()

@@ -48,7 +48,7 @@ def test_what_is_no_verdict_counts_for_nothing(folder: Path) -> None:
         done = suggest(folder, server, n + 1)
     assert f"{n} no verdict" in done.output
     assert "\x1b" not in done.output
-    assert read_definition(folder / "topic.toml").judged == {server.urls[0]}
+    assert read_definition(folder / "topic.toml").judged_urls == {server.urls[0]}
     assert len((folder / "teacher.jsonl").read_text().splitlines()) == 1
 
 
@@ -145,7 +145,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("what", ENDLESS)
 def test_an_answer_without_an_end_is_given_up(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(teacher, "_FAILURES", 1)
+    monkeypatch.setattr(teacher, "_MAX_FAILURES", 1)
     first, then = ENDLESS[what]
 
     class Dripping(BaseRequestHandler):
@@ -163,7 +163,7 @@ def test_an_answer_without_an_end_is_given_up(what: str, monkeypatch: pytest.Mon
         endpoint = f"http://127.0.0.1:{server.server_address[1]}/v1"
         try:
             late = pytest.raises(UserError, match=r"took longer than 0\.5 s: start again later")
-            with closing(Teacher(endpoint, "m", longest=0.5)) as asking, late:
+            with closing(Teacher(endpoint, "m", timeout=0.5)) as asking, late:
                 asking.ask([{"role": "user", "content": "good?"}])
         finally:
             over.set()

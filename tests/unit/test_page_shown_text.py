@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from focuscrawl.page.parse import shown_text
-from focuscrawl.studio.page_cards import page_card
+from focuscrawl.studio.page_cards import read_page_card
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 
@@ -52,7 +52,7 @@ def test_a_page_without_text_shows_none() -> None:
 def test_who_judges_a_page_reads_it_as_it_is() -> None:
     web = SyntheticWeb()
     (seed, *_) = web.seeds("/Sports/Cycling")
-    card = page_card([web], seed, None)
+    card = read_page_card([web], seed, None)
     assert card is not None
     assert card.title in card.text[0]
     assert any(text != text.lower() for text in card.text)
