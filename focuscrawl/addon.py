@@ -103,7 +103,7 @@ class FocusedCrawling:
 
             config = read_config(settings)
             # without seeds of its own: those are the spider's start requests
-            open_spider_crawl(spider, config.changed(seeds=config.seeds or ""), settings)
+            open_spider_crawl(spider, config.with_values(seeds=config.seeds or ""), settings)
 
 
 def _take_over_scheduling(settings: BaseSettings) -> None:

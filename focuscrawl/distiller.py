@@ -151,7 +151,10 @@ class Distiller:
             authorities = _unit(self._forward @ hubs)
             hubs = _unit(self._backward @ authorities)
             done += 1
-            before, order = order, (best(hubs, top).tobytes(), best(authorities, top).tobytes())
+            before, order = (
+                order,
+                (top_pages(hubs, top).tobytes(), top_pages(authorities, top).tobytes()),
+            )
             same = same + 1 if order == before else 0
         return Scores(
             hubs=self._spread(self._hubs, hubs),
@@ -160,7 +163,7 @@ class Distiller:
             stable=same >= steady,
         )
 
-    def promise(self, scores: Scores, hubs: int | None = None) -> Floats:
+    def score_unfetched(self, scores: Scores, hubs: int | None = None) -> Floats:
         """Return what pages that were not fetched are given by hubs.
 
         It is the authority score that a page would have, before it is scaled, if R(v) = 1.
@@ -175,7 +178,7 @@ class Distiller:
         """
         giving = scores.hubs
         if hubs is not None:
-            chosen = best(giving, hubs)
+            chosen = top_pages(giving, hubs)
             giving = self._spread(chosen, giving[chosen])
         source, target = self._source[self._unknown], self._target[self._unknown]
         given = self._given[self._unknown] * giving[source]
@@ -188,7 +191,7 @@ class Distiller:
         return spread
 
 
-def best(scores: Floats, n: int) -> Ints:
+def top_pages(scores: Floats, n: int) -> Ints:
     """Return the pages with the `n` highest scores above 0, highest first.
 
     Among equals, to twelve digits, the page found first comes first: what is added up in
@@ -218,7 +221,7 @@ class Sites:
     of_pages: Ints
 
     @classmethod
-    def by(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
+    def by_rule(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
         """Tell sites apart by `rule`.
 
         Parameters
@@ -235,10 +238,10 @@ class Sites:
         return cls(rule, host)
 
     @classmethod
-    def fitting(cls, source: Ints, target: Ints, host: Ints) -> Self:
+    def by_host_or_none(cls, source: Ints, target: Ints, host: Ints) -> Self:
         """Return hosts as sites, or, if every link stays on its host, no rule."""
         rule = "host" if (host[source] != host[target]).any() else "none"
-        return cls.by(rule, host, ())
+        return cls.by_rule(rule, host, ())
 
 
 @cache
@@ -260,7 +263,7 @@ def _suffixes() -> TLDExtract:
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
-def stand_ins(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
+def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
     """Return for each URL its alias: the URL whose page it repeats or redirects to.
 
     For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing

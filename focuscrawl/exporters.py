@@ -181,7 +181,7 @@ def check_feeds(settings: BaseSettings) -> None:
             )
 
 
-def keep_feeds(settings: BaseSettings) -> None:
+def skip_empty_feeds(settings: BaseSettings) -> None:
     """Leave feeds without items as they are: a run of a crawl that had ended makes none.
 
     ``store_empty`` of a feed, and ``FEED_STORE_EMPTY``, are for new crawls.

@@ -20,7 +20,7 @@ from focuscrawl.engine.page_parsing import expand
 from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.engine.private import wake
 from focuscrawl.engine.visits import URL_ID, count_again, halt_on_error
-from focuscrawl.errors import GivenUpError
+from focuscrawl.errors import RequestCancelledError
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class CriticPipeline(Component):
             try:
                 await self._parsing.parse(item)
                 await self._rendering.render(item)
-            except GivenUpError as error:
+            except RequestCancelledError as error:
                 raise DropItem(str(error), log_level="DEBUG") from None
             with halt_on_error(self._crawl, item.url_id):
                 self._crawl.judge(item)

@@ -15,7 +15,7 @@ from focuscrawl.engine.component import context_of, has_crawl
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
 from focuscrawl.engine.visits import AGAIN, UNANSWERED, URL_ID, VISIT, is_everyday, visit_of_error
-from focuscrawl.errors import GivenUpError, UserError
+from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class FrontierScheduler(BaseScheduler):
         elif request.meta[URL_ID] in self._crawl.in_flight:
             assert isinstance(failure.value, Exception)
             self._log(failure)
-            if isinstance(failure.value, GivenUpError):
+            if isinstance(failure.value, RequestCancelledError):
                 self._crawl.put_back(request.meta[URL_ID], time.monotonic())
             else:
                 answered = UNANSWERED not in request.meta
@@ -216,4 +216,4 @@ def _meta(fetch: Fetch) -> dict[str, Any]:
 
 
 def _given_up(failure: Failure) -> bool:
-    return isinstance(failure.value, GivenUpError)
+    return isinstance(failure.value, RequestCancelledError)

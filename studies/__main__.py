@@ -9,9 +9,9 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import check_folder, write_files
+from focuscrawl.cli.common_options import check_output_folder, write_files
 from focuscrawl.cli.lab_commands import crawl_with_progress
-from focuscrawl.cli.main import OneLineErrors
+from focuscrawl.cli.main import OneLineErrorGroup
 from focuscrawl.errors import UserError
 from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.planning import plan_runs
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from studies.topic_tasks import Work
 
 
-@click.group(cls=OneLineErrors)
+@click.group(cls=OneLineErrorGroup)
 def studies() -> None:
     """Studies of single findings of the papers, on recorded webs."""
 
@@ -69,11 +69,11 @@ def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Comm
 
         @studies.command(kind)
         @common_options.STUDY
-        @common_options.out("Folder of results.")
-        @common_options.processes("Topics")
+        @common_options.out_option("Folder for the results.", "FOLDER")
+        @common_options.processes_option("Number of topics at a time.")
         @wraps(show)
         def done(study_file: Path, out: Path, processes: int) -> None:
-            check_folder(out)
+            check_output_folder(out)
             do_on_every_topic(work, kind, read_study(study_file), out, processes)
             show(out / kind)
 
@@ -233,8 +233,8 @@ def _show(grid: Grid, folder: Path) -> None:
 @studies.command()
 @click.argument("name", metavar="FIGURE", type=click.Choice(list(FIGURES)))
 @common_options.STUDY
-@common_options.out("Folder of results.")
-@common_options.processes("Crawls")
+@common_options.out_option("Folder for the results.", "FOLDER")
+@common_options.processes_option("Number of crawls at a time.")
 def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     r"""Draw one figure of the papers, after all that it is made of.
 
@@ -244,7 +244,7 @@ def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     \b
     python -m studies figure a02-10-loss-paper studies/paper_apprentice.toml --out results/paper
     """
-    check_folder(out)
+    check_output_folder(out)
     study, wanted = read_study(study_file), FIGURES[name]
     there = [contender.label for contender in study.contenders]
     labels = wanted.strategies or tuple(there)

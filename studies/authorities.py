@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.distiller import Distiller, best
+from focuscrawl.distiller import Distiller, top_pages
 from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def unvisited(
 ) -> dict[str, float]:
     """Return how good the unvisited citations of the top hubs are; see `study_agreement`."""
     distiller = Distiller(link_graph(whole, relevance, hosts, fetched))
-    promise = distiller.promise(distiller.distill(), HUBS)
+    promise = distiller.score_unfetched(distiller.distill(), HUBS)
     waiting = np.ones(len(relevance), np.bool_)
     waiting[np.isin(whole.content, whole.content[fetched])] = False
     known = np.zeros(len(relevance), np.bool_)
@@ -141,7 +141,7 @@ def authorities(
 ) -> Ints:
     """Return the best authorities of a crawl that fetched these pages, the best first."""
     found = Distiller(link_graph(whole, relevance, hosts, fetched)).distill().authorities
-    return whole.content[best(found, TOP)]
+    return whole.content[top_pages(found, TOP)]
 
 
 def overlap(first: Ints, second: Ints) -> pd.DataFrame:

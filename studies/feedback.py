@@ -17,7 +17,7 @@ from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of
 from focuscrawl.critic.training import train_from_little
-from focuscrawl.diagnosis import ALARM, HarvestWatch
+from focuscrawl.diagnosis import ALARM, HarvestMonitor
 from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.planning import critic_of_labels, sample
 from focuscrawl.report.status import open_store
@@ -228,12 +228,12 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
 
 def first_alarm(crawl: SoftCrawl, topic: str) -> Diagnosis | None:
     """Crawl until the harvest falls; None if it does not within `MOST` fetches."""
-    watch = HarvestWatch([topic])
+    watch = HarvestMonitor([topic])
     whole = crawl.whole
     while len(crawl.fetched) < MOST and (found := crawl.go_on(1)):
         ((page, referrer),) = found
         new = crawl.fetched[page] and bool(whole.probabilities[page].any())
-        told = watch.visited(
+        told = watch.add_fetch(
             page,
             referrer,
             relevance=float(crawl.relevance[page]) if new else 0.0,

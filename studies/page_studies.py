@@ -13,7 +13,7 @@ from focuscrawl.apprentice.hashing import SparseRows, pointers
 from focuscrawl.apprentice.learners import Instances as Learned
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import window
-from focuscrawl.distiller import Distiller, best
+from focuscrawl.distiller import Distiller, top_pages
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.walk import outline, parse_tree
 from focuscrawl.webs.web_protocol import read_page
@@ -511,7 +511,7 @@ def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.Dat
                 distance[target] = distance[page] + 1
                 waiting.append(target)
     scores = Distiller(link_graph(whole, relevance, hosts_of(whole), fetched)).distill()
-    chosen = best(scores.authorities, _TOP_AUTHORITIES).tolist()
+    chosen = top_pages(scores.authorities, _TOP_AUTHORITIES).tolist()
     return pd.DataFrame(
         {
             "url": [whole.urls[page] for page in chosen],

@@ -140,4 +140,4 @@ def link_graph(
     target = np.where(first[content[target]] >= 0, first[content[target]], target)
     known = np.full(len(content), np.nan)
     known[pages] = relevance[pages]
-    return LinkGraph(source, target, Sites.fitting(source, target, hosts).of_pages, known)
+    return LinkGraph(source, target, Sites.by_host_or_none(source, target, hosts).of_pages, known)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import Bar
+from focuscrawl.cli.common_options import ProgressBar
 from focuscrawl.cli.critic_examples import (
+    describe_definition,
+    example_crawl_options,
     fetch_examples,
-    in_words,
-    live_options,
-    print_unread,
+    print_unread_examples,
     warn_of_missing_embeddings,
 )
 from focuscrawl.crawl.page_source import webs_of
@@ -56,9 +56,9 @@ _WORDS = {True: "good", False: "bad", None: "unsure"}
 
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
 _WEB = click.option("--web", help="Where pages and examples are that the crawl has not.")
-_NUMBER = common_options.number("--n", "Pages to judge.", 20)
-_OUT = common_options.path("--out", "Write the questions to this CSV.")
-_ANSWERS = common_options.path("--answers", "Take the answers from this CSV.")
+_NUMBER = common_options.integer_option("--n", "Pages to judge.", 20)
+_OUT = common_options.path_option("--out", "Write the questions to this CSV.")
+_ANSWERS = common_options.path_option("--answers", "Take the answers from this CSV.")
 
 
 @click.command()
@@ -109,7 +109,7 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     check_applicable(made, crawl_dir, web=web)
     made = edit_definition(path, lambda now: mark_class(now, wanted), lambda: known)
     _apply(made, crawl_dir, web)
-    click.echo(f"{path}: {in_words(made)}")
+    click.echo(f"{path}: {describe_definition(made)}")
 
 
 @click.command("suggest")
@@ -135,7 +135,7 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     "--teacher", "endpoint", metavar="URL", help="Ask the model behind this: https://host/v1."
 )
 @click.option("--model", help="Its name there.")
-@common_options.number("--per-minute", "Questions to it, at most.", 60)
+@common_options.integer_option("--per-minute", "Questions to it, at most.", 60)
 @_WEB
 def suggest_command(
     *,
@@ -193,13 +193,13 @@ def suggest_command(
         click.echo("no judgement, no change")
         return
     _apply(made, crawl_dir, web)
-    click.echo(f"{path}: {in_words(made)}")
+    click.echo(f"{path}: {describe_definition(made)}")
 
 
 def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> None:
-    with closing(Bar("Reading")) as examples, closing(Bar("Judging")) as pages:
+    with closing(ProgressBar("Reading")) as examples, closing(ProgressBar("Judging")) as pages:
         applied = apply_definition(definition, crawl_dir, web=web, examples=examples, pages=pages)
-    print_unread(definition.judged_urls, applied.trained)
+    print_unread_examples(definition.judged_urls, applied.trained)
     warn_of_missing_embeddings(applied.trained)
     click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
     click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")
@@ -212,7 +212,7 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
 @_NUMBER
 @_OUT
 @_ANSWERS
-@live_options
+@example_crawl_options
 def neighbours_command(
     *,
     definition: Path,
@@ -244,7 +244,7 @@ def neighbours_command(
         click.echo("no judgement, no change")
         return
     made = edit_definition(definition, lambda now: now.with_judgements(*judged), lambda: known)
-    click.echo(f"{definition}: {in_words(made)}")
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 def _around(
@@ -264,7 +264,7 @@ def _around(
             graphs.append(CrawlGraph.of(store))
             webs += webs_of(store.identity(), Path(each))
         if not webs:
-            webs = [fetch_examples(examples, reach=1, **live)]
+            webs = [fetch_examples(examples, max_distance=1, **live)]
         return suggest_neighbours(known, webs, n, crawls=graphs)
 
 

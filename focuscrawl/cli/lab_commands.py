@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import check_folder, write_files
+from focuscrawl.cli.common_options import check_output_folder, write_files
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import refuse_link, write_whole
 from focuscrawl.lab.evaluator import evaluators_of
@@ -35,8 +35,8 @@ def lab() -> None:
 
 @lab.command()
 @common_options.STUDY
-@common_options.out("Folder of results.")
-@common_options.processes("Crawls")
+@common_options.out_option("Folder of results.")
+@common_options.processes_option("Crawls")
 @click.option("--keep/--tidy", default=False, help="Keep every crawl, not only its fetches.")
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     """Crawl every web, topic, draw and strategy of a study.
@@ -44,7 +44,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     Runs that are done are not repeated: after an interruption the same command goes on. Writes
     fetches.parquet, runs.parquet and tables.md.
     """
-    check_folder(out)
+    check_output_folder(out)
     study = read_study(study_file)
     runs = plan_runs(study, out)
     evaluators = evaluators_of(study.webs, runs)
@@ -89,7 +89,7 @@ def crawl_with_progress(
 
 @lab.command()
 @common_options.RESULTS
-@common_options.path("--out", "[default: DIR/report]")
+@common_options.path_option("--out", "[default: DIR/report]")
 @click.option("--csv", is_flag=True, help="Write the tables as CSV, too.")
 @click.option(
     "--open",

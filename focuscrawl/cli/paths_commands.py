@@ -14,7 +14,7 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import check_file, crawl
+from focuscrawl.cli.common_options import check_output_file, run_crawl
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
@@ -66,17 +66,21 @@ def paths() -> None:
     """Learn the paths to the pages you want, and forage other sites for them."""
 
 
-def labelled(command: Command) -> Command:
+def label_options(command: Command) -> Command:
     """Add the options of a table of labels, and of the paths that are taken by it.
 
     The command gets ``labels``, ``column``, ``sampling``, ``random_state``.
     """
 
-    @common_options.path("--labels", "CSV: url and a column of labels.", required=True)
+    @common_options.path_option("--labels", "CSV: url and a column of labels.", required=True)
     @click.option("--column", default="topic", help="Of --labels, the label.", show_default=True)
-    @common_options.number("--paths", "Paths to goals, at most, of each site.", PathSampling.goals)
-    @common_options.share("--fails", "Paths to fails, for each of these.", PathSampling.fails)
-    @common_options.random_state()
+    @common_options.integer_option(
+        "--paths", "Paths to goals, at most, of each site.", PathSampling.goals
+    )
+    @common_options.float_option(
+        "--fails", "Paths to fails, for each of these.", PathSampling.fails
+    )
+    @common_options.random_state_option()
     @wraps(command)
     def sampled(*, paths: int, fails: float, **rest: object) -> None:
         command(sampling=PathSampling(paths, fails), **rest)
@@ -84,11 +88,11 @@ def labelled(command: Command) -> Command:
     return sampled
 
 
-def training(command: Command) -> Command:
+def training_options(command: Command) -> Command:
     """Add the options of a model's training; the command gets ``training``."""
 
     @click.option("--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones.")
-    @common_options.number(
+    @common_options.integer_option(
         "--farthest",
         "With --ends-only: clicks from a goal that are told apart.",
         TrainingOptions.farthest,
@@ -102,15 +106,15 @@ def training(command: Command) -> Command:
         is_flag=True,
         help="One state a label, and words of links on the ways from one to another.",
     )
-    @common_options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True)
-    @common_options.share(
+    @common_options.float_option("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True)
+    @common_options.float_option(
         "--gamma",
         "Discount of a goal for each step to it.",
         TrainingOptions.gamma,
         max=1,
         min_open=True,
     )
-    @common_options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter)
+    @common_options.integer_option("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter)
     @click.option(
         "--printed-rewards",
         is_flag=True,
@@ -126,9 +130,9 @@ def training(command: Command) -> Command:
 
 @paths.command()
 @click.argument("start", metavar="START_URL")
-@common_options.out("paths.jsonl; paths in it stay.")
+@common_options.out_option("paths.jsonl; paths in it stay.")
 @click.option("--web", help="Walk a recorded web, or `demo`.  [default: the live Web]")
-@common_options.path(
+@common_options.path_option(
     "--warc", "Live: where pages are recorded, to train on.  [default: beside --out, .warc.gz]"
 )
 @click.option("--agent", help="Live: the User-Agent to send.")
@@ -263,8 +267,8 @@ class _Session:
 @click.option("--goal", required=True, help="The label of the pages looked for.")
 @click.option("--starts", help="Front doors: URLs, or a file of them.  [default: the crawl's own]")
 @click.option("--site-column", help="Of --labels, whose page it is: goals are of the same site.")
-@common_options.out("paths.jsonl.")
-@labelled
+@common_options.out_option("paths.jsonl.")
+@label_options
 def extract(
     *,
     source: str,
@@ -286,7 +290,7 @@ def extract(
     focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
         --starts doors.txt --out people.jsonl
     """
-    check_file(out, "--out")
+    check_output_file(out, "--out")
     walked = None
     if (Path(source) / "crawl.db").is_file():
         with closing(open_store(source)) as store:
@@ -330,8 +334,8 @@ def extract(
     "files", metavar="PATHS.jsonl...", nargs=-1, required=True, type=common_options.PATH
 )
 @click.option("--web", required=True, help=common_options.EXAMPLES_WEB)
-@common_options.out("models/NAME.")
-@training
+@common_options.out_option("models/NAME.")
+@training_options
 def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOptions) -> None:
     """Train a model on paths, and write it to --out.
 
@@ -370,15 +374,15 @@ def _print_model(model: PathModel) -> None:
 @paths.command()
 @click.argument("model", metavar="MODEL")
 @click.argument("sites", metavar="SITES.txt")
-@common_options.out("Folder of the forage.")
+@common_options.out_option("Folder of the forage.")
 @click.option("--web", help="A recorded web to forage.  [default: the live Web]")
-@common_options.number("--budget", "Fetches; 0: no limit.", 1000, least=0)
-@common_options.number(
+@common_options.integer_option("--budget", "Fetches; 0: no limit.", 1000, least=0)
+@common_options.integer_option(
     "--per-site", "Fetches after which a site is given up; 0: never.", 0, least=0
 )
 @click.option(
     "--stop",
-    type=common_options.Number(0),
+    type=common_options.FiniteFloat(0),
     help=f"Goals a fetch below which a site is given up; 0: never.  [default: {_STOP:g}]",
 )
 @click.option(
@@ -392,8 +396,10 @@ def _print_model(model: PathModel) -> None:
     help="Scores go by what the directories of the site brought, too.  [default: adapt, "
     "but for --printed-scores]",
 )
-@common_options.share("--threshold", "Score below which nothing is fetched.", 0.0)
-@common_options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
+@common_options.float_option("--threshold", "Score below which nothing is fetched.", 0.0)
+@common_options.float_option(
+    "--least", "Probability from which a page is called a goal.", 0.5, max=1
+)
 @common_options.SETTINGS
 def forage(
     *,
@@ -436,7 +442,7 @@ def forage(
         of_strategy["printed_scores"] = True
     if adapt or (adapt is None and not printed_scores):
         of_strategy["adapt"] = True
-    crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(of_strategy)}", *settings])
+    run_crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(of_strategy)}", *settings])
     with closing(open_store(out)) as store:
         found = goal_pages(store, least=least)
     write_goals(found, out / "goals.csv")

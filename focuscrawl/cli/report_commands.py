@@ -10,7 +10,7 @@ import click
 import pandas as pd
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import check_file, write_file, write_files
+from focuscrawl.cli.common_options import check_output_file, write_file, write_files
 from focuscrawl.distiller import RULES
 from focuscrawl.foundation.files import refuse_link
 from focuscrawl.report import comparison, html_report
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @common_options.CRAWL_DIRS
-@common_options.path(
+@common_options.path_option(
     "--out",
     "Folder for the figures and the page.  [default: CRAWL_DIR/report, for several crawls "
     "./report]",
 )
-@common_options.path("--csv", "Also write one row a fetch to this file.")
+@common_options.path_option("--csv", "Also write one row a fetch to this file.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
     """Summarise crawls and draw their curves; works while they run.
 
@@ -47,7 +47,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     compared: the first is the baseline. Crawls of one topic by one strategy may have learned from
     each other: give them in the order they were made, and learning.png says so.
     """
-    check_file(csv, "--csv")
+    check_output_file(csv, "--csv")
     folders = list({Path(name).resolve(): name for name in crawl_dirs}.values())
     with ExitStack() as opened:
         stores = [opened.enter_context(closing(open_store(folder))) for folder in folders]
@@ -100,15 +100,15 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
 
 @click.command()
 @common_options.CRAWL_DIR
-@common_options.top()
+@common_options.top_option()
 @click.option(
     "--sites",
     type=click.Choice(RULES),
     help="Links within a site do not count: within a host, within a registered domain; with none "
     "they do.  [default: host; none if every link stays on its host]",
 )
-@common_options.path("--csv", "Also write all pages with a score to this file.")
-@common_options.path("--html", "Also write the lists as a page of their own.")
+@common_options.path_option("--csv", "Also write all pages with a score to this file.")
+@common_options.path_option("--html", "Also write the lists as a page of their own.")
 def distill(
     crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
 ) -> None:
@@ -117,8 +117,8 @@ def distill(
     Hubs link to relevant pages, authorities are what hubs link to. Then the sites that are
     densest with relevant pages.
     """
-    check_file(csv, "--csv")
-    check_file(html, "--html")
+    check_output_file(csv, "--csv")
+    check_output_file(html, "--html")
     with closing(open_store(crawl_dir)) as store:
         found = Distillation.of(store, sites)
     click.echo(format_lists(found, top))

@@ -41,7 +41,7 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
     type=common_options.PATH,
     help="Go on from the crawl in this folder, which stays as it is.",
 )
-@common_options.path("--folder", "Write the crawl into this folder, too, for reports.")
+@common_options.path_option("--folder", "Write the crawl into this folder, too, for reports.")
 @click.option(
     "--pages",
     type=click.IntRange(1),

@@ -12,18 +12,18 @@ import click
 import numpy as np
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import Bar
+from focuscrawl.cli.common_options import ProgressBar
 from focuscrawl.cli.critic_examples import (
-    REDIRECTS,
-    bookmarked,
+    REDIRECTS_PER_PAGE,
+    crawl_folder_options,
+    describe_definition,
+    example_crawl_options,
     fetch_examples,
-    in_words,
-    kept_options,
-    live_options,
-    parts,
-    print_unread,
+    print_unread_examples,
+    read_bookmark_urls,
     read_description,
-    urls_of,
+    read_url_arguments,
+    split_at_commas,
     warn_of_missing_embeddings,
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
@@ -84,8 +84,8 @@ def _judged_options(command: Callable[..., None]) -> Callable[..., None]:
         folder: str | None,
         **others: Any,
     ) -> None:
-        liked = [*urls_of(good), *bookmarked(bookmarks, folder)]
-        command(good=liked, bad=urls_of(bad), **others)
+        liked = [*read_url_arguments(good), *read_bookmark_urls(bookmarks, folder)]
+        command(good=liked, bad=read_url_arguments(bad), **others)
 
     return judged
 
@@ -125,9 +125,9 @@ def new(
     made = TopicDefinition(
         critic=critic,
         web=web,
-        topics=parts(marked),
-        words=parts(words),
-        seeds=tuple(urls_of(seeds)),
+        topics=split_at_commas(marked),
+        words=split_at_commas(words),
+        seeds=tuple(read_url_arguments(seeds)),
         name=name,
         description=None if description is None else read_description(description),
     ).with_judgements(good, bad)
@@ -135,7 +135,7 @@ def new(
         raise UserError("--topic marks classes of a critic: name it with --critic")
     check_marked_classes(made)
     write_definition(made, definition)
-    click.echo(f"{definition}: {in_words(made)}")
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 @topic.command()
@@ -146,7 +146,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     if not good and not bad:
         raise UserError("nothing to add: give --good, --bad or --bookmarks")
     made = edit_definition(definition, lambda known: known.with_judgements(good, bad))
-    click.echo(f"{definition}: {in_words(made)}")
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 @topic.command()
@@ -164,14 +164,14 @@ def fetch(
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
     """
-    wanted = urls_of(urls)
+    wanted = read_url_arguments(urls)
     fetch_examples(
         wanted,
         out="examples",
-        others=REDIRECTS * len(wanted),
+        others=REDIRECTS_PER_PAGE * len(wanted),
         crawl_dir=crawl_dir,
         settings=settings,
-        reach=0,
+        max_distance=0,
         web=web,
     )
 
@@ -185,7 +185,7 @@ def fetch(
     multiple=True,
     help="Where the pages are, if the definition names no web; may be repeated.",
 )
-@live_options
+@example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) -> None:
     """Train the critic of TOPIC.toml, for a new crawl.
 
@@ -202,10 +202,10 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
     pages = () if webs else training_urls(known)
     if pages:
         webs = [fetch_examples(pages, out=out, **live)]
-    with closing(Bar("Reading")) as shown:
+    with closing(ProgressBar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
-    print_unread(known.judged_urls, trained)
+    print_unread_examples(known.judged_urls, trained)
     warn_of_missing_embeddings(trained)
     click.echo(f"{out}: topics {', '.join(topics)}")
 
@@ -213,7 +213,7 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
 @topic.command()
 @click.argument("critic", metavar="CRITIC")
 @click.option("--under", help="Only this class and those below it.")
-@common_options.number("--examples", "Example URLs shown of a class.", 2, least=0)
+@common_options.integer_option("--examples", "Example URLs shown of a class.", 2, least=0)
 def tree(*, critic: str, under: str | None, examples: int) -> None:
     """List the classes of CRITIC, a folder or a name in models/: what can be marked.
 
@@ -261,7 +261,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     help="A JSON file of an engine's answers, a CSV of url,title,description, or module:callable.",
 )
 @click.option("--query", help="What a callable is asked with; usual: the topic's first words.")
-@common_options.number("--n", "Start URLs to take.", 20)
+@common_options.integer_option("--n", "Start URLs to take.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
     """Take the start URLs of TOPIC.toml from candidates: those most like the topic's words.
 
@@ -297,7 +297,7 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
         return replace(now, seeds=tuple(dict.fromkeys([*now.seeds, *urls])))
 
     made = edit_definition(definition, with_seeds)
-    click.echo(f"{definition}: {in_words(made)}")
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 def _keywords(known: TopicDefinition) -> Keywords:
@@ -317,10 +317,10 @@ def _keywords(known: TopicDefinition) -> Keywords:
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option("--critic", required=True, help="Whose classes: a folder, or a name in models/.")
 @click.option("--web", help=common_options.EXAMPLES_WEB)
-@kept_options
-@common_options.path("--bookmarks", "Also the pages of a bookmarks.html.")
+@crawl_folder_options
+@common_options.path_option("--bookmarks", "Also the pages of a bookmarks.html.")
 @common_options.BOOKMARK_FOLDER
-@common_options.top("Rows.")
+@common_options.top_option("Rows.")
 def classify(
     *,
     urls: tuple[str, ...],
@@ -340,7 +340,7 @@ def classify(
     focuscrawl topic classify https://bikes.example/ --critic models/dmoz
     focuscrawl topic classify --bookmarks bookmarks.html --critic models/dmoz --web pages.warc.gz
     """
-    wanted = list(dict.fromkeys([*urls, *bookmarked(bookmarks, folder)]))
+    wanted = list(dict.fromkeys([*urls, *read_bookmark_urls(bookmarks, folder)]))
     if not wanted:
         raise UserError("classify which pages? Give URLs, or --bookmarks")
     wrong = [url for url in wanted if normalize(url) is None]
@@ -351,14 +351,14 @@ def classify(
         opened = fetch_examples(
             wanted,
             out="classify",
-            others=REDIRECTS * len(wanted),
+            others=REDIRECTS_PER_PAGE * len(wanted),
             crawl_dir=crawl_dir,
             settings=settings,
-            reach=0,
+            max_distance=0,
         )
     else:
         opened = open_web(web)
-    with closing(Bar("Reading")) as shown:
+    with closing(ProgressBar("Reading")) as shown:
         shown.start(len(wanted))
         read = read_known([opened], wanted, progress=shown)
     if not read:

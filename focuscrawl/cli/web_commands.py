@@ -82,8 +82,8 @@ def get(warc: str, url: str, head: bool) -> None:
 
 @web.command()
 @click.argument("archives", metavar="FILES", nargs=-1, required=True, type=common_options.PATH)
-@common_options.out("The index: .cdxj, or .parquet with the columns of Common Crawl.")
-@common_options.path(
+@common_options.out_option("The index: .cdxj, or .parquet with the columns of Common Crawl.")
+@common_options.path_option(
     "--base", "Folder that names of the files begin at.  [default: that of the index]"
 )
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:

@@ -4,7 +4,7 @@ Here: which pages, near-duplicates, boilerplate, files of several kinds, the dat
 how text is extracted (`focuscrawl.text`).
 """
 
-from focuscrawl.collection.collection import Collection, Wanted, collect
+from focuscrawl.collection.collection import Collection, ExportOptions, collect
 from focuscrawl.collection.export_files import write_collection
 
-__all__ = ["Collection", "Wanted", "collect", "write_collection"]
+__all__ = ["Collection", "ExportOptions", "collect", "write_collection"]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from focuscrawl.collection.origin import Origin, answer_of, signals_of
+from focuscrawl.collection.origin import Origin, find_answer, read_robots_signals
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.errors import UserError
@@ -20,7 +20,7 @@ from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary
 from focuscrawl.page.words import PageWords, tokenize
 from focuscrawl.report.plain_text import strip_controls
-from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
+from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import FILE, TextStore
 from focuscrawl.webs import open_web
@@ -83,7 +83,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExportOptions:
     """Which pages are taken home.
 
     Attributes
@@ -101,7 +101,7 @@ class Wanted:
 
 
 @dataclass
-class CollectedPage:
+class ExportedPage:
     """One page that is taken home; see docs/how-to/export.md.
 
     Attributes
@@ -116,7 +116,7 @@ class CollectedPage:
     relevance: float
     topic: str
     title: str
-    of: PageText
+    content: PageText
     hash: str
     duplicates: list[str] = field(default_factory=list)
     robots: list[str] | None = field(default_factory=list)
@@ -131,16 +131,16 @@ class Collection:
     identity : of the crawl, see `focuscrawl.store.CrawlStore.identity`
     wanted : which pages were to be taken
     pages : in the order fetched
-    left_out : how many pages were not taken, by why
+    skipped : how many pages were not taken, by why
     fetched : pages of the crawl that are relevant enough
     webs : that hold the pages as they came, in the order to look for one
     origin : what else its crawl has kept
     """
 
     identity: dict[str, str]
-    wanted: Wanted
-    pages: list[CollectedPage]
-    left_out: Counter[str]
+    wanted: ExportOptions
+    pages: list[ExportedPage]
+    skipped: Counter[str]
     fetched: int
     webs: Sequence[Web] = ()
     origin: Origin = field(default_factory=Origin)
@@ -149,12 +149,12 @@ class Collection:
 def collect(
     store: CrawlStore,
     folder: Path,
-    wanted: Wanted,
+    wanted: ExportOptions,
     *,
     web: str | None = None,
     processes: int = 2,
     progress: Progress = SILENT,
-    measuring: Progress = SILENT,
+    critic_progress: Progress = SILENT,
 ) -> Collection:
     """Read the relevant pages of a crawl again, and take their text.
 
@@ -165,7 +165,7 @@ def collect(
     Parameters
     ----------
     web : recording of pages that the crawl has not kept itself
-    measuring : told of the examples that the critic is measured by
+    critic_progress : told of the examples that the critic is measured by
 
     Raises
     ------
@@ -174,28 +174,28 @@ def collect(
     """
     identity = store.identity()
     rows = [*store.rows(_PAGES, (_DIGEST, wanted.min_relevance))]
-    left_out: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     progress.start(len(rows))
     pages = []
     webs = _webs(identity, folder, web)
     for row, text in _texts(rows, webs, folder, wanted, processes):
         progress.advance()
         if isinstance(text, str):
-            left_out[text] += 1
+            skipped[text] += 1
         else:
             pages.append(_collected(row, text))
-    pages = _in_languages(pages, wanted.languages, left_out)
-    pages = _without_boilerplate(pages, left_out)
+    pages = _in_languages(pages, wanted.languages, skipped)
+    pages = _without_boilerplate(pages, skipped)
     repeated = _repeated(store)
     for page in pages:
         page.duplicates = repeated.get(page.url, [])
     if not wanted.near_duplicates:
-        pages = _once(pages, left_out)
+        pages = _once(pages, skipped)
     for page in pages:
-        answer = answer_of(webs, page.url)
-        page.robots = None if answer is None else signals_of(answer)
-    origin = Origin.of(store, folder, webs, measuring)
-    return Collection(identity, wanted, pages, left_out, len(rows), webs, origin)
+        answer = find_answer(webs, page.url)
+        page.robots = None if answer is None else read_robots_signals(answer)
+    origin = Origin.of(store, folder, webs, critic_progress)
+    return Collection(identity, wanted, pages, skipped, len(rows), webs, origin)
 
 
 def _webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence[Web]:
@@ -228,12 +228,16 @@ def _repeated(store: CrawlStore) -> dict[str, list[str]]:
 
 
 def _texts(
-    rows: Sequence[sqlite3.Row], webs: Sequence[Web], folder: Path, wanted: Wanted, processes: int
+    rows: Sequence[sqlite3.Row],
+    webs: Sequence[Web],
+    folder: Path,
+    wanted: ExportOptions,
+    processes: int,
 ) -> Iterator[tuple[sqlite3.Row, PageText | str]]:
     """Yield each page with its text, or with why there is none."""
     with (
         TextStore(folder) as texts,
-        ExtractorApart(wanted.extractor, processes) as extractor,
+        ExtractorPool(wanted.extractor, processes) as extractor,
     ):
         asked: list[tuple[sqlite3.Row, RawPage]] = []
 
@@ -274,36 +278,34 @@ def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
     return None
 
 
-def _collected(row: sqlite3.Row, text: PageText) -> CollectedPage:
+def _collected(row: sqlite3.Row, text: PageText) -> ExportedPage:
     fetched = datetime.fromisoformat(row["fetched_at"])
     text = text.map(strip_controls)
-    return CollectedPage(
+    return ExportedPage(
         seq=row["seq"],
         url=row["url"],
         fetched_at=fetched if fetched.tzinfo else fetched.replace(tzinfo=UTC),
         relevance=row["relevance"],
         topic=row["topic"] or "",
         title=row["title"] or text.title,
-        of=text,
+        content=text,
         hash=sha256(text.text.encode("utf-8", "surrogatepass")).hexdigest(),
     )
 
 
 def _in_languages(
-    pages: list[CollectedPage], languages: Sequence[str], left_out: Counter[str]
-) -> list[CollectedPage]:
+    pages: list[ExportedPage], languages: Sequence[str], skipped: Counter[str]
+) -> list[ExportedPage]:
     if not languages:
         return pages
     wanted = {primary(code) for code in languages}
-    kept = [page for page in pages if page.of.language in wanted]
+    kept = [page for page in pages if page.content.language in wanted]
     if len(kept) < len(pages):
-        left_out["in other languages, or nobody knows"] = len(pages) - len(kept)
+        skipped["in other languages, or nobody knows"] = len(pages) - len(kept)
     return kept
 
 
-def _without_boilerplate(
-    pages: list[CollectedPage], left_out: Counter[str]
-) -> list[CollectedPage]:
+def _without_boilerplate(pages: list[ExportedPage], skipped: Counter[str]) -> list[ExportedPage]:
     """Leave out pages that say nothing but what many pages of their host say, line by line."""
     hosts: dict[str, Counter[str]] = defaultdict(Counter)
     number: Counter[str] = Counter()
@@ -319,15 +321,15 @@ def _without_boilerplate(
         if sum(len(line.split()) for line in own) >= _FEW:
             kept.append(page)
     if len(kept) < len(pages):
-        left_out["nothing but boilerplate"] = len(pages) - len(kept)
+        skipped["nothing but boilerplate"] = len(pages) - len(kept)
     return kept
 
 
-def _lines(page: CollectedPage) -> list[str]:
-    return [line for each in page.of.text.splitlines() if (line := each.strip())]
+def _lines(page: ExportedPage) -> list[str]:
+    return [line for each in page.content.text.splitlines() if (line := each.strip())]
 
 
-def _once(pages: list[CollectedPage], left_out: Counter[str]) -> list[CollectedPage]:
+def _once(pages: list[ExportedPage], skipped: Counter[str]) -> list[ExportedPage]:
     """Keep, of pages that say nearly the same, the most relevant one, which names the others."""
     index = MinHashIndex()
     by_seq = {page.seq: page for page in pages}
@@ -336,7 +338,7 @@ def _once(pages: list[CollectedPage], left_out: Counter[str]) -> list[CollectedP
     for page in sorted(pages, key=lambda each: (-each.relevance, each.seq)):
         first = same.setdefault(page.hash, page.seq)
         if first == page.seq:
-            words, _ = tokenize([page.of.text])
+            words, _ = tokenize([page.content.text])
             data = sketch(PageWords(words))
             near = None if data is None else index.find_or_add(page.seq, data)
             first = page.seq if near is None else near[0]
@@ -346,7 +348,7 @@ def _once(pages: list[CollectedPage], left_out: Counter[str]) -> list[CollectedP
         else:
             by_seq[first].duplicates += [page.url, *page.duplicates]
     if len(kept) < len(pages):
-        left_out["say nearly the same as another"] = len(pages) - len(kept)
+        skipped["say nearly the same as another"] = len(pages) - len(kept)
     return sorted(kept, key=lambda each: each.seq)
 
 
@@ -357,14 +359,14 @@ class Chunk(NamedTuple):
     end: int
 
 
-def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:
+def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
     """Return a page as a row.
 
     Parameters
     ----------
     chunk : characters of a chunk at most; 0: no chunks
     """
-    of = page.of
+    of = page.content
     row: dict[str, Any] = {
         "url": page.url,
         "seq": page.seq,
@@ -389,14 +391,14 @@ def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:
         "duplicates": list(map(_plain, page.duplicates)),
     }
     row = {k: _plain(v) if isinstance(v, str) else v for k, v in row.items()}
-    return {**row, "chunks": chunks_of(row["text"], chunk) if chunk else []}
+    return {**row, "chunks": split_into_chunks(row["text"], chunk) if chunk else []}
 
 
 def _plain(text: str) -> str:
     return _SURROGATE.sub("\ufffd", strip_controls(text))
 
 
-def chunks_of(text: str, most: int) -> list[Chunk]:
+def split_into_chunks(text: str, most: int) -> list[Chunk]:
     """Split a text at sentences and paragraphs, for retrieval.
 
     Parameters

@@ -78,7 +78,7 @@ def datasheet(
 
 def _what(collection: Collection, topic: str) -> list[str]:
     pages = collection.pages
-    words = sum(len(page.of.text.split()) for page in pages)
+    words = sum(len(page.content.text.split()) for page in pages)
     lines = [
         f"Pages of the Web on one topic, {topic}, found by a focused crawl: one that follows the "
         "links which are likely to lead to more of them.",
@@ -90,9 +90,9 @@ def _what(collection: Collection, topic: str) -> list[str]:
     lines += [
         f"- {pluralize(words, 'word')} on {pluralize(len(pages), 'page')} of "
         f"{pluralize(len({host(page.url) for page in pages}), 'host')}.",
-        f"- Languages: {_listed(page.of.language or 'unknown' for page in pages)}.",
+        f"- Languages: {_listed(page.content.language or 'unknown' for page in pages)}.",
     ]
-    dates = sorted(page.of.date for page in pages if page.of.date is not None)
+    dates = sorted(page.content.date for page in pages if page.content.date is not None)
     if dates:
         lines.append(
             f"- {pluralize(len(dates), 'page')} say when they were written or changed: from "
@@ -196,7 +196,7 @@ def _left_out(collection: Collection) -> list[str]:
     off = origin.fetched - counts.total() - collection.fetched
     if off > 0:
         counts[f"R < {least:g}, or no text"] = off
-    counts.update(collection.left_out)
+    counts.update(collection.skipped)
     if origin.forbidden:
         counts["never fetched: robots.txt forbids it"] = origin.forbidden
     whole = f"{pluralize(origin.fetched, 'fetch')} of the crawl, " if origin.fetched else ""
@@ -214,7 +214,7 @@ def _done(collection: Collection, columns: Sequence[str]) -> list[str]:
         + (f", and names the others: {others:,} in all." if "duplicates" in columns else ".")
     )
     return [
-        f"- Main texts were found by {_listed(page.of.extractor for page in pages)}; menus, "
+        f"- Main texts were found by {_listed(page.content.extractor for page in pages)}; menus, "
         "advertisements and the like are left out where they were told from the text. An archive "
         "(WARC) has the pages as they came.",
         f"- {near}",
@@ -241,7 +241,7 @@ def _robots(collection: Collection) -> list[str]:
 
 
 def _licences(collection: Collection) -> list[str]:
-    named = Counter(page.of.license or "none named" for page in collection.pages)
+    named = Counter(page.content.license or "none named" for page in collection.pages)
     return [
         "What pages themselves link to as their licence; the rest says nothing, which is no "
         "permission.",
@@ -264,7 +264,7 @@ def _made(collection: Collection, command: str) -> list[str]:
         f"- Crawl: focuscrawl {_text(identity.get('focuscrawl_version', '?'))}, begun "
         f"{_text(identity.get('started_at', '?'))}, with"
     ]
-    lines += [f"  - {_text(each, 2_000)}" for each in collection.origin.begun_with[:_TOP]]
+    lines += [f"  - {_text(each, 2_000)}" for each in collection.origin.start_arguments[:_TOP]]
     if command:
         lines.append(f"- Collection: `{one_line(command).replace('`', '')}`")
     return [

@@ -11,9 +11,9 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-from focuscrawl.collection.collection import COLUMNS, row_of
+from focuscrawl.collection.collection import COLUMNS, to_row
 from focuscrawl.collection.datasheet import datasheet
-from focuscrawl.collection.origin import answer_of
+from focuscrawl.collection.origin import find_answer
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import draft_of, write_whole
@@ -52,7 +52,7 @@ _NO_NAME = re.compile(r"[^a-z0-9]+")
 _NAME = 60  # characters
 
 
-def write_archive(collection: Collection, path: Path) -> None:
+def write_warc(collection: Collection, path: Path) -> None:
     """Write the pages of a collection as a compressed WARC 1.1, in the order fetched.
 
     Pages that are not kept any more are left out of the collection, too.
@@ -68,7 +68,7 @@ def write_archive(collection: Collection, path: Path) -> None:
         kept = []
         with WarcRecorder(named) as recorder:
             for page in collection.pages:
-                answer = answer_of(collection.webs, page.url)
+                answer = find_answer(collection.webs, page.url)
                 if answer is None:
                     continue
                 kept.append(page)
@@ -91,7 +91,7 @@ def write_archive(collection: Collection, path: Path) -> None:
                 "them with --web"
             )
         if lost := len(collection.pages) - len(kept):
-            collection.left_out["not kept, or changed since"] += lost
+            collection.skipped["not kept, or changed since"] += lost
         collection.pages = kept
         named.replace(path)
     finally:
@@ -175,7 +175,7 @@ def _quoted(text: str) -> str:
     return quoteattr(one_line(text))  # no character that XML has not
 
 
-def check_out(out: Path) -> None:
+def check_output(out: Path) -> None:
     """Raise `UserError` if a collection cannot be written there, before anything is read."""
     if out.suffix and not _ending(out):
         raise UserError(
@@ -206,11 +206,11 @@ def write_collection(
     UserError
         It cannot be written.
     """
-    check_out(out)
+    check_output(out)
     ending = _ending(out)
     written = [out]
     columns = [*COLUMNS] if ending in _TABLES else [*_FRONT] if not ending else []
-    rows = (row_of(page, chunk) for page in collection.pages)
+    rows = (to_row(page, chunk) for page in collection.pages)
     try:
         if not ending:
             sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
@@ -218,8 +218,8 @@ def write_collection(
             return written
         with draft_of(out) as draft:
             if ending == ".warc.gz":
-                written.append(out.with_name(f"{name_of(out)}.cdxj"))
-                write_archive(collection, draft)
+                written.append(out.with_name(f"{base_name(out)}.cdxj"))
+                write_warc(collection, draft)
                 with draft_of(written[-1]) as index:
                     _write_index(draft, index, out.name)
             else:
@@ -233,7 +233,7 @@ def write_collection(
     return written
 
 
-def check_pages(collection: Collection) -> None:
+def check_not_empty(collection: Collection) -> None:
     """Raise `UserError` if nothing is there to be written, with what became of the pages."""
     if collection.pages:
         return
@@ -244,16 +244,16 @@ def check_pages(collection: Collection) -> None:
         )
     raise UserError(
         f"nothing is written: of {pluralize(collection.fetched, 'page')} with {least} none is "
-        f"left; left out: {left_out_of(collection)}"
+        f"left; left out: {describe_skipped(collection)}"
     )
 
 
-def left_out_of(collection: Collection) -> str:
+def describe_skipped(collection: Collection) -> str:
     """Return how many pages were left out, and why; empty: none was."""
-    return ", ".join(f"{n:,} {why}" for why, n in collection.left_out.most_common())
+    return ", ".join(f"{n:,} {why}" for why, n in collection.skipped.most_common())
 
 
-def name_of(out: Path) -> str:
+def base_name(out: Path) -> str:
     """Return the name of a collection without its ending."""
     return out.name.removesuffix(_ending(out))
 

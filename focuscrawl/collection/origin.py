@@ -40,7 +40,7 @@ _LONGEST_CARD = 1 << 16  # bytes of it
 _FORBIDDEN = "Forbidden by robots.txt"
 
 
-def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
+def find_answer(webs: Sequence[Web], url: str) -> Answer | None:
     """Return what came of a URL, the first answer with a status of 2xx; None: nothing is kept.
 
     Parameters
@@ -55,7 +55,7 @@ def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
     return None
 
 
-def signals_of(answer: Answer) -> list[str]:
+def read_robots_signals(answer: Answer) -> list[str]:
     """Return what a page asks of robots and text miners, each once: ``noindex``.
 
     It asks by HTTP header or ``meta`` element: X-Robots-Tag, ``<meta name=robots>``, and the TDM
@@ -84,7 +84,7 @@ def _of_page(answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class CriticCard:
+class CriticQuality:
     """What is known of a critic.
 
     Attributes
@@ -107,12 +107,12 @@ class CriticCard:
     why_not: str = ""
 
 
-def critic_card(
+def get_critic_quality(
     identity: Mapping[str, str],
     folder: Path,
     webs: Sequence[Web],
     progress: Progress = SILENT,
-) -> CriticCard:
+) -> CriticQuality:
     """Return the card of a crawl's critic, measured now if it is not there.
 
     Parameters
@@ -127,14 +127,16 @@ def critic_card(
         try:
             card = _measured(identity, webs, progress)
         except UserError as error:
-            return CriticCard(why_not=str(error))
+            return CriticQuality(why_not=str(error))
         kept = {"critic": fingerprint, **asdict(card)}
         with suppress(OSError):  # nobody's to write: it is measured again next time
             write_whole(folder / FILE, json.dumps(kept, indent=1) + "\n")
     return card
 
 
-def _measured(identity: Mapping[str, str], webs: Sequence[Web], progress: Progress) -> CriticCard:
+def _measured(
+    identity: Mapping[str, str], webs: Sequence[Web], progress: Progress
+) -> CriticQuality:
     from focuscrawl.critic.assessment import Quality
     from focuscrawl.critic.critic_files import find_model, read_critic
     from focuscrawl.critic.example_checks import phrases_of_critic
@@ -150,7 +152,7 @@ def _measured(identity: Mapping[str, str], webs: Sequence[Web], progress: Progre
     if not is_from_little(trained):
         _refuse_few([url for url, _ in trained.examples], webs)
     found = Quality.of(trained, read_topics(topic), webs, progress=progress)
-    return CriticCard(
+    return CriticQuality(
         on=found.on,
         off=found.off,
         precision=None if found.precision is None else (*found.precision,),
@@ -183,14 +185,14 @@ def _is_the_same(name: str, topic: str, trained: TrainedCritic, fingerprint: str
     return fingerprint in found
 
 
-def _kept(folder: Path, fingerprint: str) -> CriticCard | None:
+def _kept(folder: Path, fingerprint: str) -> CriticQuality | None:
     """Read the card; None if it is not there, of another critic, or not what was written."""
     try:
         with open(folder / FILE, "rb", opener=open_plain) as file:
             found: Any = json.loads(file.read(_LONGEST_CARD))
         if found["critic"] != fingerprint:
             return None
-        return CriticCard(
+        return CriticQuality(
             on=int(found["on"]),
             off=int(found["off"]),
             precision=_share(found["precision"]),
@@ -213,7 +215,7 @@ def _share(found: Any) -> tuple[float, float, float] | None:
     return value, low, high
 
 
-_UNKNOWN = CriticCard(why_not="nothing is known of it")
+_UNKNOWN = CriticQuality(why_not="nothing is known of it")
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class Origin:
 
     Attributes
     ----------
-    begun_with : arguments of the crawl, once for each time they were others
+    start_arguments : arguments of the crawl, once for each time they were others
     seeds : start URLs and their R; None: no page was had there
     stopped : why it ended, in words
     fetched : fetches, whatever came of them
@@ -232,14 +234,14 @@ class Origin:
     critic : how good its critic is
     """
 
-    begun_with: tuple[str, ...] = ()
+    start_arguments: tuple[str, ...] = ()
     seeds: tuple[tuple[str, float | None], ...] = ()
     stopped: str = ""
     fetched: int = 0
     outcomes: Mapping[str, int] = field(default_factory=dict)
     forbidden: int = 0
     completeness: RecallEstimate | None = None
-    critic: CriticCard = _UNKNOWN
+    critic: CriticQuality = _UNKNOWN
 
     @classmethod
     def of(
@@ -256,14 +258,14 @@ class Origin:
         summary, history = Summary.of(store), History(store)
         excluded = history.events("excluded")
         return cls(
-            begun_with=tuple(dict.fromkeys(each.detail for each in history.events("start"))),
+            start_arguments=tuple(dict.fromkeys(each.detail for each in history.events("start"))),
             seeds=_seeds(store),
             stopped=summary.stopped,
             fetched=summary.fetched,
             outcomes=summary.outcomes,
             forbidden=sum(each.detail.endswith(_FORBIDDEN) for each in excluded),
             completeness=summary.completeness,
-            critic=critic_card(summary.identity, folder, webs, progress),
+            critic=get_critic_quality(summary.identity, folder, webs, progress),
         )
 
 

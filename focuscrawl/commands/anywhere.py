@@ -40,7 +40,7 @@ def project_settings() -> Settings:
     return settings
 
 
-def crawl_round(arguments: list[str]) -> None:
+def run_round(arguments: list[str]) -> None:
     """Crawl a bucket's share of a round, for `focuscrawl.rounds.live_rounds`: by our settings."""
     run_command(["scrapy", "crawl", "round", *arguments], _own_settings())
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import crawl
+from focuscrawl.cli.common_options import run_crawl
 from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.crawl.assembly import load_critic_of
 from focuscrawl.crawl.scope import read_seeds
-from focuscrawl.crawl_config import RECORDING
+from focuscrawl.crawl_config import RECORDING_FILE
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
@@ -42,7 +42,7 @@ _EMPTY = 110_000  # bytes of a crawl without a page
 @click.command()
 @click.option("-a", "given", multiple=True, metavar="NAME=VALUE", help="As for a crawl.")
 @common_options.SETTINGS
-@common_options.number("--most", "Start pages to fetch.", 50)
+@common_options.integer_option("--most", "Start pages to fetch.", 50)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_json: bool) -> None:
     """Judge the start pages of a crawl, and say what it would take.
@@ -70,7 +70,7 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
         _fetch(written, settings, seeds[:most], folder)
         with closing(open_store(folder / "crawl")) as store:
             pages, fetched = start_pages(store), Summary.of(store).fetched
-        recording = folder / "crawl" / RECORDING
+        recording = folder / "crawl" / RECORDING_FILE
         web = config.web or (str(recording) if recording.exists() else None)
         kept = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
         outlook = CrawlPlan(
@@ -115,7 +115,7 @@ def _fetch(
     arguments = {name: value for name, value in written.items() if name not in _LEFT_OUT}
     quiet = (f"LOG_FILE={folder / 'crawl.log'}", "FOCUSCRAWL_KNOWLEDGE=")
     for _ in range(1 + _REDIRECTS):
-        crawl(
+        run_crawl(
             {
                 **arguments,
                 "seeds": str(listed),
@@ -123,7 +123,7 @@ def _fetch(
                 "crawl_dir": str(folder / "crawl"),
             },
             [*settings, *quiet, "FOCUSCRAWL_PROGRESS=0"],
-            may_fail=True,
+            allow_unreachable_seeds=True,
         )
         with closing(open_store(folder / "crawl")) as store:
             history = History(store)

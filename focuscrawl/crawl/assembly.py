@@ -80,7 +80,7 @@ def open_crawl(config: CrawlConfig) -> Crawl:
         store=store,
         folder=folder,
         web=checked.web,
-        config=config.changed(crawl_dir=str(folder.path)),
+        config=config.with_values(crawl_dir=str(folder.path)),
         within=checked.within,
         urls=urls,
         known=known,

@@ -16,7 +16,15 @@ from focuscrawl.crawl.first_visits import followed_links, judged_page, verdict_o
 from focuscrawl.crawl.part import PAUSE, Part
 from focuscrawl.crawl.revisit_policy import conditions
 from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
-from focuscrawl.distiller import RULES, Distiller, LinkGraph, Scores, Sites, best, stand_ins
+from focuscrawl.distiller import (
+    RULES,
+    Distiller,
+    LinkGraph,
+    Scores,
+    Sites,
+    resolve_aliases,
+    top_pages,
+)
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.store import RevisitRow, VisitRecord
 from focuscrawl.store.history import History
@@ -93,18 +101,18 @@ def distil(
     start : scores to start from
     """
     source, host = graph.source, graph.host
-    stands = stand_ins(graph.page, graph.repeats, graph.referrer, source)
+    stands = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
     target = stands[graph.target]
     if sites == "auto":
-        found = Sites.fitting(source, target, host)
+        found = Sites.by_host_or_none(source, target, host)
     else:
-        found = Sites.by(sites, host, host_names)
+        found = Sites.by_rule(sites, host, host_names)
     relevance = np.full(len(host), np.nan)
     relevance[graph.page] = graph.relevance
     distiller = Distiller(LinkGraph(source, target, found.of_pages, relevance))
     scores = distiller.distill(start)
-    hubs = best(scores.hubs, _HUBS).tolist()
-    promised = best(distiller.promise(scores, _HUBS), len(host))
+    hubs = top_pages(scores.hubs, _HUBS).tolist()
+    promised = top_pages(distiller.score_unfetched(scores, _HUBS), len(host))
     return Distilled(scores, hubs, promised, len(source), found.rule)
 
 

@@ -81,7 +81,7 @@ class Crawl(CrawlState):
 
     def extend(self, budget: int) -> None:
         """Set another budget: exact number of fetches over all runs; 0: no limit."""
-        self.config = self.config.changed(budget=budget)
+        self.config = self.config.with_values(budget=budget)
         self.note("budget", str(budget))
 
     def close(self, reason: str) -> None:

@@ -285,7 +285,7 @@ def following(
         return config, critic
     # the folder may have been moved since
     spec = _kept(folder.path, Path(identity["critic_name"]).name)
-    config = config.changed(critic=spec, topic=identity["topic"])
+    config = config.with_values(critic=spec, topic=identity["topic"])
     return config, load_trained(spec, config.topic)
 
 
@@ -491,7 +491,7 @@ class TopicChange(Part):
             remove_request(folder, request, refused=True)
             return
         crawl.critic, crawl.strategy = critic, strategy
-        crawl.config = crawl.config.changed(critic=name, topic=topic)
+        crawl.config = crawl.config.with_values(critic=name, topic=topic)
         reload(crawl)
         logger.info("following a new definition: %s", found.describe())
         remove_request(folder, request)

@@ -6,25 +6,25 @@ A fall is told from noise, and its causes found, by the outcomes of the fetches.
 
 from focuscrawl.diagnosis.alarms import (
     ALARM,
+    FAST_AGAIN,
     RECOVERED,
     SLOW,
-    SPEEDY,
-    HarvestWatch,
-    Slowness,
-    SpeedWatch,
+    HarvestMonitor,
+    Slowdown,
+    SpeedMonitor,
 )
 from focuscrawl.diagnosis.attribution import Diagnosis, Outcome, Proposal, Share
 
 __all__ = [
     "ALARM",
+    "FAST_AGAIN",
     "RECOVERED",
     "SLOW",
-    "SPEEDY",
     "Diagnosis",
-    "HarvestWatch",
+    "HarvestMonitor",
     "Outcome",
     "Proposal",
     "Share",
-    "Slowness",
-    "SpeedWatch",
+    "Slowdown",
+    "SpeedMonitor",
 ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ALARM, RECOVERED = "alarm", "recovered"
 
 #: kinds of events: the speed has fallen, and has recovered
-SLOW, SPEEDY = "slow", "fast again"
+SLOW, FAST_AGAIN = "slow", "fast again"
 
 WINDOW = 50  # latest fetches that are held against all before them
 _FALL = 0.5  # of the rate before, or less
@@ -27,7 +27,7 @@ _HOUR = 3600.0
 _MOST = 0.5  # of the latest fetches that a host has to have, to be named
 
 
-class HarvestWatch:
+class HarvestMonitor:
     """Watches the harvest rate, fetch by fetch.
 
     The last `WINDOW` fetches are compared with all before them, as many at least: an alarm is
@@ -54,7 +54,7 @@ class HarvestWatch:
         self._names: list[str] = []  # of the classes, by number
         self._page: dict[int, int] = {}  # by URL, no dense number: 2 * class + whether relevant
 
-    def visited(
+    def add_fetch(
         self,
         url: int,
         referrer: int | None,
@@ -62,14 +62,14 @@ class HarvestWatch:
         relevance: float,
         topic: str | None,
         judged: bool,
-        overtakes: str | None = None,
+        busy_host: str | None = None,
     ) -> str | None:
         """Take in a fetch.
 
         Parameters
         ----------
         url, referrer : numbers of the page, and of the page it was first found on
-        relevance, topic, judged, overtakes : see `Outcome`
+        relevance, topic, judged, busy_host : see `Outcome`
 
         Returns
         -------
@@ -80,7 +80,7 @@ class HarvestWatch:
         if number == len(self._names):
             self._names.append(topic or "")
         self._page[url] = 2 * number + (relevance > RELEVANT)
-        return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes))
+        return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, busy_host))
 
     def add(self, outcome: Outcome) -> str | None:
         """Take in a fetch as `visited` does, with what is known of its referrer."""
@@ -117,7 +117,7 @@ class HarvestWatch:
         return ALARM
 
 
-class Slowness(NamedTuple):
+class Slowdown(NamedTuple):
     """A crawl that brings relevant pages more slowly than it did.
 
     Attributes
@@ -168,7 +168,7 @@ class _Sums:
         return max(squares / self.n, 0.0)
 
 
-class SpeedWatch:
+class SpeedMonitor:
     """Watches the relevance gained in a unit of time, fetch by fetch.
 
     The last `WINDOW` fetches are compared with all before them, as many at least: an alarm is
@@ -179,16 +179,16 @@ class SpeedWatch:
 
     Attributes
     ----------
-    slowness : what is under way, None if nothing is
+    slowdown : what is under way, None if nothing is
     """
 
     def __init__(self) -> None:
-        self.slowness: Slowness | None = None
+        self.slowdown: Slowdown | None = None
         self._latest: deque[tuple[float, float, str]] = deque()
         self._now, self._earlier = _Sums(), _Sums()
         self._last: float | None = None
 
-    def visited(self, at: float, relevance: float, host: str) -> str | None:
+    def add_fetch(self, at: float, relevance: float, host: str) -> str | None:
         """Take in a fetch.
 
         Parameters
@@ -199,7 +199,7 @@ class SpeedWatch:
 
         Returns
         -------
-        `SLOW` or `SPEEDY` if this fetch raises or ends an alarm; see `slowness`
+        `SLOW` or `FAST_AGAIN` if this fetch raises or ends an alarm; see `slowdown`
         """
         before, self._last = self._last, at
         if before is None:
@@ -214,21 +214,21 @@ class SpeedWatch:
         return self._check() if self._earlier.n >= WINDOW else None
 
     def _check(self) -> str | None:
-        now, earlier, slowness = self._now, self._earlier, self.slowness
+        now, earlier, slowdown = self._now, self._earlier, self.slowdown
         if now.time <= 0.0 or earlier.time <= 0.0:
             return None
         speed, before = now.gain / now.time, earlier.gain / earlier.time
-        if slowness is not None:
-            if speed * _HOUR < _AGAIN * slowness.before:
+        if slowdown is not None:
+            if speed * _HOUR < _AGAIN * slowdown.before:
                 return None
-            self.slowness = None
-            return SPEEDY
+            self.slowdown = None
+            return FAST_AGAIN
         spread = earlier.variance(before) * now.n * (1.0 + now.n / earlier.n)
         lost = before * now.time - now.gain
         if speed > _FALL * before or lost <= _SURE * math.sqrt(spread):
             return None
         host, fetches = Counter(host for _, _, host in self._latest).most_common(1)[0]
-        self.slowness = Slowness(
+        self.slowdown = Slowdown(
             speed * _HOUR,
             before * _HOUR,
             (now.time / now.n) / (earlier.time / earlier.n),

@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
     topic : its most probable class
     from_topic, from_relevant : class of the page it was first found on, and whether that is
         relevant; None and False for a start URL
-    overtakes : the host of the best link that waited meanwhile, if that was much better
+    busy_host : the host of the best link that waited meanwhile, if that was much better
     """
 
     relevance: float
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     topic: str | None
     from_topic: str | None
     from_relevant: bool
-    overtakes: str | None = None
+    busy_host: str | None = None
 
 
 class Share(NamedTuple):
@@ -77,7 +77,7 @@ class Diagnosis:
         ``failing``: they bring no new page; ``drifting``: they
         are of other topics though found on relevant pages; ``stagnating``: they were found on
         other pages, as the links of relevant ones are spent
-    eating : classes that the fetches go to instead, the largest shares first
+    lost_to : classes that the fetches go to instead, the largest shares first
     proposals : what could be marked to go on, the largest shares first
     busy : the host that most of the lost fetches did not wait for; None for another cause
     """
@@ -86,7 +86,7 @@ class Diagnosis:
     now: float
     before: float
     cause: str
-    eating: tuple[Share, ...]
+    lost_to: tuple[Share, ...]
     proposals: tuple[Proposal, ...]
     busy: str | None = None
 
@@ -94,7 +94,9 @@ class Diagnosis:
         """Return it for a progress bar."""
         if self.busy is not None:
             return f"{self.cause}: {self.busy}"
-        eaten = f": {_name(self.eating[0].topic)} {self.eating[0].now:.0%}" if self.eating else ""
+        eaten = (
+            f": {_name(self.lost_to[0].topic)} {self.lost_to[0].now:.0%}" if self.lost_to else ""
+        )
         return f"{self.cause}{eaten}"
 
     def describe(self) -> str:
@@ -104,9 +106,9 @@ class Diagnosis:
             line += (
                 f"; your best host is busy, {self.busy}: a larger FOCUSCRAWL_PATIENCE waits for it"
             )
-        if self.eating:
+        if self.lost_to:
             eaten = [
-                f"{each.topic} {each.now:.0%} (was {each.before:.0%})" for each in self.eating
+                f"{each.topic} {each.now:.0%} (was {each.before:.0%})" for each in self.lost_to
             ]
             line += f"; goes to {', '.join(eaten)}"
         if self.proposals:
@@ -166,7 +168,7 @@ def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -
         now=now.rate,
         before=earlier.rate,
         cause=cause,
-        eating=_eating(now, earlier),
+        lost_to=_eating(now, earlier),
         proposals=_proposals(latest, (earlier, now), marked),
         busy=_not_waited_for(latest).most_common(1)[0][0] if cause == BUSY else None,
     )
@@ -184,9 +186,9 @@ def _cause(latest: Sequence[Outcome]) -> str:
 def _not_waited_for(latest: Sequence[Outcome]) -> Counter[str]:
     """Count the hosts of the better links that waited during fetches that are lost."""
     return Counter(
-        each.overtakes
+        each.busy_host
         for each in latest
-        if each.relevance <= RELEVANT and each.overtakes is not None
+        if each.relevance <= RELEVANT and each.busy_host is not None
     )
 
 

@@ -22,7 +22,7 @@ from focuscrawl.engine.visits import (
     visit_of_error,
     visit_of_response,
 )
-from focuscrawl.errors import GivenUpError
+from focuscrawl.errors import RequestCancelledError
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -111,7 +111,7 @@ class FocusMiddleware(Component):
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return
-        if isinstance(exception, GivenUpError):
+        if isinstance(exception, RequestCancelledError):
             self._crawl.put_back(url_id, time.monotonic())
             return
         visit = visit_of_error(self._crawl, request, exception, answered=False)

@@ -27,7 +27,7 @@ from focuscrawl.engine.visits import (
     moved_to,
     retry_after_of,
 )
-from focuscrawl.errors import GivenUpError
+from focuscrawl.errors import RequestCancelledError
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import named_in_robots
 
@@ -281,7 +281,7 @@ class RobotsMiddleware(Component):
             response = await self._crawler.engine.download_async(_robots_request(url))
         except (IgnoreRequest, PrivateAddressError):
             return None
-        except GivenUpError:
+        except RequestCancelledError:
             raise
         except Exception as error:
             stats.inc_value(f"robotstxt/exception_count/{type(error)}")

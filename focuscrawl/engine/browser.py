@@ -25,7 +25,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from focuscrawl.crawl.visit import RENDERED
 from focuscrawl.engine.visits import moved_to
-from focuscrawl.errors import GivenUpError, UserError, WorkerError
+from focuscrawl.errors import RequestCancelledError, UserError, WorkerError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.store.history import History
@@ -317,7 +317,7 @@ class Rendering:
 
         Raises
         ------
-        GivenUpError
+        RequestCancelledError
             The crawl ends; the URL is queued again.
         WorkerError
             The browser cannot start; the crawl is halted, the URL queued again.
@@ -336,7 +336,7 @@ class Rendering:
                 if not self._given_up:
                     raise
                 self._crawl.put_back(visit.url_id, time.monotonic())
-                raise GivenUpError("the crawl ends") from None
+                raise RequestCancelledError("the crawl ends") from None
             except WorkerError:
                 self._crawl.halt(visit.url_id, time.monotonic())
                 raise

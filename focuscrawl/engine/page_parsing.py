@@ -15,7 +15,7 @@ from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl.visit import TOO_HARD
 from focuscrawl.engine.visits import cause
-from focuscrawl.errors import GivenUpError, WorkerError
+from focuscrawl.errors import RequestCancelledError, WorkerError
 from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
 from focuscrawl.page.parse import SMALL_SIZE
 
@@ -88,7 +88,7 @@ class PageParsing:
 
         Raises
         ------
-        GivenUpError
+        RequestCancelledError
             The crawl ends; the URL is queued again.
         WorkerError
             The process cannot start; the crawl is halted, the URL queued again.
@@ -102,7 +102,7 @@ class PageParsing:
         except TooMuchWorkError:
             if self._given_up:
                 self._crawl.put_back(visit.url_id, time.monotonic())
-                raise GivenUpError("the crawl ends") from None
+                raise RequestCancelledError("the crawl ends") from None
             visit.error = TOO_HARD
         except WorkerError:
             self._crawl.halt(visit.url_id, time.monotonic())

@@ -16,7 +16,7 @@ from focuscrawl.crawl.visit import Visit
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.page.documents import PDF
 from focuscrawl.report.plain_text import strip_controls
-from focuscrawl.text import ExtractorApart
+from focuscrawl.text import ExtractorPool
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import TextStore
 
@@ -116,7 +116,7 @@ class PageTexts:
             return
         self._name, self._least = config.text_extractor, config.text_min_relevance
         self._store = TextStore(self._crawl.folder.path)
-        self._extractor = ExtractorApart(self._name, config.text_processes, niceness=_NICENESS)
+        self._extractor = ExtractorPool(self._name, config.text_processes, niceness=_NICENESS)
         self._threads = ThreadPool(0, config.text_processes, "texts")
         self._waiting = 0
         self._logged = False
@@ -211,6 +211,6 @@ def prepare_texts(config: CrawlConfig, settings: BaseSettings) -> None:
     """
     if not config.text:
         return
-    with ExtractorApart(config.text_extractor) as extractor:
+    with ExtractorPool(config.text_extractor) as extractor:
         extractor.start()
     settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")

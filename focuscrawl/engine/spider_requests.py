@@ -29,7 +29,7 @@ from focuscrawl.engine.visits import (
     URL_ID,
     VISIT,
 )
-from focuscrawl.errors import GivenUpError, UserError
+from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.foundation.files import open_plain, write_whole
 from focuscrawl.foundation.urls import host, normalize, without_credentials
 from focuscrawl.page.documents import changed_at
@@ -472,7 +472,7 @@ class _ReportingErrback:
 
     def __call__(self, failure: Failure) -> Any:
         self.report(failure)
-        if isinstance(failure.value, GivenUpError):
+        if isinstance(failure.value, RequestCancelledError):
             return None
         return failure if self.errback is None else self.errback(failure)
 

@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import ALARM, SpeedWatch
+from focuscrawl.diagnosis import ALARM, SpeedMonitor
 from focuscrawl.engine.component import Component
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.report.crawl_plan import start_page_warnings, start_pages
-from focuscrawl.report.summary import is_page, replay_harvest_watch
+from focuscrawl.report.summary import is_page, replay_harvest_monitor
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -35,12 +35,12 @@ class Alarm(Component):
         self._critic: Critic | None = None
         self._best = ""  # of the first fetches
         self._best_relevance = -1.0
-        self._speed_watch = None if self._crawl.config.web else SpeedWatch()
+        self._speed_monitor = None if self._crawl.config.web else SpeedMonitor()
 
     def spider_opened(self) -> None:
         """Restore the watch from the fetches of a resumed crawl."""
         self._critic = self._crawl.critic
-        self._watch, _ = replay_harvest_watch(self._crawl.store)
+        self._monitor, _ = replay_harvest_monitor(self._crawl.store)
 
     def page_visited(self, visit: PageVisit) -> None:
         """Watch a fetch; after a new definition of the topic, all before it again."""
@@ -53,17 +53,17 @@ class Alarm(Component):
         urls = self._crawl.urls
         number = urls.get(visit.url)
         assert number is not None
-        change = self._watch.visited(
+        change = self._monitor.add_fetch(
             number,
             None if visit.referrer is None else urls.get(visit.referrer),
             relevance=visit.relevance,
             topic=visit.topic if isinstance(visit.topic, str) else None,  # pipelines may set it
             judged=is_page(visit.status, visit.error, visit.duplicate_of),
-            overtakes=visit.overtakes,
+            busy_host=visit.overtakes,
         )
         if change is None:
             return
-        alarm = self._watch.alarm
+        alarm = self._monitor.alarm
         if change == ALARM and alarm is not None:
             self._crawl.note(ALARM, alarm.describe())
             logger.warning("%s", alarm.describe())
@@ -74,17 +74,17 @@ class Alarm(Component):
 
     def _check_speed(self, visit: PageVisit) -> None:
         """Report when relevant pages arrive more slowly than before, and when no longer."""
-        if self._speed_watch is None:
+        if self._speed_monitor is None:
             return
-        change = self._speed_watch.visited(time.monotonic(), visit.relevance, host(visit.url))
+        change = self._speed_monitor.add_fetch(time.monotonic(), visit.relevance, host(visit.url))
         if change is None:
             return
-        slowness = self._speed_watch.slowness
-        detail = "" if slowness is None else slowness.describe()
+        slowdown = self._speed_monitor.slowdown
+        detail = "" if slowdown is None else slowdown.describe()
         self._crawl.note(change, detail)
-        if slowness is not None:
+        if slowdown is not None:
             logger.warning("%s", detail)
-        shown = "" if slowness is None else slowness.short()
+        shown = "" if slowdown is None else slowdown.short()
         self._crawler.stats.set_value("focuscrawl/slow", shown)
 
     def _check_first_fetches(self, visit: PageVisit) -> None:

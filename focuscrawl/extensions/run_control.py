@@ -15,7 +15,7 @@ from twisted.internet.defer import CancelledError
 from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import close_spider, is_closing, start_failed, wake, wrap_downloads
-from focuscrawl.errors import GivenUpError
+from focuscrawl.errors import RequestCancelledError
 from focuscrawl.report.plain_text import pluralize
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ class BoundedStop(Component):
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:
-            raise GivenUpError("the crawl ends")
+            raise RequestCancelledError("the crawl ends")
         under_way: Deferred[Response] = deferred_from_coro(download(request))
         self._downloads.add(under_way)
         try:
             return await maybe_deferred_to_future(under_way)
         except (asyncio.CancelledError, CancelledError):
             if self._given_up:
-                raise GivenUpError("the crawl ends") from None
+                raise RequestCancelledError("the crawl ends") from None
             raise
         finally:
             self._downloads.discard(under_way)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.state import has_moved
-from focuscrawl.distiller import LinkGraph, Sites, stand_ins
+from focuscrawl.distiller import LinkGraph, Sites, resolve_aliases
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class CrawlLinks:
     titles : of the pages
     pages : int64 (n_fetched,), the URLs fetched in their order
     source, target : int64 (n_links,), in the order the links were found
-    stand_in : int64 (n,), where a link to a URL leads in the end, see `stand_ins`
+    stand_in : int64 (n,), where a link to a URL leads in the end, see `resolve_aliases`
     """
 
     names: list[str]
@@ -81,14 +81,14 @@ class CrawlLinks:
             pages=page,
             source=source,
             target=target,
-            stand_in=stand_ins(page, repeats, referrer, source),
+            stand_in=resolve_aliases(page, repeats, referrer, source),
         )
 
     def sites(self, rule: str | None = None) -> Sites:
-        """Return what counts as a site: by a rule of `RULES`; None: see `Sites.fitting`."""
+        """Return the sites by a rule of `RULES`; None: see `Sites.by_host_or_none`."""
         if rule is None:
-            return Sites.fitting(self.source, self.stand_in[self.target], self.host)
-        return Sites.by(rule, self.host, self.host_names)
+            return Sites.by_host_or_none(self.source, self.stand_in[self.target], self.host)
+        return Sites.by_rule(rule, self.host, self.host_names)
 
     def graph(self, sites: Sites) -> LinkGraph:
         """Return the links as the distiller takes them, each to the page it leads to."""

@@ -11,7 +11,7 @@ from focuscrawl.report import comparison, measures
 from focuscrawl.report.figures import completeness_figure, png, relevance_figure
 from focuscrawl.report.outcomes import PAGE
 from focuscrawl.report.plain_text import pluralize
-from focuscrawl.report.summary import load_estimates, replay_harvest_watch
+from focuscrawl.report.summary import load_estimates, replay_harvest_monitor
 from focuscrawl.report.templates import load_template, rows_of
 from focuscrawl.store.crawl_store import taking_in
 
@@ -67,7 +67,7 @@ def crawl_section(
         "depths": rows_of(measures.by_depth(pages)),
         "events": _events(store),
         "models": _models(store),
-        "alarms": replay_harvest_watch(store)[1][-_ALARMS:],
+        "alarms": replay_harvest_monitor(store)[1][-_ALARMS:],
     }
 
 

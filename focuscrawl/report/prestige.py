@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.distiller import THRESHOLD, Distiller, best, registered_domain
+from focuscrawl.distiller import THRESHOLD, Distiller, registered_domain, top_pages
 from focuscrawl.errors import UserError
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.report.plain_text import align_columns, one_line, shorten_middle
@@ -109,7 +109,7 @@ class Distillation:
 
     def best(self, score: str, n: int) -> pd.DataFrame:
         """Return the rows of `pages` of the `n` best by ``hub`` or ``authority``, in order."""
-        return self.pages.iloc[best(self.pages[score].to_numpy(), n)]
+        return self.pages.iloc[top_pages(self.pages[score].to_numpy(), n)]
 
 
 def _explain_no_hubs(where: str, rule: str, *, on_site: bool) -> str:

@@ -15,7 +15,7 @@ from focuscrawl.crawl.url_table import pattern
 from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.crawl.waiting import NEARLY, OVERTAKEN
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch
+from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import LISTS
 from focuscrawl.report.outcomes import (
@@ -146,32 +146,32 @@ def _replay_quotas(history: History) -> Quotas:
     return quotas
 
 
-def replay_harvest_watch(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
-    """Run the harvest watch over all fetches, with their present relevance.
+def replay_harvest_monitor(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
+    """Run the harvest monitor over all fetches, with their present relevance.
 
     Returns
     -------
-    tuple of HarvestWatch and list of Diagnosis
-        The watch, and every alarm. Alarms in the store can be missing if the topic has changed
+    tuple of HarvestMonitor and list of Diagnosis
+        The monitor, and every alarm. Alarms in the store can be missing if the topic has changed
         since.
     """
     topics = store.identity().get("topic", "")
-    watch = HarvestWatch([topic for topic in topics.split(",") if topic])
+    monitor = HarvestMonitor([topic for topic in topics.split(",") if topic])
     alarms = []
     history = History(store)
     overtakes = {event.seq: event.detail for event in history.events(OVERTAKEN)}
     for fetch in history.first_fetches():
-        change = watch.visited(
+        change = monitor.add_fetch(
             fetch.url,
             fetch.referrer,
             relevance=fetch.relevance,
             topic=fetch.topic,
             judged=is_page(fetch.status, fetch.error, fetch.duplicate_of),
-            overtakes=overtakes.get(fetch.seq),
+            busy_host=overtakes.get(fetch.seq),
         )
-        if change == ALARM and watch.alarm is not None:
-            alarms.append(watch.alarm)
-    return watch, alarms
+        if change == ALARM and monitor.alarm is not None:
+            alarms.append(monitor.alarm)
+    return monitor, alarms
 
 
 def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
@@ -182,7 +182,7 @@ def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
 def active_alarm(store: CrawlStore) -> str | None:
     """Return the message of the active harvest alarm, or else of the active speed alarm."""
     history = History(store)
-    for kind, ends in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (SPEEDY, _START))):
+    for kind, ends in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (FAST_AGAIN, _START))):
         for event in history.events(kind, *ends, last=1):
             if event.kind == kind:
                 return event.detail

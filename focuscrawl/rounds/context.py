@@ -134,7 +134,7 @@ class RoundsContext:
 
     def applied_to(self, config: CrawlConfig) -> CrawlConfig:
         """Return a configuration of how to fetch, for this crawl."""
-        return config.changed(**self._crawl)
+        return config.with_values(**self._crawl)
 
     def strategy(self) -> Strategy:
         """Return a strategy that knows nothing."""

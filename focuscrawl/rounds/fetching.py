@@ -254,7 +254,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
             fetch_live(context, bucket, round_)
         else:
             with tempfile.TemporaryDirectory() as scratch:
-                config = context.checked.config.changed(crawl_dir=scratch)
+                config = context.checked.config.with_values(crawl_dir=scratch)
                 crawl = open_round(context, bucket, round_, config)
                 laps.end("open")
                 replay(crawl)
@@ -288,7 +288,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
         store=folder.open_store(checked.identity, checked.about),
         folder=folder,
         web=checked.web,
-        config=config.changed(budget=len(chosen)),
+        config=config.with_values(budget=len(chosen)),
         within=checked.within,
         urls=urls,
         duplicates=KnownPages(context, bucket, before, urls),

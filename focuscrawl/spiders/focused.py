@@ -17,7 +17,7 @@ from focuscrawl.engine.page_texts import prepare_texts
 from focuscrawl.engine.spider_requests import LinkRequests
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
-from focuscrawl.exporters import check_feeds, keep_feeds
+from focuscrawl.exporters import check_feeds, skip_empty_feeds
 from focuscrawl.extensions.metrics import check_port
 from focuscrawl.settings import ITEM_PIPELINES
 
@@ -137,7 +137,7 @@ def open_spider_crawl(
         use_browser(settings, config.browser)
     crawl = opens(config)
     if crawl.fetched:
-        keep_feeds(settings)
+        skip_empty_feeds(settings)
     bind_crawl(spider.crawler, crawl)
 
 
@@ -152,4 +152,4 @@ def _config_for_own_spider(config: CrawlConfig, name: str) -> CrawlConfig:
             "FOCUSCRAWL_BROWSER is for the spider focused: requests of yours ask for a browser "
             "with the meta of scrapy-playwright"
         )
-    return config.changed(spider=name)
+    return config.with_values(spider=name)

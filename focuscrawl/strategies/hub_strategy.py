@@ -68,11 +68,11 @@ class Hubs(RescoringStrategy[Floats]):
         source, target, _ = self.log.links(pages)
         n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
         _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
-        sites = Sites.fitting(source, target, number.astype(np.int64))
+        sites = Sites.by_host_or_none(source, target, number.astype(np.int64))
         # only what was fetched up to the last of the pages, whatever came since
         relevance = self.log.relevance(int(self._fetches.data[pages - 1]) if pages else 0, n_urls)
         distiller = Distiller(LinkGraph(source, target, sites.of_pages, relevance))
-        promise = distiller.promise(distiller.distill())
+        promise = distiller.score_unfetched(distiller.distill())
         promise /= promise.max(initial=0.0) or 1.0
         best = np.zeros(n_urls)
         np.maximum.at(best, target, relevance[source])

@@ -17,7 +17,7 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import HarvestWatch, Outcome
+from focuscrawl.diagnosis import HarvestMonitor, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import RECENT
@@ -242,7 +242,7 @@ class CrawlWatch:
         self._lock = Lock()
         self._store: CrawlStore | None = None
         self._events = EventLog()
-        self._harvest_watch: HarvestWatch | None = None
+        self._harvest_watch: HarvestMonitor | None = None
         self._reset()
         self._frontier: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
         self._count_frontier_at = 0.0
@@ -262,7 +262,7 @@ class CrawlWatch:
                 self._events.read(store)
             if self._harvest_watch is None:
                 topics = store.identity().get("topic", "").split(",")
-                self._harvest_watch = HarvestWatch([topic for topic in topics if topic])
+                self._harvest_watch = HarvestMonitor([topic for topic in topics if topic])
             self._read(store, self._harvest_watch, min(fetched, self._seq + _MAX_PAGES_READ))
             self._count_frontier(store)
             return self._plain(store, fetched)
@@ -289,7 +289,7 @@ class CrawlWatch:
             self._store = open_store(self._crawl.path)
         return self._store
 
-    def _read(self, store: CrawlStore, harvest_watch: HarvestWatch, last: int) -> None:
+    def _read(self, store: CrawlStore, harvest_watch: HarvestMonitor, last: int) -> None:
         """Read the pages up to one."""
         new = """
             SELECT p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of IS NOT NULL,

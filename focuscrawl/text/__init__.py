@@ -3,6 +3,6 @@
 Not here: the words that a critic judges by (`focuscrawl.page`), which are all there are on a page.
 """
 
-from focuscrawl.text.extraction import EXTRACTORS, ExtractorApart, PageText, extract_text
+from focuscrawl.text.extraction import EXTRACTORS, ExtractorPool, PageText, extract_text
 
-__all__ = ["EXTRACTORS", "ExtractorApart", "PageText", "extract_text"]
+__all__ = ["EXTRACTORS", "ExtractorPool", "PageText", "extract_text"]

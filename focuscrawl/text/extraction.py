@@ -248,7 +248,7 @@ class RawPage(NamedTuple):
     pdf: bool = False
 
 
-class ExtractorApart:
+class ExtractorPool:
     """Extracts texts of many pages at once; see `extract_text`.
 
     Parameters
@@ -362,7 +362,7 @@ class _Worker(Server):
 
 
 def serve(*, longest: float, memory: int, niceness: int) -> None:
-    """Extract texts of pages from standard input; see `ExtractorApart`."""
+    """Extract texts of pages from standard input; see `ExtractorPool`."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     serve_pages(_answer, longest, _warm_up)

@@ -129,7 +129,7 @@ def hub_given_out(crawl: Crawl) -> Fetch:
 
 def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
     crawl = crawl_on(tmp_path / "crawl", EVERY + 5, revisit_hubs=5)
-    crawl.config = crawl.config.changed(budget=0, not_modified_cost=0.5)
+    crawl.config = crawl.config.with_values(budget=0, not_modified_cost=0.5)
     costs = []
     for ending in (304, 304, 404, 0):
         fetch, before = hub_given_out(crawl), crawl.spent
@@ -152,7 +152,7 @@ def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
 
 def test_a_failure_changes_nothing_of_the_page(tmp_path: Path) -> None:
     crawl = crawl_on(tmp_path / "crawl", EVERY + 5, revisit_hubs=5)
-    crawl.config = crawl.config.changed(budget=0)
+    crawl.config = crawl.config.with_values(budget=0)
     crawl.flush()
     before = kept(tmp_path / "crawl")[0]
     fetch = hub_given_out(crawl)
@@ -168,7 +168,7 @@ def test_a_failure_changes_nothing_of_the_page(tmp_path: Path) -> None:
 
 def test_stopped_before_a_second_fetch_it_is_made_later(tmp_path: Path) -> None:
     crawl = crawl_on(tmp_path / "crawl", EVERY + 5, revisit_hubs=5)
-    crawl.config = crawl.config.changed(budget=0)
+    crawl.config = crawl.config.with_values(budget=0)
     first = hub_given_out(crawl)
     crawl.close("stopped")  # what is under way is not waited for
     with closing(sqlite3.connect(tmp_path / "crawl" / "crawl.db")) as store:

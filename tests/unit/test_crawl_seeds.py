@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
-from focuscrawl.errors import GivenUpError, UserError
+from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.foundation.urls import MAX_URL
 
 from .shelves import given_out, open_crawl
@@ -122,7 +122,7 @@ def test_a_request_that_is_given_up_as_the_crawl_ends_has_not_failed(tmp_path: P
     request = own.pop(after_the_start(crawl), {})
     assert request is not None
     assert request.errback is not None
-    errors = GivenUpError("the crawl ends"), OSError("refused")
+    errors = RequestCancelledError("the crawl ends"), OSError("refused")
     given_up, failed = (Failure(error) for error in errors)  # type: ignore[no-untyped-call]
     request.errback(given_up)
     request.errback(failed)

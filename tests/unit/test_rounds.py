@@ -143,7 +143,7 @@ def test_a_file_that_is_not_what_it_should_be_is_one_line(
     root = shutil.copytree(learned, tmp_path / "tables")
     for path in [*root.glob(name)] or [root / name]:
         path.write_text(content)
-    more = _LEARNING.model_copy(update={"crawl": _LEARNING.crawl.changed(budget=42)})
+    more = _LEARNING.model_copy(update={"crawl": _LEARNING.crawl.with_values(budget=42)})
     with pytest.raises(UserError, match=message) as refused:
         crawl(more, root)
     assert "\n" not in str(refused.value)
