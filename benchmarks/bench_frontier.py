@@ -98,12 +98,12 @@ class Focused:
     def insert(self, page: list[tuple[str, float]]) -> None:
         for url, score in page:
             number = self.urls.add(url, 1, None)
-            self.urls.change(number, QUEUED, score)
-            self.frontier.push(number, self.urls.host(number), score)
+            self.urls.set_state(number, QUEUED, score)
+            self.frontier.push(number, self.urls.host_id(number), score)
 
     def pop(self, now: float) -> int | None:
         while (number := self.frontier.peek(now)) is not None:
-            if self.quotas.barred(self.urls[number]) is None:
+            if self.quotas.closed_quota(self.urls[number]) is None:
                 self.frontier.take(number, now)
                 return number
             self.frontier.defer(number)

@@ -16,7 +16,7 @@ from collections import defaultdict
 
 from replays import recording
 
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.paths.path_features import parts_of
 from focuscrawl.paths.path_training import WebPages
 from focuscrawl.webs import open_web
@@ -47,7 +47,7 @@ def doors() -> list[str]:
 def _door(urls: set[str], pages: WebPages) -> str | None:
     """Return the door of a domain by its pages; None: too few can be reached."""
     within = {
-        url: [to for to in pages.links(url) if to in urls and may_be_page(to)] for url in urls
+        url: [to for to in pages.links(url) if to in urls and can_be_page(to)] for url in urls
     }
     reach = {url: len(reachable(url, within.__getitem__)) for url in urls}
     door = min(urls, key=lambda url: (-reach[url], len(url), url))

@@ -21,7 +21,7 @@ from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.training import train_critic
@@ -408,7 +408,7 @@ class _Bench:
 
     def links(self, url: str) -> list[str]:
         """Return the pages that a page links to and a crawl may fetch."""
-        return [to for to in self._pages.links(url) if may_be_page(to)]
+        return [to for to in self._pages.links(url) if can_be_page(to)]
 
     def _model(self, starts: tuple[str, ...]) -> PathModel:
         """Return what is learned from some sites; calibrated, if a forage is to stop."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.crawl import Crawl, CrawlConfig, CrawlFolder
-from focuscrawl.crawl.assembly import parts_of
+from focuscrawl.crawl.assembly import build_parts
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.state import restore
 from focuscrawl.critic import load_critic
@@ -86,7 +86,7 @@ def _taken_over(
             web=web,
             config=plan,
         )
-        crawl.parts = parts_of(crawl)
+        crawl.parts = build_parts(crawl)
         restore(crawl)
         crawl.start(task.seeds)
         replay(crawl)

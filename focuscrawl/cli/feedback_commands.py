@@ -20,7 +20,7 @@ from focuscrawl.cli.critic_examples import (
     print_unread_examples,
     warn_of_missing_embeddings,
 )
-from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import (
     DEFAULT_KIND,
@@ -262,7 +262,7 @@ def _around(
         for each in crawls:
             store = stack.enter_context(closing(open_store(each)))
             graphs.append(CrawlGraph.of(store))
-            webs += webs_of(store.identity(), Path(each))
+            webs += open_page_webs(store.identity(), Path(each))
         if not webs:
             webs = [fetch_examples(examples, max_distance=1, **live)]
         return suggest_neighbours(known, webs, n, crawls=graphs)

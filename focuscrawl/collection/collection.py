@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.collection.origin import Origin, find_answer, read_robots_signals
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
-from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host
@@ -201,7 +201,7 @@ def collect(
 def _webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence[Web]:
     """Return the webs to look for pages in; none if the crawl has kept nothing but texts."""
     try:
-        return webs_of(identity, folder, [] if named is None else [open_web(named)])
+        return open_page_webs(identity, folder, [] if named is None else [open_web(named)])
     except UserError:
         if named is not None or not (folder / FILE).exists():
             raise

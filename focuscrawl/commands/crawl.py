@@ -13,12 +13,12 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
 from focuscrawl.crawl_config import argument_help
-from focuscrawl.engine.lean_settings import PlainRecord
+from focuscrawl.engine.lean_settings import SanitizedRecord
 from focuscrawl.engine.private import (
     CrawlCommand,
     has_failed_to_start,
-    is_no_list_of_settings,
-    leave_set_up_out_of_log,
+    hide_setup_messages,
+    is_not_settings_list,
     spider_names,
 )
 from focuscrawl.errors import UserError, WorkerError
@@ -73,11 +73,11 @@ class Command(CrawlCommand):
         """
         super().process_options(args, opts)
         assert self.settings is not None
-        logging.setLogRecordFactory(PlainRecord)
+        logging.setLogRecordFactory(SanitizedRecord)
         # what was set on the command line or in a file may hold passwords, whatever the level
-        logging.getLogger("scrapy.crawler").addFilter(is_no_list_of_settings)
+        logging.getLogger("scrapy.crawler").addFilter(is_not_settings_list)
         if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
-            leave_set_up_out_of_log()
+            hide_setup_messages()
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""

@@ -14,7 +14,7 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import run_crawl
 from focuscrawl.commands.anywhere import project_settings
-from focuscrawl.crawl.assembly import load_critic_of
+from focuscrawl.crawl.assembly import load_config_critic
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import RECORDING_FILE
 from focuscrawl.critic.corpus import read_known
@@ -58,7 +58,7 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
     config = read_config(of_project, written, may_be_demo=True)
     if not config.topics:
         raise UserError("no topic given: add -a topic=..., as for focuscrawl crawl")
-    critic = load_critic_of(config)
+    critic = load_config_critic(config)
     examples = [url for url in map(normalize, critic.examples) if url is not None]
     seeds = examples if config.seeds is None else read_seeds(config.seeds, config.topics)
     if not seeds:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl.part import PAUSE, Part
+from focuscrawl.crawl.part import POLL_INTERVAL, Part
 from focuscrawl.store import ModelRow, VisitRecord
 from focuscrawl.store.history import History
 
@@ -58,7 +58,7 @@ class Learning(Part):
             return
         self._start_if_due()  # one was under way if it had started when this page was visited
 
-    def restored(self) -> None:
+    def on_restored(self) -> None:
         """Sort the frontier by the scores that the strategy has restored."""
         scored = np.flatnonzero(~np.isnan(self._scores))
         self._crawl.frontier.rescore(scored, self._scores[scored])
@@ -71,7 +71,9 @@ class Learning(Part):
 
     def wait(self, now: float) -> float | None:
         """Have a replay wait until the lesson under way is adopted, when that is due."""
-        return PAUSE if self._lesson is not None and self._replay and self._is_due() else None
+        return (
+            POLL_INTERVAL if self._lesson is not None and self._replay and self._is_due() else None
+        )
 
     def poll(self, now: float) -> bool:
         """Re-order the whole frontier by a lesson that was learned."""
@@ -91,7 +93,7 @@ class Learning(Part):
         """Wait for a lesson under way, drop it, and store the last scores of the frontier."""
         self._thread.shutdown()
         self._lesson = None
-        self._crawl.urls.take_scores(self._crawl.frontier)
+        self._crawl.urls.copy_scores(self._crawl.frontier)
 
     def _is_due(self) -> bool:
         return self._crawl.fetched >= self._started_at + self._crawl.strategy.lag

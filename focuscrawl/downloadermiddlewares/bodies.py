@@ -81,7 +81,7 @@ class ConditionalMiddleware(Component):
     def process_request(self, request: Request) -> None:
         """Add the header fields, if there are any for the URL."""
         if URL_ID in request.meta and OWN not in request.meta:
-            for name, value in self._crawl.conditions(request.meta[URL_ID]).items():
+            for name, value in self._crawl.conditional_headers(request.meta[URL_ID]).items():
                 request.headers.setdefault(name, value)
 
 

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl.visit import TOO_HARD
-from focuscrawl.engine.visits import cause
+from focuscrawl.engine.visits import describe_error
 from focuscrawl.errors import RequestCancelledError, WorkerError
 from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
 from focuscrawl.page.parse import SMALL_SIZE
@@ -36,8 +36,8 @@ _WORDS_A_LINK = 60
 _LARGE = 1_700_000  # bytes; decoding more alone holds the interpreter for too long
 
 
-async def expand(crawl: Crawl, visit: PageVisit) -> None:
-    """Do what `Crawl.expand` does; the caller has the turn (`focuscrawl.engine.visits.Turns`).
+async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
+    """Do what `Crawl.expand` does; the caller has the turn (`focuscrawl.engine.visits.VisitLock`).
 
     Links of a long page of the live Web are scored in a thread, and queued some at a time. A
     replay has no connections that wait, and its web is not to be read in two threads.
@@ -101,7 +101,7 @@ class PageParsing:
                 await self._aside(self._parse_blocking, visit)
         except TooMuchWorkError:
             if self._given_up:
-                self._crawl.put_back(visit.url_id, time.monotonic())
+                self._crawl.requeue(visit.url_id, time.monotonic())
                 raise RequestCancelledError("the crawl ends") from None
             visit.error = TOO_HARD
         except WorkerError:
@@ -109,9 +109,9 @@ class PageParsing:
             raise
         except Exception as error:
             logger.exception("cannot parse %s", visit.url)
-            visit.error = cause(error)
+            visit.error = describe_error(error)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Stop parsing pages that are not parsed at once: the crawl has to end."""
         self._given_up = True
         self._apart.close()

@@ -59,17 +59,17 @@ class Alarm(Component):
             relevance=visit.relevance,
             topic=visit.topic if isinstance(visit.topic, str) else None,  # pipelines may set it
             judged=is_page(visit.status, visit.error, visit.duplicate_of),
-            busy_host=visit.overtakes,
+            busy_host=visit.better_host,
         )
         if change is None:
             return
         alarm = self._monitor.alarm
         if change == ALARM and alarm is not None:
-            self._crawl.note(ALARM, alarm.describe())
+            self._crawl.record_event(ALARM, alarm.describe())
             logger.warning("%s", alarm.describe())
             self._crawler.stats.set_value("focuscrawl/alarm", alarm.short())
         else:
-            self._crawl.note(change, f"harvest {self._crawl.harvest_rate:.2f} overall")
+            self._crawl.record_event(change, f"harvest {self._crawl.harvest_rate:.2f} overall")
             self._crawler.stats.set_value("focuscrawl/alarm", "")
 
     def _check_speed(self, visit: PageVisit) -> None:
@@ -81,7 +81,7 @@ class Alarm(Component):
             return
         slowdown = self._speed_monitor.slowdown
         detail = "" if slowdown is None else slowdown.describe()
-        self._crawl.note(change, detail)
+        self._crawl.record_event(change, detail)
         if slowdown is not None:
             logger.warning("%s", detail)
         shown = "" if slowdown is None else slowdown.short()
@@ -95,7 +95,7 @@ class Alarm(Component):
             self._best, self._best_relevance = visit.url, visit.relevance
         if (
             visit.seq == _FIRST_FETCHES
-            and self._crawl.reached
+            and self._crawl.succeeded
             and self._best_relevance <= RELEVANT
         ):
             logger.warning(

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.crawl_folder import Doing
-from focuscrawl.crawl.page_source import LIVE, webs_of
+from focuscrawl.crawl.crawl_folder import CrawlPhase
+from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.crawl.rejudging import (
-    ask_to_follow,
-    check_followable,
     check_readable,
-    follow,
+    check_topic_changeable,
+    read_request,
+    rejudge_crawl,
     remove_request,
-    request_in,
+    request_topic_change,
 )
 from focuscrawl.critic.critic_files import load_trained, save_critic
 from focuscrawl.critic.protocol import RELEVANT, is_callable_spec
@@ -129,12 +129,12 @@ def _open_checked(
     definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None
 ) -> _PageSources:
     identity = store.identity()
-    check_followable(store, identity)
+    check_topic_changeable(store, identity)
     typed = [] if web is None else [open_web(web)]
     more = []
     if definition.web is not None and definition.web != web:
         more = [open_named(definition.web, "the definition")]
-    webs = _PageSources(webs_of(identity, folder, typed), more)
+    webs = _PageSources(open_page_webs(identity, folder, typed), more)
     check_trainable(definition, [*webs.pages, *webs.more])
     check_readable(store, webs.pages)
     return webs
@@ -187,13 +187,13 @@ def apply_definition(
         shutil.rmtree(folder.path / name, ignore_errors=True)
         raise
     if runs:
-        ask_to_follow(folder.path, name, topic, web)
+        request_topic_change(folder.path, name, topic, web)
         return AppliedDefinition(folder.path / name, topics, trained, None)
     try:
-        earlier = request_in(folder.path)  # for a crawl that was killed before it
+        earlier = read_request(folder.path)  # for a crawl that was killed before it
         pages.start(fetches)
         with closing(CrawlStore.open(folder.store_path)) as store:
-            _, _, found = follow(
+            _, _, found = rejudge_crawl(
                 store, folder.path, name, topic, webs=webs.pages, on_page=pages.advance
             )
         remove_request(folder.path, earlier)
@@ -220,15 +220,15 @@ def _lock_crawl(folder: CrawlFolder) -> bool:
     until = time.monotonic() + _STOP_TIMEOUT
     while True:
         try:
-            folder.acquire(Doing.JUDGING)
+            folder.acquire(CrawlPhase.REJUDGING)
         except UserError:
-            doing = folder.doing
-            if doing is Doing.JUDGING:
+            doing = folder.phase
+            if doing is CrawlPhase.REJUDGING:
                 raise UserError(
                     f"{folder.path} is judged anew by somebody else just now: apply again after "
                     "that"
                 ) from None
-            if doing in (Doing.STARTING, Doing.CRAWLING) or time.monotonic() >= until:
+            if doing in (CrawlPhase.STARTING, CrawlPhase.CRAWLING) or time.monotonic() >= until:
                 return False
             continue  # it stops, and would not see a request any more
         return True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.classifiers import as_matrix
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.critic_files import load_trained
@@ -427,7 +427,7 @@ def _count_links(
     for url, page in read_known(webs, examples).items():
         view = find_page(webs, page.url)
         links = [] if view is None else view.links.urls
-        around = {to for to in links if may_be_page(to)}
+        around = {to for to in links if can_be_page(to)}
         cited.update(around - {url, page.url})
     for crawl in crawls:
         for source, targets in crawl.targets.items():

@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl.revisit_policy import STRATEGIES as KNOWING
+from focuscrawl.crawl.revisit_policy import KNOWLEDGE_STRATEGIES
 from focuscrawl.critic.training import TRAINABLE
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import read_rows, read_toml, text_of, validated
@@ -78,8 +78,10 @@ def _contender(name: str, given: Mapping[str, Any]) -> Contender:
     contender = validated(Contender, {"label": given.get("strategy", ""), **given}, name)
     if contender.trained_on is not None and contender.strategy != "apprentice":
         raise UserError(f"{name}: trained_on goes with the strategy apprentice")
-    if contender.knows is not None and contender.strategy not in KNOWING:
-        raise UserError(f"{name}: knows goes with the strategies {' and '.join(KNOWING)}")
+    if contender.knows is not None and contender.strategy not in KNOWLEDGE_STRATEGIES:
+        raise UserError(
+            f"{name}: knows goes with the strategies {' and '.join(KNOWLEDGE_STRATEGIES)}"
+        )
     return contender
 
 

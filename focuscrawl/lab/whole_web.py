@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import pack_model
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.foundation.files import cache_dir
@@ -153,8 +153,8 @@ def _read(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.gen
             judged = critic.judge([view]).probabilities
             assert judged is not None
             probabilities[i] = judged[0]
-            found = [link for link in view.links.urls if may_be_page(link)]
-            known_by = Duplicates.names(url, view.canonical)
+            found = [link for link in view.links.urls if can_be_page(link)]
+            known_by = Duplicates.known_urls(url, view.canonical)
             resolved = zip(known_by, web.resolve(known_by), strict=True)
             names = [Duplicates.digest(answer.body), *(to or name for name, to in resolved)]
         known = web.resolve([link for link in found if link is not None])

@@ -13,7 +13,7 @@ from focuscrawl.apprentice.learners import options_in
 from focuscrawl.apprentice.link_table import PageFacts
 from focuscrawl.apprentice.options import CLASS_GROUPS, Options
 from focuscrawl.crawl.page_source import PageSource
-from focuscrawl.crawl.revisit_policy import KEPT
+from focuscrawl.crawl.revisit_policy import KNOWLEDGE_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import apprentice_in
 from focuscrawl.store.crawl_store import taking_in
@@ -61,7 +61,7 @@ def begun_with(store: CrawlStore) -> bytes | None:
         folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
     if folder is not None:
         return read_apprentice(Path(folder))
-    known = Path(store.where).parent / KEPT
+    known = Path(store.where).parent / KNOWLEDGE_FILE
     return apprentice_in(known) if known.exists() else None
 
 

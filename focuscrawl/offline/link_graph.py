@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl.state import has_moved
+from focuscrawl.crawl.state import is_redirect
 from focuscrawl.distiller import LinkGraph, Sites, resolve_aliases
 from focuscrawl.store.history import History
 
@@ -117,7 +117,7 @@ class CrawlGraph:
         fetches = [*history.first_fetches()]
         name = {fetch.url: fetch.name for fetch in fetches}
         targets: dict[str, list[str]] = {fetch.name: [] for fetch in fetches}
-        redirects = {fetch.url for fetch in fetches if has_moved(fetch.status, fetch.error)}
+        redirects = {fetch.url for fetch in fetches if is_redirect(fetch.status, fetch.error)}
         for fetch in fetches:
             if fetch.referrer in redirects:
                 targets[name[fetch.referrer]].append(fetch.name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.completeness.stop_rules import LITTLE_EXPECTED, RECALL_REACHED, TIME_OVER
-from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
+from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.stopping import RULE
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
@@ -98,7 +98,7 @@ class RunState(NamedTuple):
     running : bool
         A process holds the lock of the crawl's folder.
     description : str
-        A state of the process (`CrawlFolder.doing`), ``paused``, or the reason why the last run
+        A state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
         stopped.
     """
 
@@ -110,13 +110,15 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
     """Return the state of a crawl; `fetched` and `unchanged` are for `describe_stop_reason`."""
     folder = CrawlFolder(Path(store.where).parent)
     while True:  # until the process has not changed while the store was read
-        doing = folder.doing
+        doing = folder.phase
         turn = next(iter(History(store).events(*RUN_EVENTS, last=1)), None)
-        if folder.doing is doing:
+        if folder.phase is doing:
             break
     kind = "" if turn is None else turn.kind
-    if doing is Doing.CRAWLING:
-        words = {PAUSED: PAUSED, "": Doing.STARTING, "stop": Doing.STARTING}.get(kind, doing)
+    if doing is CrawlPhase.CRAWLING:
+        words = {PAUSED: PAUSED, "": CrawlPhase.STARTING, "stop": CrawlPhase.STARTING}.get(
+            kind, doing
+        )
     elif doing is not None:
         words = doing
     elif turn is None:

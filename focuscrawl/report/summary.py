@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quotas
-from focuscrawl.crawl.url_table import pattern
+from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
-from focuscrawl.crawl.waiting import NEARLY, OVERTAKEN
+from focuscrawl.crawl.waiting import OVERTAKEN, SCORE_TOLERANCE
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor
 from focuscrawl.foundation.urls import host
@@ -123,11 +123,11 @@ def describe_limit(store: CrawlStore, url: str) -> str | None:
 
     The quotas are computed again from all fetches, as when a crawl is resumed.
     """
-    history, names = History(store), {host(url), pattern(url)}
+    history, names = History(store), {host(url), url_pattern(url)}
     if not any(event.detail.partition(": ")[0] in names for event in history.events(LIMITED)):
         return None
-    quota = _replay_quotas(history).barred(url)
-    return None if quota is None else f"held back: {quota.kind} {quota.name}: {quota.in_words}"
+    quota = _replay_quotas(history).closed_quota(url)
+    return None if quota is None else f"held back: {quota.kind} {quota.name}: {quota.description}"
 
 
 def _replay_quotas(history: History) -> Quotas:
@@ -142,7 +142,7 @@ def _replay_quotas(history: History) -> Quotas:
         for _ in quotas.count(fetch.name, referrer, earns=earns, repeats=repeats):
             pass
         for _ in range(raised_at[fetch.seq]):
-            quotas.raise_all()
+            quotas.raise_limits()
     return quotas
 
 
@@ -447,8 +447,8 @@ class Summary:
     def _describe_priority(self) -> str:
         host = max(self.overtaken, key=lambda name: self.overtaken[name])
         return (
-            f"{self.priority_fidelity:.0%} of fetches scored within {NEARLY:g} of the best queued "
-            f"link; otherwise {shorten_middle(one_line(host), _HOST_WIDTH)} was busy most often"
+            f"{self.priority_fidelity:.0%} of fetches scored within {SCORE_TOLERANCE:g} of the best "
+            f"queued link; otherwise {shorten_middle(one_line(host), _HOST_WIDTH)} was busy most often"
         )
 
     def _describe_skipped_hosts(self) -> str:

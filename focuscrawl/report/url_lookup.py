@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.crawl.page_source import LIVE, webs_of
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.page_source import LIVE, open_page_webs
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
@@ -72,7 +72,7 @@ def _dropped(store: CrawlStore, url: str) -> str | None:
     """Return why links to a URL never reach the frontier; None if they might."""
     if len(url) > MAX_URL:
         return f"it is longer than {MAX_URL:,} characters"
-    if not may_be_page(url):
+    if not can_be_page(url):
         return "its name promises no HTML page (FOCUSCRAWL_ANY_MEDIA=1 follows them)"
     identity = store.identity()
     if identity.get("web", LIVE) == LIVE:
@@ -275,7 +275,7 @@ def load_recorded_page(identity: Mapping[str, str], folder: Path, url: str) -> R
     UserError
         The page is not kept, or too much work to be read here.
     """
-    for web in webs_of(identity, folder):
+    for web in open_page_webs(identity, folder):
         answer = HtmlAnswer.found(web, url)
         if answer is not None:
             break

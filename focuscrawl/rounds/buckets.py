@@ -175,7 +175,7 @@ class RoundUrls(UrlTable):
         self.chosen: set[int] = set()
         self.first: set[int] = set()
 
-    def holds(self, number: int) -> bool:
+    def is_own(self, number: int) -> bool:
         """Tell whether a URL may be fetched in this round."""
         if number in self.chosen:
             return True
@@ -189,10 +189,10 @@ class RoundUrls(UrlTable):
     def decided(self) -> Iterator[int]:
         """Yield the URLs that the round has fetched, queued or struck out."""
         for number in range(len(self)):
-            if self.state(number) != UNFOLLOWED and self.holds(number):
+            if self.state(number) != UNFOLLOWED and self.is_own(number):
                 yield number
 
-    def leave_to_others(self, number: int, score: float) -> None:
+    def set_foreign_score(self, number: int, score: float) -> None:
         """Leave a URL to the rounds that follow."""
         if score == math.inf:
             self.first.add(number)

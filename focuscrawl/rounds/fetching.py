@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from focuscrawl.crawl import CrawlConfig
-    from focuscrawl.crawl.assembly import Checked
+    from focuscrawl.crawl.assembly import CheckedConfig
     from focuscrawl.crawl.traps import Quotas
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.rounds.context import RoundsContext
@@ -98,7 +98,7 @@ class Output(Part):
             pages=[*pages_of(crawl)],
             excluded=excluded(urls),
             limits=[*quotas.rows()],
-            generosity=quotas.generosity,
+            generosity=quotas.multiplier,
             judged=_judged(crawl),
         )
 
@@ -234,7 +234,7 @@ def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:
     """Return by what others are known to be duplicates of a page."""
     if row["digest"] is None or row["duplicate_of"] is not None:
         return {}
-    names = Duplicates.names(url, row["canonical"])
+    names = Duplicates.known_urls(url, row["canonical"])
     return {"content": content_id(row["digest"]), "names": [identity(name) for name in names]}
 
 
@@ -296,8 +296,8 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
 
     def limits_before() -> Quotas:
         quotas = context.quotas(bucket, before)
-        while any(quotas.barred(row["url"]) for row in chosen if row["score"] != np.inf):
-            quotas.raise_all()  # as when they were named
+        while any(quotas.closed_quota(row["url"]) for row in chosen if row["score"] != np.inf):
+            quotas.raise_limits()  # as when they were named
         return quotas
 
     limits = RoundLimits(crawl, limits_before)
@@ -350,7 +350,7 @@ def take_over(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any
 
 
 @contextmanager
-def opened(checked: Checked, path: Path) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
+def opened(checked: CheckedConfig, path: Path) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
     """Open the crawl in a folder; `UserError` if it is no such crawl."""
     folder = CrawlFolder(path)
     if not folder.exists:
@@ -390,7 +390,7 @@ def _write_buckets(
             pages=pages[bucket],
             excluded=gone[bucket],
             limits=limits[bucket],
-            generosity=quotas.generosity,
+            generosity=quotas.multiplier,
             judged=judged if own else b"",
         )
 

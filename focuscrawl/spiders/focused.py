@@ -8,13 +8,13 @@ import scrapy
 from scrapy.utils.misc import load_object
 
 from focuscrawl.crawl import open_crawl
-from focuscrawl.engine.browser import use_browser
+from focuscrawl.engine.browser import configure_browser
 from focuscrawl.engine.component import bind_crawl, context_of
 from focuscrawl.engine.config_from_settings import read_config
-from focuscrawl.engine.instance_feed import feed_of
+from focuscrawl.engine.instance_feed import instance_sink
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.page_texts import prepare_texts
-from focuscrawl.engine.spider_requests import LinkRequests
+from focuscrawl.engine.spider_requests import LinkRequestSettings
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import check_feeds, skip_empty_feeds
@@ -127,14 +127,14 @@ def open_spider_crawl(
         Anything the user has to put right; nothing has been written then.
     """
     check_feeds(settings)
-    LinkRequests.of(spider, config)
+    LinkRequestSettings.of(spider, config)
     check_port(config.metrics_port, config.metrics_address)
-    feed_of(config.instances)
+    instance_sink(config.instances)
     prepare_texts(config, settings)
     if not getattr(spider, "yields_visits", False):
         config = _config_for_own_spider(config, spider.name)
     if config.browser is not None:
-        use_browser(settings, config.browser)
+        configure_browser(settings, config.browser)
     crawl = opens(config)
     if crawl.fetched:
         skip_empty_feeds(settings)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.rejudging import REFUSED, REQUEST
+from focuscrawl.crawl.rejudging import REFUSED_FILE, REQUEST_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
 from focuscrawl.foundation.files import plain_below
@@ -226,7 +226,7 @@ class JudgementApplier:
     def _is_busy(self, crawl: Path) -> bool:
         """Tell whether a critic is being trained, or the crawl has yet to load one."""
         running = self._context.jobs.running(_APPLY, self._name(crawl)) is not None
-        return running or ((crawl / REQUEST).exists() and CrawlFolder(crawl).in_use)
+        return running or ((crawl / REQUEST_FILE).exists() and CrawlFolder(crawl).in_use)
 
     def _failure(self, crawl: Path, application: _Application | None) -> str:
         if application is not None and _refused_at(crawl) > application.refused:
@@ -241,7 +241,7 @@ class JudgementApplier:
 def _refused_at(crawl: Path) -> int:
     """Return when a crawl has refused a new critic, in nanoseconds; 0 if it never has."""
     try:
-        return (crawl / REFUSED).stat().st_mtime_ns
+        return (crawl / REFUSED_FILE).stat().st_mtime_ns
     except OSError:
         return 0
 

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.page_source import LIVE, webs_of
+from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.critic.critic_files import find_model, load_trained, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
@@ -169,7 +169,7 @@ class TopicFiles:
             return []
         try:
             with closing(open_store(fetched)) as store:
-                return webs_of(store.identity(), fetched)
+                return open_page_webs(store.identity(), fetched)
         except UserError:
             return []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl.rejudging import REQUEST, ask_to_follow
+from focuscrawl.crawl.rejudging import REQUEST_FILE, request_topic_change
 from focuscrawl.topics import (
     TopicDefinition,
     edit_definition,
@@ -69,9 +69,9 @@ def test_a_definition_is_made_added_to_and_applied(folder: Path, tmp_path: Path)
     assert kinds[-1] == "redefined"
     # judgements and marks are added to what was applied, whatever was left to be followed before
     assert read_definition(folder / "topic.toml") == read_definition(path)
-    ask_to_follow(folder, "critic-1", TOPIC, None)
+    request_topic_change(folder, "critic-1", TOPIC, None)
     topic("apply", folder, path)
-    assert not (folder / REQUEST).exists()
+    assert not (folder / REQUEST_FILE).exists()
 
 
 def test_what_is_judged_while_a_critic_is_trained_stays(folder: Path, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def crawl_on(
     while crawl.stop_reason is None:
         fetch = crawl.next(0.0)
         if fetch is None:
-            assert crawl.pausing
+            assert crawl.is_waiting
             time.sleep(0.001)
             continue
         found = web.fetch(fetch.url)
@@ -77,9 +77,9 @@ def crawl_on(
             encoding=encoding,
             location=normalize(headers.get("location", "")),
         )
-        if fetch.again and grown is not None:
+        if fetch.is_refetch and grown is not None:
             fetched = replace(fetched, body=fetched.body + grown(fetch.url))
-        visit = crawl.arrived(fetch.id, fetched)
+        visit = crawl.start_visit(fetch.id, fetched)
         crawl.parse(visit)
         crawl.visit(visit, 0.0)
     return crawl

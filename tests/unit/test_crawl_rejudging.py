@@ -39,7 +39,7 @@ def rejudged(folder: Path, strategy: str, critic: WordCritic) -> tuple[Rejudged,
     for i in range(20):
         web.page(f"/jazz{i}", "jazz the fifth" if i == 5 else "jazz", f"/jazz{i + 1}")
     crawl = open_crawl(folder, web, "/jazz0", strategy=strategy)
-    asked = crawl.add_asked(at("/asked"), 0, 0.01)
+    asked = crawl.add_requested(at("/asked"), 0, 0.01)
     run(crawl, 10)
     crawl.close("interrupted")
     again = make_strategy(strategy, StrategyContext(critic, 0, web, ("/",)), {})

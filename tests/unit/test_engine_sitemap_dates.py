@@ -74,7 +74,7 @@ def test_a_url_is_known_however_it_is_written() -> None:
 
 
 def test_no_more_dates_are_kept_than_a_site_map_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spider_requests, "MOST", 2)
+    monkeypatch.setattr(spider_requests, "MAX_DATES", 2)
     assert order(Mapped(), site_map(a=LATEST, b=OLD, c=NEW)) == ["c", "b", "a"]
 
 

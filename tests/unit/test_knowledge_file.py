@@ -185,8 +185,8 @@ def test_seeds_and_validators_of_a_stranger_are_not_trusted(path: Path) -> None:
         assert "Evil" in str(page.etag)
         urls = UrlTable()
         number = urls.add(url, 0, None)
-        assert KnownPages(known, urls, known.worth(100.0, 0.1)).conditions(number) == {}
-        assert KnownPages(known, urls).conditions(number) == {}
+        assert KnownPages(known, urls, known.worth(100.0, 0.1)).conditional_headers(number) == {}
+        assert KnownPages(known, urls).conditional_headers(number) == {}
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Pa
         if fetch is not None:
             asked += 1
             now += 25.0 if fetch.url.startswith(SLOW) else 0.1  # to answer
-            crawl.fail(fetch.id, "timeout", now)
+            crawl.record_failed(fetch.id, "timeout", now)
         now += 1.0
     crawl.close(crawl.stop_reason)
     assert crawl.fetched == asked

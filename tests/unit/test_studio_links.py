@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.crawl.page_source import LIVE, webs_of
+from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import plain_below
 from focuscrawl.studio import jobs as jobs_module
@@ -206,7 +206,7 @@ def test_a_definition_beside_a_crawl_is_no_link(
 def test_a_recording_beside_a_crawl_is_no_link(folder: StudioFolder, outside: Path) -> None:
     (folder.root / "pages.warc.gz").symlink_to(outside / "precious")
     with pytest.raises(UserError, match=r"pages\.warc\.gz is a link"):
-        webs_of({"web": LIVE}, folder.root)
+        open_page_webs({"web": LIVE}, folder.root)
 
 
 def test_a_path_below_a_folder_stays_there(tmp_path: Path) -> None:
