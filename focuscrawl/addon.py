@@ -32,7 +32,7 @@ _SPIDER_COMPONENTS = (
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.AskedMiddleware", 0),
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.FollowedMiddleware", 10_000),
 )
-_LIVE_HANDLER = "focuscrawl.downloadhandlers.LiveDownloadHandler"
+_LIVE_HANDLER = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
 class FocusedCrawling:

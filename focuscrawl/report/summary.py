@@ -446,9 +446,10 @@ class Summary:
 
     def _describe_priority(self) -> str:
         host = max(self.overtaken, key=lambda name: self.overtaken[name])
+        shown = shorten_middle(one_line(host), _HOST_WIDTH)
         return (
-            f"{self.priority_fidelity:.0%} of fetches scored within {SCORE_TOLERANCE:g} of the best "
-            f"queued link; otherwise {shorten_middle(one_line(host), _HOST_WIDTH)} was busy most often"
+            f"{self.priority_fidelity:.0%} of fetches scored within {SCORE_TOLERANCE:g} of the "
+            f"best queued link; otherwise {shown} was busy most often"
         )
 
     def _describe_skipped_hosts(self) -> str:

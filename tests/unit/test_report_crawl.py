@@ -49,7 +49,7 @@ def test_summary_counts_what_came_of_every_fetch(building: Building) -> None:
     assert "TimeoutError: 1" in text
     assert "the live Web" in text
     assert len(text.splitlines()) <= 20
-    assert text.splitlines()[-1].endswith("crawl")
+    assert text.splitlines()[-2].endswith("crawl")
 
 
 def test_recent_harvest_is_over_the_last_hundred(building: Building) -> None:
@@ -65,9 +65,9 @@ def test_an_empty_crawl_has_no_rates(building: Building) -> None:
     summary = Summary.of(building.written())
     assert summary.loss_rate is None
     assert summary.pages_per_second is None
-    assert "nothing yet" in summary.text()
+    assert "no pages yet" in summary.text()
     assert "loss rate" not in summary.text()
-    assert "1 URL waiting" in summary.text()
+    assert "1 URL queued" in summary.text()
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_an_empty_crawl_has_no_rates(building: Building) -> None:
     [
         ("budget", "the budget of 1 fetches is spent"),
         ("frontier_empty", "the frontier is empty"),
-        ("no_relevant_page", "no relevant page"),
-        ("interrupted", "goes on from here"),
+        ("no_relevant_page", "without a relevant page"),
+        ("interrupted", "resumes the crawl"),
         ("store_error", "could not be written"),
         ("closespider_timeout", "closespider_timeout"),
         ("{odd", "{odd"),

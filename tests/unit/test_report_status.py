@@ -115,8 +115,8 @@ def test_a_break_is_no_slow_fetch(store: CrawlStore) -> None:
         (["stop"], CrawlPhase.REJUDGING, "judging pages again"),
         ([], CrawlPhase.STOPPING, "stopping"),
         (["stop"], CrawlPhase.STOPPING, "stopping"),
-        ([], None, "killed; the same command goes on from here"),
-        (["stop", "start", "paused"], None, "killed; the same command goes on from here"),
+        ([], None, "killed; the same command resumes the crawl"),
+        (["stop", "start", "paused"], None, "killed; the same command resumes the crawl"),
         (["stop"], None, "the budget of 1 fetches is spent"),
     ],
 )
@@ -130,7 +130,7 @@ def test_states(
     assert (status.state, status.running) == (state, doing is not None)
     assert (status.is_stopped, status.is_paused) == (doing is None, state == "paused")
     stopped = Summary.of(store).stopped
-    assert stopped == (state if doing is None else f"not yet: it is {state}")
+    assert stopped == (state if doing is None else f"not yet: {state}")
 
 
 def test_a_crawl_that_ends_while_it_is_looked_at_was_not_killed(

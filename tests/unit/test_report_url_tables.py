@@ -163,7 +163,7 @@ def test_a_search_goes_on_where_it_stopped(
     connection: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(url_tables, "_BATCH", 4)
-    monkeypatch.setattr(url_tables, "_SEARCH", 0.0)
+    monkeypatch.setattr(url_tables, "_SEARCH_SECONDS", 0.0)
     wanted = UrlFilter(search="wheels E-1", order="relevance")
     found, after, searched = list[int](), "", 0
     while True:
