@@ -225,7 +225,9 @@ def test_a_crawl_that_was_interrupted_estimates_and_stops_as_one_that_was_not(
             crawl.close(crawl.stop_reason or "interrupted")
         assert crawl.stop_reason == "recall_reached"
         store = CrawlStore.open(tmp_path / name / "crawl.db", read_only=True)
-        assert Summary.of(store).stopped.startswith("by your rule `recall 0.9`: estimated recall 9")
+        assert Summary.of(store).stopped.startswith(
+            "by your rule `recall 0.9`: estimated recall 9"
+        )
         store.close()
         assert 40 <= crawl.fetched < 80
     whole = (tmp_path / "whole" / ESTIMATES_FILE).read_text()
