@@ -17,7 +17,7 @@ from focuscrawl.crawl.waiting import OVERTAKEN, SCORE_TOLERANCE
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS
+from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.report.outcomes import (
     DUPLICATE,
     NO_HTML,
@@ -440,7 +440,7 @@ class Summary:
         same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (
             f", {near:,} near-duplicates" if near else ""
         )
-        lists = sum(self.outcomes.get(kind, 0) for kind in LISTS)
+        lists = sum(self.outcomes.get(kind, 0) for kind in URL_LIST_KINDS)
         text = f"{same}; {redirects}, {no_html:,} no HTML"
         return f"{text}, {pluralize(lists, 'site map')} or feeds" if lists else text
 

@@ -39,7 +39,7 @@ from focuscrawl.studio.topic_jobs import (
     start_training,
     training_state,
 )
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked_classes,
@@ -299,7 +299,7 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     urls = parse_urls(text_values(values, "urls"))
     if critic:
         folder.critic(critic)
-    topics = read_topics(text_value(values, "classes"))
+    topics = parse_topics(text_value(values, "classes"))
     if topics and not critic:
         raise UserError("classes are those of a critic: name it, too")
     name = f"/{place.name}"
