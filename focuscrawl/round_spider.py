@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.spiders.focused import FocusedSpider
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl
     from focuscrawl.crawl_config import CrawlConfig
 
-_OWN = ("tables", "bucket", "number")
+_ROUND_ARGUMENTS = ("tables", "bucket", "number")
 
 
 class RoundSpider(FocusedSpider):
@@ -35,24 +35,24 @@ class RoundSpider(FocusedSpider):
 
     @classmethod
     def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
-        """Return the configuration of the crawl; see `_OWN` for arguments of this spider."""
-        missing = [name for name in _OWN if not given.get(name)]
+        """Return the configuration of the crawl."""
+        missing = [name for name in _ROUND_ARGUMENTS if not given.get(name)]
         if missing:
             raise UserError(
                 f"the spider round needs {', '.join(missing)}: it is for focuscrawl rounds, which "
                 "starts it; take the spider focused"
             )
-        left = {name: value for name, value in given.items() if name not in _OWN}
+        left = {name: value for name, value in given.items() if name not in _ROUND_ARGUMENTS}
         return read_config(settings, {"topic": "of the tables", **left})
 
     def open_crawl(self, config: CrawlConfig) -> Crawl:
         """Open the crawl of the bucket in the round."""
-        with needs("parquet", "a crawl in rounds"):
-            from focuscrawl.foundation.processes import end_with_stdin  # noqa: PLC0415
-            from focuscrawl.rounds.context import context_of  # noqa: PLC0415 - few need PyArrow
+        with require_extra("parquet", "a crawl in rounds"):
+            from focuscrawl.foundation.processes import exit_with_stdin  # noqa: PLC0415
+            from focuscrawl.rounds.context import load_context  # noqa: PLC0415 - few need PyArrow
             from focuscrawl.rounds.fetching import open_round  # noqa: PLC0415
-        end_with_stdin()
-        context, bucket, number = context_of(self.tables), int(self.bucket), int(self.number)
+        exit_with_stdin()
+        context, bucket, number = load_context(self.tables), int(self.bucket), int(self.number)
         crawl = open_round(context, bucket, number, context.applied_to(config))
         # whoever asked these hosts before may have been killed with requests that nobody noted
         time.sleep(config.delay)

@@ -19,11 +19,11 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import host, no_url, normalize
-from focuscrawl.foundation.user_input import read_rows
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.urls import host, invalid_url_message, normalize
+from focuscrawl.foundation.user_input import read_csv_rows
 from focuscrawl.offline.link_graph import CrawlLinks
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics import train_definition
 from focuscrawl.webs import read_page
@@ -117,7 +117,7 @@ def suggest(
     """
     pages = _read_judged_pages(store)
     if not len(pages.ids):
-        raise UserError(f"{store.where} has no HTML page to judge yet: let it fetch more pages")
+        raise UserError(f"{store.location} has no HTML page to judge yet: let it fetch more pages")
     crawl = _Candidates(store, webs, known, n, pages)
     orders = [KINDS[kind](crawl) for kind in kinds]
     chosen, seen = list[Suggestion](), _SeenPages(pages, known)
@@ -228,7 +228,7 @@ def _false_negatives(crawl: _Candidates) -> Iterator[Suggestion]:
 
 
 def _distilled(crawl: _Candidates, *, score: str) -> Iterator[Suggestion]:
-    with needs("report", "choosing hubs and authorities to judge"):
+    with require_extra("report", "choosing hubs and authorities to judge"):
         from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
     try:
         found = Distillation.of(crawl.store)
@@ -298,7 +298,7 @@ def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["url", "verdict", "kind", "relevance", "title"])
             for page in suggestions:
-                title = cell(one_line(page.title))
+                title = escape_csv_cell(one_line(page.title))
                 rows.writerow([page.url, "", page.kind, f"{page.relevance:.3f}", title])
     except FileExistsError:
         raise UserError(f"{path} exists already: name another file") from None
@@ -330,7 +330,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
         The file cannot be read, lacks a column, or has an invalid verdict or URL.
     """
     judged = {True: list[str](), False: list[str]()}
-    for row_number, row in read_rows(path, ["url", "verdict"]):
+    for row_number, row in read_csv_rows(path, ["url", "verdict"]):
         where = f"{path}, row {row_number}"
         try:
             verdict = read_verdict(row["verdict"])
@@ -339,7 +339,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
             raise UserError(f"{where}: no verdict {text!r}: write good, bad or nothing") from None
         url = normalize(row["url"])
         if url is None:
-            raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
+            raise UserError(f"{where}: {row['url']!r} {invalid_url_message(row['url'])}")
         if verdict is not None:
             judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))
@@ -405,7 +405,7 @@ def suggest_neighbours(
     first = {page.url: url for url, page in reversed(known.items())}  # one URL per page
     read = {url: page for url, page in known.items() if first[page.url] == url}
     if not read:
-        count = counted(len(examples), "example")
+        count = pluralize(len(examples), "example")
         raise UserError(f"no page linked with {count} can be read: name another --web")
     judged = _load_critic(definition, webs).judge_bags([page.bag for page in read.values()])
     relevance = dict(zip(read, judged.relevance.tolist(), strict=True))
@@ -414,8 +414,8 @@ def suggest_neighbours(
     for url in order[:n]:
         page = find_page(webs, read[url].url)
         links = [
-            *([f"linked by {counted(cited[url], 'example')}"] if cited[url] else []),
-            *([f"links to {counted(citing[url], 'example')}"] if citing[url] else []),
+            *([f"linked by {pluralize(cited[url], 'example')}"] if cited[url] else []),
+            *([f"links to {pluralize(citing[url], 'example')}"] if citing[url] else []),
         ]
         reason = f"relevance {relevance[url]:.2f}, {', '.join(links)}"
         title = "" if page is None else page.title

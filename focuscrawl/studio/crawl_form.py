@@ -21,10 +21,10 @@ from urllib.parse import quote, unquote
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_STRATEGY
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.foundation.urls import no_url, normalize
-from focuscrawl.report.outlook import Outlook
+from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
 from focuscrawl.studio.page_rendering import text_value, text_values
@@ -153,7 +153,7 @@ def _write_seeds(context: StudioContext, crawl: NewCrawl) -> None:
     path = context.folder.safe_path(crawl.name)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
+        write_atomically(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -204,10 +204,10 @@ def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> Non
             if asked:
                 return  # the crawl will read the request later
             raise UserError(f"{crawl.name} is still starting: set the budget when it is crawling")
-        if not asked and not control.starting:
+        if not asked and not control.is_starting:
             control.extend(budget)
             asked = True
-        elif asked and not control.extending:
+        elif asked and not control.is_extending:
             return
         time.sleep(_POLL_INTERVAL)
     # the crawl was stopped, or stopped before it read the request
@@ -283,7 +283,7 @@ def _parse_name(folder: StudioFolder, name: str) -> str:
 def _parse_url(line: str) -> str:
     url = normalize(line)
     if url is None:
-        raise UserError(f"{line!r:.120} {no_url(line)}")
+        raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
     return url
 
 
@@ -306,7 +306,7 @@ _OUTLOOK_ARGUMENTS = ("critic=", "topic=", "web=", "DOWNLOAD_DELAY=")
 class StartPagesResult:
     """Result of ``focuscrawl plan`` for a crawl's start pages."""
 
-    outlook: Outlook | None = None  # None: not known yet, or failed
+    outlook: CrawlPlan | None = None  # None: not known yet, or failed
     error: str | None = None  # why the plan failed, a sentence
     requested_at: float = field(default_factory=time.monotonic)  # time of the last request
 
@@ -416,7 +416,7 @@ def _store_result(found: StartPagesResult, code: int, output: str, errors: str) 
     try:
         if code not in (0, _UNREACHABLE_CODE):
             raise UserError(errors.strip().rpartition("\n")[2] or "unknown error")
-        found.outlook = Outlook.of_plain(json.loads(output.strip().rpartition("\n")[2]))
+        found.outlook = CrawlPlan.from_dict(json.loads(output.strip().rpartition("\n")[2]))
     except (UserError, ValueError) as error:
         found.error = f"The start pages could not be checked: {error}"
 
