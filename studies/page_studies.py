@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.hashing import SparseRows, row_pointers
 from focuscrawl.apprentice.learners import Instances as Learned
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import window
@@ -156,7 +156,7 @@ def around(
         max_tokens=_NEAREST,
         repeats=True,
     )
-    return Tokens(near.words, near.offset.astype(np.int64), pointers(near.lengths))
+    return Tokens(near.words, near.offset.astype(np.int64), row_pointers(near.lengths))
 
 
 def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
@@ -169,7 +169,7 @@ def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
     left = np.sort(by_target[rank < MOST_INTO])
     if len(left) > MOST:
         left = np.sort(rng.choice(left, MOST, replace=False))
-    bounds = pointers(np.array([len(each.target) for each in links], np.int64))
+    bounds = row_pointers(np.array([len(each.target) for each in links], np.int64))
     cuts = np.searchsorted(left, bounds)
     return [left[cuts[i] : cuts[i + 1]] - bounds[i] for i in range(len(links))]
 
@@ -202,7 +202,7 @@ def _gather(
         outcome[target],
         left,
         right,
-        Tokens(words, offsets, pointers(lengths)),
+        Tokens(words, offsets, row_pointers(lengths)),
         np.concatenate(cocited),
     )
 
@@ -331,7 +331,7 @@ def _prefixes(classes: list[str]) -> tuple[Ints, Ints]:
         paths = ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
         found += [numbers.setdefault(path, len(numbers)) for path in paths]
         lengths.append(len(paths))
-    return np.array(found, np.int64), pointers(np.array(lengths, np.int64))
+    return np.array(found, np.int64), row_pointers(np.array(lengths, np.int64))
 
 
 def _folds(group: Ints, rng: np.random.Generator) -> Ints:
@@ -349,7 +349,7 @@ def _told(
     """Cross-validate naive Bayes on (feature, owner) pairs; a repeated feature counts again."""
     order = np.argsort(owner, kind="stable")
     indices = feature[order].astype(np.int32)
-    rows = SparseRows(indices, pointers(np.bincount(owner, minlength=len(high))))
+    rows = SparseRows(indices, row_pointers(np.bincount(owner, minlength=len(high))))
     n_features = int(feature.max(initial=0)) + 1
     right = np.zeros(len(high), bool)
     for number in range(_FOLDS):

@@ -17,8 +17,8 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.foundation.user_input import whole_number
-from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
-from focuscrawl.offline.knowledge_export import collection_of
+from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, learn
+from focuscrawl.offline.knowledge_export import read_crawl_record
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
@@ -67,7 +67,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     for crawl_dir in crawl_dirs:
         try:
             update = _learn_crawl(Path(crawl_dir), topics, path)
-        except LearnedAlreadyError as error:
+        except AlreadyLearnedError as error:
             if len(crawl_dirs) == 1:
                 raise
             click.echo(str(error))  # the user may repeat an interrupted command
@@ -101,7 +101,7 @@ def _check_topic(folder: Path, topics: str) -> None:
 def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     _check_topic(folder, topics)
     with closing(open_store(folder)) as store, history_progress_bar(store, "Learning") as bar:
-        return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
+        return learn(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
 
 
 def _describe_update(update: UpdateCounts) -> str:
@@ -126,14 +126,14 @@ def show(file: Path, urls: tuple[str, ...], top: int) -> None:
 
 
 def _describe_knowledge(known: Knowledge, top: int) -> list[str]:
-    about = known.about
+    about = known.meta
     judged = int(about["relevant_pages"]) + int(about["other_pages"])
     facts = {
         "topic": one_line(about["topic"]),
         "critic": one_line(about["critic_name"]),
-        "URLs": f"{len(known):,}, {len(known.waiting(1_000_000)):,} more never fetched",
+        "URLs": f"{len(known):,}, {len(known.queued_urls(1_000_000)):,} more never fetched",
         "judged": f"{judged:,} pages in all crawls, {int(about['relevant_pages']):,} relevant",
-        "apprentice": "none" if known.graduate is None else "saved",
+        "apprentice": "none" if known.trained_apprentice is None else "saved",
         "time": f"measured in {one_line(about['clock'])}",
     }
     rows = [["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]]
@@ -222,9 +222,9 @@ def recrawl(
     if path.exists():
         with closing(Knowledge(path)) as known:
             critic = critic or _critic_of(known)
-            if known.about.get("topic") != topics:
+            if known.meta.get("topic") != topics:
                 raise UserError(
-                    f"knowledge file {path} has the topic {known.about.get('topic')}, not "
+                    f"knowledge file {path} has the topic {known.meta.get('topic')}, not "
                     f"{topics}: name the file of the topic with --knowledge"
                 )
         existing_file = str(path)
@@ -244,7 +244,7 @@ def recrawl(
 
 def _critic_of(known: Knowledge) -> str:
     """Return the critic of a knowledge file, which may come from a stranger: no callable."""
-    name = known.about.get("critic_name", "")
+    name = known.meta.get("critic_name", "")
     return refuse_program(name, str(known.path), "--critic ")
 
 

@@ -17,10 +17,10 @@ from focuscrawl.crawl.part import POLL_INTERVAL, Part
 from focuscrawl.crawl.revisit_policy import conditional_headers
 from focuscrawl.crawl.visit import NOT_MODIFIED, make_answer_row
 from focuscrawl.distiller import (
-    RULES,
+    SITE_RULES,
     Distiller,
+    HubScores,
     LinkGraph,
-    Scores,
     Sites,
     resolve_aliases,
     top_pages,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 #: what may be a site, by `focuscrawl.distiller.Sites`; ``auto``: a host, or, as long as every link
 #: stays on its host, a page
-SITES = ("auto", *RULES)
+SITES = ("auto", *SITE_RULES)
 #: kinds of the events of a distillation, and of a page fetched again
 DISTILLED, REVISITED = "distilled", "revisited"
 
@@ -75,7 +75,7 @@ class Distilled(NamedTuple):
     promised : int64 (n,), URLs never fetched that these link to, the best first
     """
 
-    scores: Scores
+    scores: HubScores
     hubs: list[int]
     promised: NDArray[np.int64]
     links: int
@@ -90,7 +90,7 @@ class Distilled(NamedTuple):
 
 
 def distil(
-    graph: DistilledGraph, sites: str, host_names: Sequence[str], start: Scores | None = None
+    graph: DistilledGraph, sites: str, host_names: Sequence[str], start: HubScores | None = None
 ) -> Distilled:
     """Run the distiller.
 
@@ -149,7 +149,7 @@ class Distilling(Part):
         self._target = GrowingArray(np.int64)
         self._under_way: Future[Distilled] | None = None
         self._started_at = 0
-        self._last: Scores | None = None
+        self._last: HubScores | None = None
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a fetch of an earlier run and its links."""

@@ -153,7 +153,7 @@ class Crawl(CrawlState):
             url_id = self.peek(now)
         if url_id is None:
             return None
-        self.frontier.take(url_id, now)
+        self.frontier.pop_peeked(url_id, now)
         self.in_flight[url_id] = self.frontier.score(url_id)
         fidelity = self.part(PriorityFidelity)
         if fidelity is not None:
@@ -199,7 +199,7 @@ class Crawl(CrawlState):
         """
         score = self.in_flight.pop(url_id)
         if tried:
-            score = self.strategy.tried(url_id, score)
+            score = self.strategy.score_after_failure(url_id, score)
         if self._scoring == url_id:
             self._scoring = None
         if self._unrecorded == url_id:

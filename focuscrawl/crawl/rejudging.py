@@ -242,7 +242,7 @@ class Rejudging:
         self._scores[urls] = scores
 
     def _lesson(self) -> bool:
-        if not self._strategy.lesson_due():
+        if not self._strategy.is_training_due():
             return False
         lesson = self._strategy.learn()
         since, scores = self._strategy.adopt(lesson)

@@ -44,7 +44,7 @@ class KnownPages:
 
     Parameters
     ----------
-    worth : float64, what a visit is worth, by `Knowledge.places`; None: known pages are fetched
+    worth : float64, what a visit is worth, by `Knowledge.positions`; None: known pages are fetched
         like any other
     """
 
@@ -58,7 +58,7 @@ class KnownPages:
     @classmethod
     def of(cls, knowledge: Knowledge, urls: UrlTable, config: CrawlConfig, now: float) -> Self:
         """Find what is worth another visit, in a crawl at time `now`."""
-        worth = knowledge.worth(now, config.not_modified_cost) if config.revisit else None
+        worth = knowledge.visit_values(now, config.not_modified_cost) if config.revisit else None
         return cls(knowledge, urls, worth)
 
     def relevance(self, url: str) -> float:
@@ -69,7 +69,7 @@ class KnownPages:
         """Return the scores of known URLs, whatever links to them; NaN for others."""
         if self._worth is None:
             return self._knowledge.relevance(urls)
-        places = self._knowledge.places(urls)
+        places = self._knowledge.positions(urls)
         return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:
@@ -92,7 +92,7 @@ class KnownPages:
         places = np.flatnonzero(self._worth > 0.0)
         places = places[np.lexsort((places, -self._worth[places]))][:most]
         pages = [*zip(self._knowledge.urls_at(places), self._worth[places].tolist(), strict=True)]
-        waiting = [*self._knowledge.waiting(most)]
+        waiting = [*self._knowledge.queued_urls(most)]
         found = [*pages, *waiting]
         urls = [normalize(url) or "" for url, _ in found]
         for url, (_, score) in zip(crawl.follow(urls), found, strict=True):

@@ -38,7 +38,7 @@ class StopRules(Part):
             return "budget"
         if config.stagnation and crawl.fetched - crawl.last_relevant >= config.stagnation:
             return "no_relevant_page"
-        if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.left:
+        if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.n_at_skipped_hosts:
             if len(crawl.urls) and not crawl.succeeded:
                 return "seeds_unreachable"  # whatever is known is a seed, or where one redirects
             if crawl.consecutive_failures and not crawl.any_judged:

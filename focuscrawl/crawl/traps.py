@@ -219,7 +219,7 @@ class Traps(Part):
 
     def _count(self, url_id: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
         events = []
-        worth = self._crawl.strategy.worth(url_id, relevance)
+        worth = self._crawl.strategy.page_value(url_id, relevance)
         url, referrer = self._crawl.urls[url_id], self._crawl.urls.referrer(url_id)
         earns = worth > RELEVANT and not repeats
         for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):

@@ -54,7 +54,7 @@ class PatientOrder(Part):
             return None
         if self._seed_waits(now):
             return math.inf
-        if self._patience is None or score >= self._patience.reserve(
+        if self._patience is None or score >= self._patience.min_score(
             score, crawl.budget_left, now
         ):
             return None
@@ -63,7 +63,7 @@ class PatientOrder(Part):
     def before_record(self, visit: PageVisit) -> None:
         """Count the links that a page brings."""
         if self._patience is not None:
-            self._patience.bring(visit.newly_queued)
+            self._patience.add_page(visit.newly_queued)
 
     def _seed_waits(self, now: float) -> bool:
         # a start page, or the target of one that redirects
@@ -72,7 +72,7 @@ class PatientOrder(Part):
             each.seconds <= _LONGEST
             and urls.depth(each.url) == 0
             and urls.state(each.url) == QUEUED  # no hub that is to be fetched again
-            for each in self._crawl.frontier.awaited(now, _ABOVE_LINKS, _SEEDS)
+            for each in self._crawl.frontier.busy_host_links(now, _ABOVE_LINKS, _SEEDS)
         )
 
 
@@ -101,7 +101,7 @@ class PriorityFidelity(Part):
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
         # the time does not matter here
-        for each in crawl.frontier.awaited(0.0, score + SCORE_TOLERANCE, _LOOK):
+        for each in crawl.frontier.busy_host_links(0.0, score + SCORE_TOLERANCE, _LOOK):
             if each.score < math.inf:
                 self._better[url_id] = crawl.urls.host_name(each.url)
                 return

@@ -13,7 +13,7 @@ from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import slot_delay
 from focuscrawl.engine.visits import URL_ID, describe_error, retry_after_of
-from focuscrawl.frontier.hosts import LEFT, HostBackoff
+from focuscrawl.frontier.hosts import HOST_SKIPPED, HostBackoff
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -53,7 +53,7 @@ class BackoffMiddleware(Component):
         if response.status in _BUSY:
             self._failed(url_id, f"HTTP {response.status}", retry_after_of(response))
         else:
-            self._patience.answered(self._crawl.urls.host_id(url_id))
+            self._patience.record_answer(self._crawl.urls.host_id(url_id))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -69,7 +69,7 @@ class BackoffMiddleware(Component):
 
     def _failed(self, url_id: int, why: str, retry_after: float | None) -> None:
         host = self._crawl.urls.host_id(url_id)
-        wait = self._patience.failed(host, retry_after)
+        wait = self._patience.record_failure(host, retry_after)
         if not math.isinf(wait):
             self._crawl.frontier.hold(host, time.monotonic() + wait)
             return
@@ -77,7 +77,7 @@ class BackoffMiddleware(Component):
             why += f", asks for {retry_after:,.0f} s"
         logger.info("%s is left alone: %s", self._crawl.urls.host_name(url_id), why)
         self._crawl.frontier.hold(host, math.inf)
-        self._crawl.record_event(LEFT, f"{self._crawl.urls.host_name(url_id)}: {why}")
+        self._crawl.record_event(HOST_SKIPPED, f"{self._crawl.urls.host_name(url_id)}: {why}")
 
 
 class ThrottleMiddleware(Component):

@@ -15,7 +15,7 @@ from scrapy.http import JsonRequest
 from scrapy.spiders import SitemapSpider
 from scrapy.utils.request import request_from_dict
 
-from focuscrawl.apprentice.feature_extraction import WordReader
+from focuscrawl.apprentice.feature_extraction import WordEvidence
 from focuscrawl.crawl.scope import has_allowed_length
 from focuscrawl.crawl_config import DEFAULT_CALLBACK
 from focuscrawl.engine.private import has_default_callback
@@ -277,7 +277,7 @@ class RequestWords:
     def __init__(self, critic: Critic) -> None:
         self.critic = critic
         self._reads = bool(getattr(critic, "reads_words", False))
-        self._words = WordReader(critic, ask=self._reads)
+        self._words = WordEvidence(critic, use_critic=self._reads)
 
     def score(self, request: Request) -> float:
         """Return a score from 0 to 1."""

@@ -1,9 +1,9 @@
 """A linear-chain conditional random field with tied states and partly known labels.
 
-Forward, backward and Viterbi recursions process many chains at once, in log space. Their
-parameters are `nodes`, float64 (n, length, states), the log-potential of each state at each
-position of n chains of one length, ``-inf`` for impossible states, and `edges`, float64
-(states, states), the log-potential of the transition from a state (row) to a state (column).
+Forward, backward and Viterbi recursions process many chains of one length at once, in log space.
+`nodes` of shape (n, length, states) has the log-potential of each state at each position, ``-inf``
+for impossible states. `edges` of shape (states, states) has the log-potential of the transition
+from the row's state to the column's state.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.evidence import RelevanceRates
-from focuscrawl.apprentice.link_features import PREFIXES, table_of_keys
+from focuscrawl.apprentice.link_features import PREFIXES, url_key_table
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class SiteRates:
 
 def directory_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
     """Return ids of the host and directories of URLs, uint32 (n, `PREFIXES`), padded with 0."""
-    return table_of_keys(urls)[:, :PREFIXES]
+    return url_key_table(urls)[:, :PREFIXES]
 
 
 class SiteStopRule:

@@ -13,7 +13,7 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.stopping import RULE
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
 from focuscrawl.diagnosis import ALARM, SLOW
-from focuscrawl.frontier.hosts import LEFT
+from focuscrawl.frontier.hosts import HOST_SKIPPED
 from focuscrawl.page.documents import LISTS
 from focuscrawl.store.history import History
 
@@ -145,7 +145,7 @@ def rule_in_words(store: CrawlStore) -> str:
 def hosts_left(store: CrawlStore) -> dict[str, str]:
     """Return the hosts that the last run left alone, and why, in the order of leaving."""
     left: dict[str, str] = {}
-    for event in History(store).events("start", LEFT):
+    for event in History(store).events("start", HOST_SKIPPED):
         if event.kind == "start":
             left.clear()
         else:

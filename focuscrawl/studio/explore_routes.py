@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from focuscrawl.distiller import RULES
+from focuscrawl.distiller import SITE_RULES
 from focuscrawl.errors import UserError
 from focuscrawl.report.url_lookup import LinksAround, read_again, url_facts
 from focuscrawl.report.url_tables import (
@@ -122,8 +122,8 @@ def routes(context: StudioContext) -> list[Route]:
 
     def hubs(request: Request) -> Values:
         crawl, rule = context.requested_crawl(request), request.query_params.get("sites", "")
-        if rule and rule not in RULES:
-            raise UserError(f"no rule {rule!r:.40} for sites: take one of {', '.join(RULES)}")
+        if rule and rule not in SITE_RULES:
+            raise UserError(f"no rule {rule!r:.40} for sites: take one of {', '.join(SITE_RULES)}")
         found = analyses.get("hubs", crawl.path, option=rule)
         return {"crawl": crawl.name, "result": found, "sites": rule}
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Judgement
     from focuscrawl.page import PageView
-    from focuscrawl.strategies import Expansion, JudgedPage, RecalledPage, Scores
+    from focuscrawl.strategies import Expansion, JudgedPage, Scores, StoredPage
 
 FAILED_ON_IT = "critic failed: IndexError: no idea"
 
@@ -277,10 +277,10 @@ class Touchy(BestFirst):
             raise ValueError("no idea")
         return super().expand(page)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         if not self.recalls:
             raise ValueError("what was that")
-        return super().recall(page)
+        return super().restore_page(page)
 
 
 def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(

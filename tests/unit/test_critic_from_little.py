@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.apprentice.feature_extraction import WordReader
+from focuscrawl.apprentice.feature_extraction import WordEvidence
 from focuscrawl.critic.classifiers import as_matrix
 from focuscrawl.critic.critic_files import load_trained, read_critic, save_critic
 from focuscrawl.critic.few_shot import (
@@ -151,7 +151,7 @@ def test_links_are_read_by_the_kinds_of_what_is_off_the_topic(tmp_path: Path) ->
     assert sum(model.reader.counts.pages) == 1 + len(good) + len(others)
     save_critic(TrainedCritic(model), tmp_path / "critic")
     critic = load_trained(str(tmp_path / "critic"), "/good")
-    said = WordReader(critic)
+    said = WordEvidence(critic)
     assert said.columns == 19
     texts = [WORDS["birds"][:3], WORDS["cooking"][:3]]
     odds = log_odds(said, texts)
@@ -172,7 +172,7 @@ def test_pages_of_a_topic_are_of_a_kind() -> None:
     assert kinds_of(pages.unlabelled[:0]).shape == (0,)
 
 
-def log_odds(reader: WordReader, texts: Sequence[Sequence[str]]) -> np.ndarray:
+def log_odds(reader: WordEvidence, texts: Sequence[Sequence[str]]) -> np.ndarray:
     """Return the log-odds of texts, less those of a text of no word."""
     words = [word for text in texts for word in text]
     owner = np.repeat(np.arange(len(texts)), [len(text) for text in texts])

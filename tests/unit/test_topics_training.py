@@ -218,7 +218,7 @@ def test_everyday_words_are_those_of_the_language(language: str, tmp_path: Path)
 
 def test_what_cannot_be_learned_from_is_one_line(shelf: Shelf, tmp_path: Path) -> None:
     base = saved(shelf, tmp_path)
-    with pytest.raises(UserError, match="has no class /Sea/Knot; near it: /Sea/Knots"):
+    with pytest.raises(UserError, match=r"has no class /Sea/Knot\. Similar classes: /Sea/Knots"):
         train_definition(TopicDefinition(critic=base, topics=("/Sea/Knot",)), [shelf])
     with pytest.raises(UserError, match="only 0 of the 12 examples"):
         train_definition(TopicDefinition(critic=base, topics=("/Sea",)), [Shelf()])
