@@ -29,7 +29,7 @@ from focuscrawl.foundation.user_input import (
     NETWORKS,
     TEXT,
     URL_PATTERNS,
-    Reader,
+    ValueParser,
     file_name,
     json_object,
     number,
@@ -560,8 +560,8 @@ def _rows(cells: Iterable[list[str]]) -> str:
 def describe_accepted(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     """Return what a field of some type accepts, in words."""
     for each in (*metadata, *get_args(annotation)):
-        if isinstance(each, Reader):
-            return each.accepts
+        if isinstance(each, ValueParser):
+            return each.expected
         if found := describe_accepted(each):
             return found
     return ""

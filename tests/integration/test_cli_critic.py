@@ -149,7 +149,7 @@ def test_an_existing_critic_needs_force() -> None:
     ("arguments", "message"),
     [
         (["train", "nowhere.csv", "--web", "small.warc.gz", "--out", "o"], "nowhere.csv"),
-        (["train", "empty.csv", "--web", "small.warc.gz", "--out", "o"], "empty file"),
+        (["train", "empty.csv", "--web", "small.warc.gz", "--out", "o"], "is empty"),
         (
             ["train", "other.csv", "--web", "small.warc.gz", "--out", "o"],
             "needs the columns url,topic",
@@ -166,7 +166,7 @@ def test_an_existing_critic_needs_force() -> None:
         (["train", "--description", "all of that", "--out", "o"], "on nearly every page"),
         (["train", "--words", "bird", "--folder", "Birds", "--out", "o"], "with --bookmarks"),
         (["train", "--good", "far.txt", "--bad", "far.txt", "--out", "o"], "both good and bad"),
-        (["train", "--good", "none.txt", "--out", "o"], "is no http(s) URL"),
+        (["train", "--good", "none.txt", "--out", "o"], "is not an http(s) URL"),
         (["train", "--good", "far.txt", "--web", "small.warc.gz", "--out", "o"], "can be read"),
         (["train", "--words", "bird", "--kind", "flat", "--out", "o"], "both and alone"),
         (["train", "--words", "bird", "--kind", "words", "--name", "x", "--out", "o"], "alone"),
