@@ -260,7 +260,9 @@ class WordEvidence:
         """
         n = len(view.tokens)
         until = np.zeros((n + 1, self.columns))
-        self._of(view.words.distinct).take(view.words.number, axis=0).cumsum(axis=0, out=until[1:])
+        self._of(view.words.distinct).take(view.words.indices, axis=0).cumsum(
+            axis=0, out=until[1:]
+        )
         begin, end = view.words_around(links, most)
         around: NDArray[np.float32] = (until[end] - until[begin]).astype(np.float32)
         return around

@@ -15,7 +15,7 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import history_progress_bar
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import crawl_options, train_apprentice
 from focuscrawl.report.plain_text import table
@@ -98,7 +98,7 @@ def train(
         if web is not None:
             source = open_web(web)
             # the store may come from somebody else and name a Python callable as critic
-            name = critic or refuse_program(identity["critic_name"], crawl_dir, "--critic ")
+            name = critic or reject_callable_spec(identity["critic_name"], crawl_dir, "--critic ")
             judge = load_critic(name, identity["topic"])
         if d_max == "cv":
             if source is None or judge is None:

@@ -20,7 +20,7 @@ from focuscrawl.collection.export_files import (
     write_edges,
 )
 from focuscrawl.foundation.user_input import LANGUAGES
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
@@ -85,7 +85,7 @@ def collect(
     """
     check_output(out)
     languages = () if language is None else LANGUAGES.read("--language", language)
-    Languages(languages)  # raises an error for languages that cannot be detected
+    LanguageFilter(languages)  # raises an error for languages that cannot be detected
     options = ExportOptions(min_relevance, languages, extractor, near_duplicates)
     with (
         closing(open_store(crawl_dir)) as store,

@@ -12,7 +12,7 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import history_progress_bar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
-from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing
 from focuscrawl.foundation.urls import no_url, normalize
@@ -22,7 +22,7 @@ from focuscrawl.offline.knowledge_export import read_crawl_record
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
 
 def _normalise_topics(topic: str) -> str:
     """Return topic paths as the store of a crawl has them."""
-    topics = ",".join(read_topics(topic))
+    topics = ",".join(parse_topics(topic))
     if not topics:
         raise UserError("no topic given: name the topic path of the crawl with --topic")
     return topics
@@ -245,7 +245,7 @@ def recrawl(
 def _critic_of(known: Knowledge) -> str:
     """Return the critic of a knowledge file, which may come from a stranger: no callable."""
     name = known.meta.get("critic_name", "")
-    return refuse_program(name, str(known.path), "--critic ")
+    return reject_callable_spec(name, str(known.path), "--critic ")
 
 
 @contextmanager

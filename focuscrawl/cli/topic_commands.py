@@ -29,15 +29,15 @@ from focuscrawl.cli.critic_examples import (
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
-from focuscrawl.critic.phrase_model import phrases_of, words_of
+from focuscrawl.critic.phrase_model import parse_description, parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.knowledge import Keywords
 from focuscrawl.knowledge.keywords import rank_candidates, read_candidates
 from focuscrawl.report.plain_text import counted, middle, one_line, table
-from focuscrawl.taxonomy import ROOT, normalise, read_labels, read_topics
+from focuscrawl.taxonomy import ROOT, normalise, parse_topics, read_labels
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked_classes,
@@ -279,7 +279,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
         click.echo(f"{indent}{one_line(path)}{count}")
         for url in classes.examples(path)[:examples]:
             click.echo(f"{indent}    {middle(one_line(url), _WIDTH)}")
-    for path in trained.absent:
+    for path in trained.untrained_topics:
         click.echo(f"{one_line(path)}: no example could be read, so the critic has no such class")
     if not trained.examples:
         click.echo("The critic was trained on phrases only and has no examples")
@@ -336,9 +336,9 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
 
 
 def _keywords(known: TopicDefinition) -> Keywords:
-    phrases = phrases_of(", ".join(known.words)) if known.words else []
+    phrases = parse_phrases(", ".join(known.words)) if known.words else []
     if known.description is not None:
-        phrases.append(words_of(known.description))
+        phrases.append(parse_description(known.description))
     sources = [dict.fromkeys((word for phrase in phrases for word in phrase), 1.0)]
     if known.critic is not None and known.topics:
         critic = load_critic(known.critic, ",".join(known.topics))
@@ -402,7 +402,7 @@ def classify(
         opened = open_web(web)
     with closing(ProgressBar("Reading")) as progress:
         progress.start(len(wanted))
-        read = read_known([opened], wanted, progress=progress)
+        read = find_pages([opened], wanted, progress=progress)
     if not read:
         raise UserError(
             f"none of {counted(len(wanted), 'page')} is in {web}: leave out --web to fetch them"
@@ -449,7 +449,7 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
         if url is None:
             raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
         moved.setdefault(label.topic, []).append(url)
-    marks = None if mark is None else read_topics(mark)
+    marks = None if mark is None else parse_topics(mark)
     made = edit_definition(definition, lambda known: split_classes(known, moved, marks))
     for path, urls in sorted(made.classes.items()):
         click.echo(f"{path}: {counted(len(urls), 'page')}")

@@ -17,7 +17,7 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host
 from focuscrawl.foundation.user_input import SILENT, Progress
 from focuscrawl.page.documents import is_pdf
-from focuscrawl.page.metadata import primary
+from focuscrawl.page.metadata import primary_subtag
 from focuscrawl.page.words import PageWords, tokenize
 from focuscrawl.report.plain_text import without_controls
 from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText
@@ -314,7 +314,7 @@ def _filter_languages(
 ) -> list[ExportedPage]:
     if not languages:
         return pages
-    wanted = {primary(code) for code in languages}
+    wanted = {primary_subtag(code) for code in languages}
     kept = [page for page in pages if page.content.language in wanted]
     if len(kept) < len(pages):
         skipped["other or unknown language"] = len(pages) - len(kept)

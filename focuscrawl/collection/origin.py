@@ -142,9 +142,9 @@ def _measure_quality(
 ) -> CriticQuality:
     from focuscrawl.critic.assessment import Quality
     from focuscrawl.critic.critic_files import find_model, read_critic
-    from focuscrawl.critic.example_checks import phrases_of_critic
-    from focuscrawl.critic.focused_critic import is_from_little
-    from focuscrawl.taxonomy import read_topics
+    from focuscrawl.critic.example_checks import critic_phrases
+    from focuscrawl.critic.focused_critic import is_few_shot
+    from focuscrawl.taxonomy import parse_topics
 
     name, topic = identity.get("critic_name", ""), identity.get("topic", "")
     if is_callable_spec(name):
@@ -152,9 +152,9 @@ def _measure_quality(
     trained, _ = read_critic(find_model(name))
     if not _has_fingerprint(name, topic, trained, identity.get("critic", "")):
         raise UserError(f"{name} has changed since the crawl")
-    if not is_from_little(trained):
+    if not is_few_shot(trained):
         _check_examples([url for url, _ in trained.examples], webs)
-    found = Quality.of(trained, read_topics(topic), webs, progress=progress)
+    found = Quality.measure(trained, parse_topics(topic), webs, progress=progress)
     return CriticQuality(
         on=found.on,
         off=found.off,
@@ -162,7 +162,7 @@ def _measure_quality(
         recall=None if found.recall is None else (*found.recall,),
         others=found.others,
         called=found.called,
-        phrases=tuple(" ".join(words) for words in phrases_of_critic(trained)),
+        phrases=tuple(" ".join(words) for words in critic_phrases(trained)),
         why_not=found.why_not,
     )
 

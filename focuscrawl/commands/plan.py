@@ -17,7 +17,7 @@ from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.crawl.assembly import load_config_critic
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import RECORDING_FILE
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
@@ -150,7 +150,7 @@ def _find_topic_words(critic: Critic, pages: list[StartPage], web: str | None) -
     if web is None or judge is None or not good:
         return None
     counts: Counter[str] = Counter()
-    for page in read_known([open_web(web)], good).values():
+    for page in find_pages([open_web(web)], good).values():
         counts.update(dict.fromkeys(page.bag, 1))
     words = [word for word, _ in counts.most_common() if len(word) > 2 and word.isalpha()]
     if not (words := words[:_WORDS]):

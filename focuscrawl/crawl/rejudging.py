@@ -19,12 +19,12 @@ from focuscrawl.crawl.learning import model_row
 from focuscrawl.crawl.page_source import PageSource, open_page_webs
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, reload, restore_links
-from focuscrawl.critic.critic_files import load_trained, refuse_program
+from focuscrawl.critic.critic_files import load_trained, reject_callable_spec
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing, open_plain, refuse_link, write_whole
 from focuscrawl.foundation.model_folder import UNSOUND, reason
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store import schema
 from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
@@ -133,7 +133,7 @@ class Rejudging:
         *,
         critic: Critic,
         strategy: Strategy,
-        languages: Languages,
+        languages: LanguageFilter,
         on_page: Callable[[], object] = lambda: None,
     ) -> None:
         self._store = store
@@ -297,7 +297,7 @@ def _kept(folder: Path, name: str) -> str:
     UserError
         It is a program, or elsewhere.
     """
-    refuse_program(name, str(folder), "-a critic=")
+    reject_callable_spec(name, str(folder), "-a critic=")
     if Path(name).name != name:
         raise UserError(
             f"{folder} is to follow the critic {name}, which is not in it: remove {REQUEST_FILE}"
@@ -358,7 +358,7 @@ def rejudge_crawl(
     def fresh() -> Strategy:
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
-    languages = Languages(filter(None, identity.get("languages", "").split(",")))
+    languages = LanguageFilter(filter(None, identity.get("languages", "").split(",")))
     found = Rejudging(
         store, sources, critic=critic, strategy=fresh(), languages=languages, on_page=on_page
     ).run()

@@ -29,7 +29,7 @@ from focuscrawl.engine.visits import (
 )
 from focuscrawl.errors import RequestCancelledError
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import named_in_robots
+from focuscrawl.page.documents import site_maps_in_robots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -299,7 +299,7 @@ class RobotsMiddleware(Component):
         site_maps: list[str] = []
         if self._crawl.config.discover:
             text = response.body[:_MOST].decode("utf-8", "replace")
-            site_maps = [*islice(named_in_robots(text, response.url), MAX_FILES)]
+            site_maps = [*islice(site_maps_in_robots(text, response.url), MAX_FILES)]
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request

@@ -32,7 +32,7 @@ from focuscrawl.engine.visits import (
 from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.foundation.files import open_plain, write_whole
 from focuscrawl.foundation.urls import host, normalize, without_credentials
-from focuscrawl.page.documents import changed_at
+from focuscrawl.page.documents import parse_w3c_date
 from focuscrawl.page.words import tokenize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
@@ -319,7 +319,7 @@ class SitemapDates:
         return sorted(requests, key=lambda request: -self._take(request.url))
 
     def _note(self, loc: Any, lastmod: Any) -> None:
-        url, at = normalize(str(loc)), changed_at(str(lastmod))
+        url, at = normalize(str(loc)), parse_w3c_date(str(lastmod))
         if url is None or at is None:
             return
         self._at[url] = at

@@ -29,7 +29,7 @@ from focuscrawl.foundation.user_input import SILENT
 from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import TopicDefinition, check_trainable, read_definition, train_definition
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_named
@@ -75,7 +75,7 @@ def load_crawl_definition(
         raise UserError(f"the crawl's critic {critic} is a program, so judgements cannot train it")
     live = identity.get("web", LIVE) == LIVE
     return TopicDefinition(
-        critic=critic, web=web if live else named, topics=read_topics(identity["topic"])
+        critic=critic, web=web if live else named, topics=parse_topics(identity["topic"])
     )
 
 

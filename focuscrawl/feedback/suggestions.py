@@ -13,7 +13,7 @@ import numpy as np
 
 from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.classifiers import as_matrix
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
@@ -177,7 +177,7 @@ def _uncertain(crawl: _Candidates) -> Iterator[Suggestion]:
     new = (i for i in order if seen.add(pages.urls[i], pages.titles[i]))
     near = [*islice(new, _READ_PER_QUESTION * crawl.n)]
     names = [pages.urls[i] for i in near]
-    read = read_known(crawl.webs, [*names, *crawl.known])
+    read = find_pages(crawl.webs, [*names, *crawl.known])
     near = [i for i in near if pages.urls[i] in read]
     bags = [read[pages.urls[i]].bag for i in near]
     judged = [read[url].bag for url in sorted(crawl.known) if url in read]
@@ -206,8 +206,8 @@ def order_by_doubt(
     """
     if not len(pages):
         return
-    vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
-    rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
+    vectors = PageVectors.fit(pages, embeddings=word_vectors_installed())
+    rows = as_matrix(vectors.transform([*pages, *judged]), len(vectors.words))
     asked = rows[: len(pages)]
     doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _BASE_DOUBT
     n_parts = 2.0 if vectors.dimensions else 1.0  # unit vectors of which a row consists
@@ -414,7 +414,7 @@ def suggest_neighbours(
     for url in definition.judged_urls | set(examples):
         del n_examples[url]
     wanted = [url for url, _ in sorted(n_examples.items(), key=lambda item: (-item[1], item[0]))]
-    known = read_known(webs, wanted[:_MAX_NEIGHBOURS_READ])
+    known = find_pages(webs, wanted[:_MAX_NEIGHBOURS_READ])
     first = {page.url: url for url, page in reversed(known.items())}  # one URL per page
     read = {url: page for url, page in known.items() if first[page.url] == url}
     if not read:
@@ -441,7 +441,7 @@ def _count_links(
 ) -> tuple[Counter[str], Counter[str]]:
     """Count, for each page, the examples that link to the page and the examples it links to."""
     cited, citing = Counter[str](), Counter[str]()
-    for url, page in read_known(webs, examples).items():
+    for url, page in find_pages(webs, examples).items():
         view = find_page(webs, page.url)
         links = [] if view is None else view.links.urls
         cited.update({to for to in links if can_be_page(to)} - {url, page.url})

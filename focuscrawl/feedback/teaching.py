@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, PhraseModel
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.suggestions import find_page
 from focuscrawl.feedback.teacher import (
@@ -173,7 +173,7 @@ def make_prompt(
     judged = {*good, *bad}
     good, bad = _sample_evenly(good), _sample_evenly(bad)
     if (base := load_base_critic(definition)) is not None:
-        if isinstance(base.model, WordsModel):
+        if isinstance(base.model, PhraseModel):
             phrases += [" ".join(phrase) for phrase in base.model.phrases]
         on, off = _critic_examples(definition, base)
         good += _sample_evenly([url for url in on if url not in judged])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from focuscrawl.critic.languages import ENGLISH, frequency, language_of_titles
+from focuscrawl.critic.languages import ENGLISH, detect_title_language, frequency
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import open_source, read_rows
@@ -117,7 +117,7 @@ class Keywords:
         relevant, other : pages of either kind
         most : keywords kept, the heaviest
         """
-        code = language_of_titles({word: n.relevant + n.other for word, n in counts.items()})
+        code = detect_title_language({word: n.relevant + n.other for word, n in counts.items()})
         language = ENGLISH if code == "en" else ((code, 1.0),)
         weights = {}
         for word, count in counts.items():

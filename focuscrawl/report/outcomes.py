@@ -14,7 +14,7 @@ from focuscrawl.crawl.stopping import RULE
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
 from focuscrawl.diagnosis import ALARM, SLOW
 from focuscrawl.frontier.hosts import HOST_SKIPPED
-from focuscrawl.page.documents import LISTS
+from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 
 def is_error(name: str) -> bool:
     """Tell whether an outcome is a failure of the server, the network or the link."""
-    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *LISTS)
+    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *URL_LIST_KINDS)
 
 
 class RunState(NamedTuple):

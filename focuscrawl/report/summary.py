@@ -16,7 +16,7 @@ from focuscrawl.crawl.waiting import OVERTAKEN, SCORE_TOLERANCE
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS
+from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.report.outcomes import (
     DUPLICATE,
     NO_HTML,
@@ -403,7 +403,7 @@ class Summary:
         no_html = self.outcomes.get(NO_HTML, 0)
         near = self.traps.get(NEAR_DUPLICATE, 0)
         same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (f", {near:,} more nearly" if near else "")
-        lists = sum(self.outcomes.get(kind, 0) for kind in LISTS)
+        lists = sum(self.outcomes.get(kind, 0) for kind in URL_LIST_KINDS)
         said = f"{same}; {redirects}, {no_html:,} no HTML"
         return f"{said}, {counted(lists, 'site map')} or feeds" if lists else said
 

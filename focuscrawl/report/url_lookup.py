@@ -15,8 +15,8 @@ from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL, host, normalize
-from focuscrawl.page import Effort, TooMuchWorkError, parse_page
-from focuscrawl.page.parse import shown_text
+from focuscrawl.page import ParseCost, ParseLimitError, parse_page
+from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.outcomes import outcome
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.store import schema
@@ -282,11 +282,11 @@ def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain
     if len(answer.body) > _LARGEST:
         raise UserError("the page is larger than 2 MiB: it is not shown")
     try:
-        view = parse_page(answer.body, url, encoding=answer.encoding, most=Effort.LARGE)
-    except TooMuchWorkError:
+        view = parse_page(answer.body, url, encoding=answer.encoding, max_cost=ParseCost.LARGE)
+    except ParseLimitError:
         raise UserError("the page takes too long to be read: it is not shown") from None
     classes, why = _classes(identity, view)
-    text, cut = shown_text(answer.body, answer.encoding, _LONGEST)
+    text, cut = visible_paragraphs(answer.body, answer.encoding, _LONGEST)
     return PageAgain(view.title, text, cut, classes, why)
 
 

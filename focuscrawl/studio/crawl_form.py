@@ -29,7 +29,7 @@ from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
 from focuscrawl.studio.page_rendering import text_value, text_values
 from focuscrawl.studio.served_folder import NamedCrawl, check_name
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
     is_local = isinstance(found, Path) and found.is_relative_to(folder.root)
     arguments = {
         "critic": f"./{critic}" if is_local else critic,
-        "topic": ",".join(read_topics(topic)),
+        "topic": ",".join(parse_topics(topic)),
     }
     if not arguments["topic"]:
         raise UserError("choose the class of the critic that is the topic")
@@ -288,7 +288,7 @@ def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str
             case "-a", "critic":
                 folder.critic(value.removeprefix("./"))
             case "-a", "topic":
-                read_topics(value)
+                parse_topics(value)
             case "-a", "seeds" if folder.has_file(value):
                 pass
             case "-a", "web":

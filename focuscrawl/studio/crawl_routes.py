@@ -35,7 +35,7 @@ from focuscrawl.studio.page_rendering import (
     post_route,
     text_value,
 )
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -92,7 +92,7 @@ def routes(context: StudioContext) -> list[Route]:
 
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
         name = context.requested_crawl(request).name
-        marked = read_topics(text_value(values, "class"))
+        marked = parse_topics(text_value(values, "class"))
         if len(marked) != 1:
             raise UserError("class must be the path of one class, such as /Sports")
         job = context.jobs.start("mark", name, ["topic", "mark", f"./{name}", marked[0]])

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import load_trained
-from focuscrawl.critic.focused_critic import WordReasons, word_reasons
+from focuscrawl.critic.focused_critic import WordReasons, explain_words
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import check_applicable, suggest
 from focuscrawl.feedback.applying import load_crawl_definition
-from focuscrawl.page.parse import shown_text
+from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.status import open_store
 from focuscrawl.topics import training_urls
 from focuscrawl.webs.web_protocol import HtmlAnswer
@@ -79,7 +79,7 @@ def read_page_card(
     The result is None if no web has the page, or if it is not an HTML page with words.
     """
     for web in webs:
-        known = read_known([web], [url]).get(url)
+        known = find_pages([web], [url]).get(url)
         answer = None if known is None else HtmlAnswer.found(web, known.url)
         if answer is not None:
             break
@@ -91,8 +91,8 @@ def read_page_card(
     relevance, reasons = None, None
     if critic is not None:
         relevance = float(critic.judge([view]).relevance[0])
-        reasons = word_reasons(critic.model, critic.marked, view.words.bag)
-    text, cut = shown_text(answer.body, answer.encoding, _MAX_TEXT)
+        reasons = explain_words(critic.model, critic.marked, view.words.bag)
+    text, cut = visible_paragraphs(answer.body, answer.encoding, _MAX_TEXT)
     return PageCard(url, view.title, text, cut, relevance, reasons, why)
 
 

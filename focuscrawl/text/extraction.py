@@ -17,8 +17,8 @@ from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.metadata import tell
-from focuscrawl.page.parser_process import Server, serve_pages
+from focuscrawl.page.metadata import detect_language
+from focuscrawl.page.parser_process import WorkerProcess, serve_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -151,7 +151,7 @@ def extract_text(
     tree = HTMLTree.parse(html)
     root = tree.document.query_selector("html") if tree.document is not None else None
     declared = "" if root is None else root.getattr("lang") or ""
-    language, confidence = tell(text, declared)
+    language, confidence = detect_language(text, declared)
     return PageText(
         text=text,
         markdown=markdown,
@@ -232,7 +232,7 @@ def extract_pdf(body: bytes, url: str) -> PageText:
         from focuscrawl.page.documents import pdf_text  # noqa: PLC0415
     found = pdf_text(body, url)
     text = "\n\n".join(filter(None, map(str.strip, found.pages)))[:LONGEST_TEXT]
-    language, confidence = tell(text, "")
+    language, confidence = detect_language(text, "")
     return PageText(
         text=text,
         markdown=text,
@@ -348,12 +348,12 @@ class ExtractorPool:
             worker.kill()
         idle = [self._idle.get() for _ in self._workers]  # wait until no thread uses a worker
         for worker in idle:
-            worker.end()
+            worker.stop()
             self._idle.put(worker)
         self._threads.shutdown(cancel_futures=True)
 
 
-class _Worker(Server):
+class _Worker(WorkerProcess):
     def __init__(self, extractor: str, limits: str) -> None:
         super().__init__("focuscrawl.text.extraction", limits, _PAGES_PER_PROCESS)
         self._extractor = extractor
@@ -363,9 +363,9 @@ class _Worker(Server):
         if not page.pdf:
             request |= {"encoding": page.encoding, "extractor": self._extractor}
         try:
-            answer = json.loads(self.ask(request, page.body).readline())
+            answer = json.loads(self.send(request, page.body).readline())
         except (OSError, ValueError):  # the child process has ended
-            self.end()
+            self.stop()
             return None
         if "user_error" in answer:
             raise UserError(answer["user_error"])
@@ -378,7 +378,7 @@ def serve(*, longest: float, memory: int, niceness: int) -> None:
     """Run in a child process: extract texts of the pages on standard input."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    serve_pages(_extract_for_parent, longest, _warm_up)
+    serve_requests(_extract_for_parent, longest, _warm_up)
 
 
 def _warm_up() -> str:
