@@ -32,7 +32,7 @@ _SPIDER_COMPONENTS = (
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.AskedMiddleware", 0),
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.FollowedMiddleware", 10_000),
 )
-_LIVE = "focuscrawl.downloadhandlers.LiveDownloadHandler"
+_LIVE_HANDLER = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
 class FocusedCrawling:
@@ -80,7 +80,11 @@ class FocusedCrawling:
         for name, value in POLITE_SETTINGS.items():
             settings.set(name, value, priority="addon")
         if not settings.getdict("DOWNLOAD_HANDLERS").keys() & {"http", "https"}:
-            handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), "http": _LIVE, "https": _LIVE}
+            handlers = {
+                **settings.getdict("DOWNLOAD_HANDLERS"),
+                "http": _LIVE_HANDLER,
+                "https": _LIVE_HANDLER,
+            }
             priority = settings.getpriority("DOWNLOAD_HANDLERS") or 0
             settings.set("DOWNLOAD_HANDLERS", handlers, priority=priority)
         for name in ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS"):
@@ -95,11 +99,11 @@ class FocusedCrawling:
 
         if not has_crawl(self._crawler):  # the spider `focused` opens its crawl itself
             from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415
-            from focuscrawl.spiders.focused import open_for  # noqa: PLC0415 - slow to import
+            from focuscrawl.spiders.focused import open_spider_crawl  # noqa: PLC0415 - slow to import
 
             config = read_config(settings)
             # no seeds from the critic: the spider's start requests are the seeds
-            open_for(spider, config.with_values(seeds=config.seeds or ""), settings)
+            open_spider_crawl(spider, config.with_values(seeds=config.seeds or ""), settings)
 
 
 def _set_scheduler(settings: BaseSettings) -> None:

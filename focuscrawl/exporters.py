@@ -24,7 +24,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import draft_of
 from focuscrawl.foundation.user_input import is_store
-from focuscrawl.report.plain_text import cell
+from focuscrawl.report.plain_text import escape_csv_cell
 
 if TYPE_CHECKING:
     from typing import Self
@@ -49,7 +49,11 @@ class PlainCsvItemExporter(CsvItemExporter):
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
         """Return a value with formulas made harmless."""
         serialized = super().serialize_field(field, name, value)
-        return cell(_without_surrogates(serialized)) if isinstance(serialized, str) else serialized
+        return (
+            escape_csv_cell(_without_surrogates(serialized))
+            if isinstance(serialized, str)
+            else serialized
+        )
 
 
 class PlainXmlItemExporter(XmlItemExporter):

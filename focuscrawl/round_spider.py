@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl
     from focuscrawl.crawl_config import CrawlConfig
 
-_ARGUMENTS = ("tables", "bucket", "number")
+_ROUND_ARGUMENTS = ("tables", "bucket", "number")
 
 
 class RoundSpider(FocusedSpider):
@@ -36,13 +36,13 @@ class RoundSpider(FocusedSpider):
     @classmethod
     def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
         """Return the configuration of the crawl, without the spider's own arguments."""
-        missing = [name for name in _ARGUMENTS if not given.get(name)]
+        missing = [name for name in _ROUND_ARGUMENTS if not given.get(name)]
         if missing:
             raise UserError(
                 f"the spider round needs {', '.join(missing)}: `focuscrawl rounds` starts this "
                 "spider; crawl with the spider focused instead"
             )
-        others = {name: value for name, value in given.items() if name not in _ARGUMENTS}
+        others = {name: value for name, value in given.items() if name not in _ROUND_ARGUMENTS}
         return read_config(settings, {"topic": "of the tables", **others})
 
     def open_crawl(self, config: CrawlConfig) -> Crawl:

@@ -38,8 +38,8 @@ REMOTE_CONTROL_ENABLED = False
 
 # HTTP and HTTPS to public addresses; FOCUSCRAWL_PRIVATE_ADDRESSES allows private addresses.
 DOWNLOAD_HANDLERS = {
-    "http": "focuscrawl.downloadhandlers.LiveDownloadHandler",
-    "https": "focuscrawl.downloadhandlers.LiveDownloadHandler",
+    "http": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
+    "https": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
     "data": None,
     "file": None,
     "ftp": None,

@@ -21,7 +21,7 @@ from focuscrawl.collection.export_files import (
 )
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.metadata import LanguageFilter
-from focuscrawl.report.plain_text import counted
+from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
 
@@ -112,7 +112,7 @@ def collect(
             "--web",
             err=True,
         )
-    pages = counted(len(exported.pages), "page")
+    pages = pluralize(len(exported.pages), "page")
     skipped = describe_skipped(exported)
     click.echo(
         f"Exported {pages} of {exported.fetched:,} with relevance ≥ {min_relevance:g}"

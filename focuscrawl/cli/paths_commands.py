@@ -35,7 +35,7 @@ from focuscrawl.paths.training_paths import (
     write_paths,
 )
 from focuscrawl.report.goals import goal_pages, write_goals
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
 from focuscrawl.webs.live_web import LiveWeb
@@ -203,7 +203,7 @@ def record(
             saved = session.walk.saved
             if saved:
                 write_paths([*earlier, *saved], out)
-            click.echo(f"{counted(len(saved), 'path')} saved" + (f" in {out}" if saved else ""))
+            click.echo(f"{pluralize(len(saved), 'path')} saved" + (f" in {out}" if saved else ""))
 
 
 class _Session:
@@ -353,7 +353,7 @@ def extract(
         )
         goals = sum(path.succeeds for path in of_site)
         lines.append(
-            f"{start_url}: {counted(goals, 'path')} to goals, "
+            f"{start_url}: {pluralize(goals, 'path')} to goals, "
             f"{len(of_site) - goals:,} to dead ends"
         )
         found += of_site
@@ -363,7 +363,7 @@ def extract(
             f"{column}"
         )
     written = write_paths(found, out)
-    click.echo("\n".join([*lines, f"{out}: {counted(written, 'path')}"]))
+    click.echo("\n".join([*lines, f"{out}: {pluralize(written, 'path')}"]))
 
 
 @paths.command()
@@ -390,8 +390,8 @@ def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOpt
     save_model(model, out, about)
     skipped = len(walks) - len(corpus.paths)
     click.echo(
-        f"Saved path model {out}: trained on {counted(len(corpus.paths), 'path')} on "
-        f"{counted(about['sites'], 'site')}"
+        f"Saved path model {out}: trained on {pluralize(len(corpus.paths), 'path')} on "
+        f"{pluralize(about['sites'], 'site')}"
         + (f"; {skipped:,} skipped (a page or a link is missing in {web})" if skipped else "")
     )
     _print_model(model)
@@ -485,4 +485,4 @@ def forage(
     write_goals(found, out / "goals.csv")
     for page in found[:_LISTED]:
         click.echo(f"{page.probability:.2f}  {page.path[-1]}  {one_line(page.title, 50)}")
-    click.echo(f"{counted(len(found), 'goal page')} found; pages and paths: {out / 'goals.csv'}")
+    click.echo(f"{pluralize(len(found), 'goal page')} found; pages and paths: {out / 'goals.csv'}")

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
-from focuscrawl.report.outcomes import in_words
+from focuscrawl.report.outcomes import describe_stop_reason
 from focuscrawl.rounds import crawl_in_rounds, read_plan
 from focuscrawl.rounds.folders import write_folder
 from focuscrawl.rounds.tasks import Processes, Spark
@@ -88,7 +88,7 @@ def rounds(
         last = crawl_in_rounds(
             plan, root, workers, _print_round, watch=_stage_progress, folder=earlier_crawl
         )
-    click.echo(in_words(last["stop"], last["fetched"]))
+    click.echo(describe_stop_reason(last["stop"], last["fetched"]))
     if folder is not None:
         written = write_folder(root, folder, pages)
         sample = "" if written == last["fetched"] else f" ({written:,} of its fetches)"

@@ -19,7 +19,7 @@ from focuscrawl.foundation.user_input import SILENT, Progress
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary_subtag
 from focuscrawl.page.words import PageWords, tokenize
-from focuscrawl.report.plain_text import without_controls
+from focuscrawl.report.plain_text import strip_controls
 from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import FILE, TextStore
@@ -296,7 +296,7 @@ def _read_page(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
 
 def _exported_page(row: sqlite3.Row, text: PageText) -> ExportedPage:
     fetched = datetime.fromisoformat(row["fetched_at"])
-    text = text.map(without_controls)
+    text = text.map(strip_controls)
     return ExportedPage(
         seq=row["seq"],
         url=row["url"],
@@ -412,7 +412,7 @@ def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
 
 
 def _sanitize(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", without_controls(text))
+    return _SURROGATE.sub("\ufffd", strip_controls(text))
 
 
 def split_into_chunks(text: str, most: int) -> list[Chunk]:

@@ -18,7 +18,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import draft_of, write_whole
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.webs.capture_index import captures_of, write_cdxj
 from focuscrawl.webs.captures import line_of
 from focuscrawl.webs.warc_reading import Scan
@@ -247,7 +247,7 @@ def check_not_empty(collection: Collection) -> None:
             f"nothing to export: no page of the crawl has {least}; lower --min-relevance"
         )
     raise UserError(
-        f"nothing to export: all of {counted(collection.fetched, 'page')} with {least} were "
+        f"nothing to export: all of {pluralize(collection.fetched, 'page')} with {least} were "
         f"skipped ({describe_skipped(collection)})"
     )
 
@@ -320,7 +320,9 @@ def _write_csv(rows: Iterator[dict[str, Any]], path: Path) -> None:
                 "chunks": " ".join(f"{start}-{end}" for start, end in row["chunks"]),
             }
             values = {name: _isoformat(value) for name, value in {**row, **lists}.items()}
-            writer.writerow([cell(v) if isinstance(v, str) else v for v in values.values()])
+            writer.writerow(
+                [escape_csv_cell(v) if isinstance(v, str) else v for v in values.values()]
+            )
 
 
 _TABLES = {".parquet": _write_pages_parquet, ".jsonl": _write_lines, ".csv": _write_csv}

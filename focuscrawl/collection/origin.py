@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Answer, Web
@@ -247,7 +247,7 @@ class Origin:
     fetched: int = 0
     outcomes: Mapping[str, int] = field(default_factory=dict)
     forbidden: int = 0
-    completeness: Estimate | None = None
+    completeness: RecallEstimate | None = None
     critic: CriticQuality = _UNKNOWN
 
     @classmethod

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.completeness.recall_estimate import FILE as ESTIMATES
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE as ESTIMATES
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import judge_page, score_links
 from focuscrawl.crawl.learning import model_row

@@ -23,7 +23,7 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host, no_url, normalize
 from focuscrawl.foundation.user_input import read_rows
 from focuscrawl.offline.link_graph import CrawlLinks
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics import train_definition
 from focuscrawl.webs import read_page
@@ -312,7 +312,7 @@ def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["url", "verdict", "kind", "relevance", "title"])
             for page in suggestions:
-                title = cell(one_line(page.title))
+                title = escape_csv_cell(one_line(page.title))
                 rows.writerow([page.url, "", page.kind, f"{page.relevance:.3f}", title])
     except FileExistsError:
         raise UserError(f"{path} exists already: name another file") from None
@@ -418,7 +418,7 @@ def suggest_neighbours(
     first = {page.url: url for url, page in reversed(known.items())}  # one URL per page
     read = {url: page for url, page in known.items() if first[page.url] == url}
     if not read:
-        count = counted(len(examples), "example")
+        count = pluralize(len(examples), "example")
         raise UserError(f"no page linked with {count} can be read: name another --web")
     judged = _load_critic(definition, webs).judge_bags([page.bag for page in read.values()])
     relevance = dict(zip(read, judged.relevance.tolist(), strict=True))
@@ -427,8 +427,8 @@ def suggest_neighbours(
     for url in order[:n]:
         page = find_page(webs, read[url].url)
         links = [
-            *([f"linked by {counted(cited[url], 'example')}"] if cited[url] else []),
-            *([f"links to {counted(citing[url], 'example')}"] if citing[url] else []),
+            *([f"linked by {pluralize(cited[url], 'example')}"] if cited[url] else []),
+            *([f"links to {pluralize(citing[url], 'example')}"] if citing[url] else []),
         ]
         reason = f"relevance {relevance[url]:.2f}, {', '.join(links)}"
         title = "" if page is None else page.title

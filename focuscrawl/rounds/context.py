@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from focuscrawl.completeness.stop_rules import TIME
+from focuscrawl.completeness.stop_rules import TIME_OVER
 from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part
@@ -101,7 +101,7 @@ class RoundEnd(Part):
 
     def stop_reason(self) -> str | None:
         """Return the reason if the time is over."""
-        return TIME if self._over else None
+        return TIME_OVER if self._over else None
 
 
 class RoundsContext:

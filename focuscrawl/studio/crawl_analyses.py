@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.report.comparison import PARTS, SHOWN, pages_of_part, two_crawls
+from focuscrawl.report.comparison import PARTS, SHOWN, compare_two_crawls, load_part_pages
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.status import open_store
-from focuscrawl.report.url_tables import host_map, reading_sorted, sort_urls
+from focuscrawl.report.url_tables import map_hosts, open_sorted_copy, write_sorted_copy
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class OpenCrawls:
             if copy is None:
                 yield None
                 return
-            with reading_sorted(crawl.store, copy.path) as connection:
+            with open_sorted_copy(crawl.store, copy.path) as connection:
                 yield connection, copy
 
     @contextmanager
@@ -158,7 +158,7 @@ class OpenCrawls:
         started, now = time.monotonic(), datetime.now(UTC)
         copy, failure = None, None
         try:
-            sort_urls(crawl.store, path)
+            write_sorted_copy(crawl.store, path)
             copy = SortedCopy(path, now, stamp, time.monotonic() - started)
         except Exception as error:
             path.unlink(missing_ok=True)
@@ -313,7 +313,7 @@ class ComparedCrawls:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def get(self, a: Path, b: Path) -> AnalysisResult:
-        """Return the latest result of `focuscrawl.report.comparison.two_crawls`."""
+        """Return the latest result of `focuscrawl.report.comparison.compare_two_crawls`."""
         file = self._result_file(a, b)
         found = self._background.get("compare", a, b, option=str(file))
         kept = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
@@ -337,7 +337,7 @@ class ComparedCrawls:
         file = self._result_file(a, b)
         if not file.exists():
             raise UserError("these crawls have not been compared yet: request /compare first")
-        rows = pages_of_part(file, part, int(start), SHOWN + 1)
+        rows = load_part_pages(file, part, int(start), SHOWN + 1)
         more = len(rows) > SHOWN
         return {"rows": rows[:SHOWN], "next": int(start) + SHOWN if more else None}
 
@@ -369,12 +369,12 @@ def _hubs(store: CrawlStore, *, option: str) -> dict[str, Any]:
 
 def _hosts(store: CrawlStore, *, option: str) -> dict[str, Any]:
     del option
-    found = host_map(store)
+    found = map_hosts(store)
     return {"hosts": [each._asdict() for each in found.hosts], "links": found.links}
 
 
 def _compare(a: CrawlStore, b: CrawlStore, *, option: str) -> dict[str, Any]:
-    return two_crawls(a, b, Path(option))
+    return compare_two_crawls(a, b, Path(option))
 
 
 ANALYSES: dict[str, Callable[..., dict[str, Any]]] = {

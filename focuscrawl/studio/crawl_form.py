@@ -24,7 +24,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_whole
 from focuscrawl.foundation.processes import start_python
 from focuscrawl.foundation.urls import no_url, normalize
-from focuscrawl.report.outlook import Outlook
+from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
 from focuscrawl.studio.page_rendering import text_value, text_values
@@ -238,10 +238,10 @@ def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> Non
             if asked:
                 return  # the crawl will read the request later
             raise UserError(f"{crawl.name} is still starting: set the budget when it is crawling")
-        if not asked and not control.starting:
+        if not asked and not control.is_starting:
             control.extend(budget)
             asked = True
-        elif asked and not control.extending:
+        elif asked and not control.is_extending:
             return
         time.sleep(_POLL_INTERVAL)
     resume_crawl(
@@ -353,7 +353,7 @@ class StartPagesResult:
         Time of the last request on the monotonic clock.
     """
 
-    outlook: Outlook | None = None
+    outlook: CrawlPlan | None = None
     error: str | None = None
     requested_at: float = field(default_factory=time.monotonic)
 
@@ -475,7 +475,7 @@ def _store_result(found: StartPagesResult, code: int, output: str, errors: str) 
     try:
         if code not in (0, _UNREACHABLE_CODE):
             raise UserError(errors.strip().rpartition("\n")[2] or "unknown error")
-        found.outlook = Outlook.of_plain(json.loads(output.strip().rpartition("\n")[2]))
+        found.outlook = CrawlPlan.from_dict(json.loads(output.strip().rpartition("\n")[2]))
     except (UserError, ValueError) as error:
         found.error = f"The start pages could not be checked: {error}"
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from focuscrawl.crawl_config import DEFAULT_CRITIC, DEFAULT_STRATEGY
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.report.outlook import SHOWN, heading
+from focuscrawl.report.crawl_plan import PAGES_SHOWN, summarize_start_pages
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawl_form import (
@@ -75,7 +75,7 @@ def routes(context: StudioContext) -> list[Route]:
             {
                 "running": not found.is_known(),
                 "error": found.error,
-                "outlook": None if known is None else known.plain(),
+                "outlook": None if known is None else known.to_dict(),
                 "facts": None if known is None else dict(known.facts(new.budget)),
             }
         )
@@ -116,8 +116,8 @@ def routes(context: StudioContext) -> list[Route]:
             if found is not None and found.outlook is not None:
                 pages = found.outlook.pages
                 shown["facts"] = found.outlook.facts(new.budget)
-                shown["heading"] = heading(pages)
-                shown["pages"], shown["more"] = pages[:SHOWN], len(pages[SHOWN:])
+                shown["heading"] = summarize_start_pages(pages)
+                shown["pages"], shown["more"] = pages[:PAGES_SHOWN], len(pages[PAGES_SHOWN:])
         except UserError as error:
             shown["wrong"] = str(error)
         return context.render("estimate", shown)

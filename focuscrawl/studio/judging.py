@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.report.url_tables import WaitingUrl
+    from focuscrawl.report.url_tables import QueuedUrl
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.topics import TopicDefinition
@@ -130,7 +130,7 @@ class _Application:
 
     judged: frozenset[str]  # URLs judged before the run
     refused: int  # time of an earlier refusal, see `_refused_at`
-    after: list[WaitingUrl] | None = None  # the frontier after the run
+    after: list[QueuedUrl] | None = None  # the frontier after the run
 
 
 class JudgementApplier:
@@ -142,7 +142,7 @@ class JudgementApplier:
     def __init__(self, context: StudioContext) -> None:
         self._context = context
         self._applications: dict[Path, _Application] = {}
-        self._before: dict[Path, list[WaitingUrl]] = {}
+        self._before: dict[Path, list[QueuedUrl]] = {}
         self._in_background: set[Path] = set()
         self._lock = Lock()
 
@@ -245,7 +245,7 @@ def _refused_at(crawl: Path) -> int:
         return 0
 
 
-def _read_frontier(crawl: Path, n: int) -> list[WaitingUrl]:
+def _read_frontier(crawl: Path, n: int) -> list[QueuedUrl]:
     with closing(open_store(crawl)) as store:
         return frontier_top(store, n)
 
@@ -263,7 +263,7 @@ def _only_host(crawl: Path) -> str:
     return hosts.pop() if len(good) >= _MIN_GOOD and len(hosts) == 1 else ""
 
 
-def _compare_ranks(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
+def _compare_ranks(before: list[QueuedUrl], after: list[QueuedUrl]) -> list[dict[str, Any]]:
     old = {each.url: (rank, each.score) for rank, each in enumerate(before, 1)}
     rows = []
     for rank, each in enumerate(after, 1):

@@ -138,7 +138,7 @@ def routes(context: StudioContext) -> list[Route]:
 
     def crawl(request: Request) -> dict[str, Any]:
         found = context.requested_crawl(request)
-        return crawl_summary(found) | {"status": status_of(found.path).plain()}
+        return crawl_summary(found) | {"status": status_of(found.path).to_dict()}
 
     def command_endpoint(wanted: Command) -> Endpoint:
         return lambda request: accepted_response(

@@ -82,8 +82,8 @@ def test_what_a_pipeline_drops_is_recorded_and_no_item(
     ("name", "place", "said"),
     [
         ("Failing", 700, "every fifth"),
-        ("Forgetful", 300, "no answer"),
-        ("Forgetful", 700, "returned no fetch"),
+        ("Forgetful", 300, "no response"),
+        ("Forgetful", 700, "instead of the fetch of"),
         ("Corrupting", 50, "TypeError"),
     ],
 )
