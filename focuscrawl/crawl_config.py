@@ -28,7 +28,7 @@ from focuscrawl.foundation.user_input import (
     NETWORKS,
     TEXT,
     URL_PATTERNS,
-    Reader,
+    ValueParser,
     file_name,
     json_object,
     number,
@@ -567,8 +567,8 @@ def _rows(cells: Iterable[list[str]]) -> str:
 def describe_accepted(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     """Describe the values that a field accepts."""
     for each in (*metadata, *get_args(annotation)):
-        if isinstance(each, Reader):
-            return each.accepts
+        if isinstance(each, ValueParser):
+            return each.expected
         if found := describe_accepted(each):
             return found
     return ""

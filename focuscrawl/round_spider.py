@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.spiders.focused import FocusedSpider
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ class RoundSpider(FocusedSpider):
 
     def open_crawl(self, config: CrawlConfig) -> Crawl:
         """Open the crawl of the bucket in the round."""
-        with needs("parquet", "a crawl in rounds"):
-            from focuscrawl.foundation.processes import end_with_stdin  # noqa: PLC0415
-            from focuscrawl.rounds.context import context_of  # noqa: PLC0415 - few need PyArrow
+        with require_extra("parquet", "a crawl in rounds"):
+            from focuscrawl.foundation.processes import exit_with_stdin  # noqa: PLC0415
+            from focuscrawl.rounds.context import load_context  # noqa: PLC0415 - few need PyArrow
             from focuscrawl.rounds.fetching import open_round  # noqa: PLC0415
-        end_with_stdin()
-        context, bucket, number = context_of(self.tables), int(self.bucket), int(self.number)
+        exit_with_stdin()
+        context, bucket, number = load_context(self.tables), int(self.bucket), int(self.number)
         crawl = open_round(context, bucket, number, context.applied_to(config))
         # a killed earlier process may have sent requests to the hosts without recording them
         time.sleep(config.delay)

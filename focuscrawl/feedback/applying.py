@@ -24,15 +24,15 @@ from focuscrawl.crawl.rejudging import (
 from focuscrawl.critic.critic_files import load_trained, save_critic
 from focuscrawl.critic.protocol import RELEVANT, is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.files import update_lock
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import TopicDefinition, check_trainable, read_definition, train_definition
 from focuscrawl.webs import open_web
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +133,7 @@ def _open_checked(
     typed = [] if web is None else [open_web(web)]
     more = []
     if definition.web is not None and definition.web != web:
-        more = [open_named(definition.web, "the definition")]
+        more = [open_web_from_file(definition.web, "the definition")]
     webs = _PageSources(open_page_webs(identity, folder, typed), more)
     check_trainable(definition, [*webs.pages, *webs.more])
     check_readable(store, webs.pages)
@@ -145,8 +145,8 @@ def apply_definition(
     crawl_dir: str | Path,
     *,
     web: str | None = None,
-    examples: Progress = SILENT,
-    pages: Progress = SILENT,
+    examples: Progress = NO_PROGRESS,
+    pages: Progress = NO_PROGRESS,
 ) -> AppliedDefinition:
     """Train the critic of a definition and apply it to a stopped or running crawl.
 
@@ -176,12 +176,14 @@ def apply_definition(
         webs = _open_checked(definition, store, folder.path, web)
         history = History(store)
         fetches = history.n_fetches()
-        relevant = {fetch.name for fetch in history.first_fetches() if fetch.relevance > RELEVANT}
+        relevant = {
+            fetch.url_text for fetch in history.first_fetches() if fetch.relevance > RELEVANT
+        }
     trained, topics = train_definition(
         definition, [*webs.pages, *webs.more], relevant=relevant, progress=examples
     )
     trained = replace(trained, calibrated=_was_calibrated(identity, trained))
-    with changing(folder.path / "critic"):  # another process may apply a definition, too
+    with update_lock(folder.path / "critic"):  # another process may apply a definition, too
         taken = {path.name for path in folder.path.glob("critic-*")}
         name = next(name for i in count(1) if (name := f"critic-{i}") not in taken)
         save_critic(trained, folder.path / name)

@@ -19,9 +19,9 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import host, no_url, normalize
-from focuscrawl.foundation.user_input import read_rows
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.urls import host, invalid_url_message, normalize
+from focuscrawl.foundation.user_input import read_csv_rows
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import lies_under
@@ -128,7 +128,7 @@ def suggest(
     """
     pages = _read_judged_pages(store)
     if not len(pages.ids):
-        raise UserError(f"{store.where} has no HTML page to judge yet: let it fetch more pages")
+        raise UserError(f"{store.location} has no HTML page to judge yet: let it fetch more pages")
     crawl = _Candidates(store, webs, known, n, pages)
     orders = [KINDS[kind](crawl) for kind in kinds]
     chosen, seen = list[Suggestion](), _SeenPages(pages, known)
@@ -242,7 +242,7 @@ def _false_negatives(crawl: _Candidates) -> Iterator[Suggestion]:
 
 
 def _distilled(crawl: _Candidates, *, score: str) -> Iterator[Suggestion]:
-    with needs("report", "choosing hubs and authorities to judge"):
+    with require_extra("report", "choosing hubs and authorities to judge"):
         from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
     try:
         found = Distillation.of(crawl.store)
@@ -344,7 +344,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
         The file cannot be read, lacks a column, or has an invalid verdict or URL.
     """
     judged = {True: list[str](), False: list[str]()}
-    for row_number, row in read_rows(path, ["url", "verdict"]):
+    for row_number, row in read_csv_rows(path, ["url", "verdict"]):
         where = f"{path}, row {row_number}"
         try:
             verdict = read_verdict(row["verdict"])
@@ -353,7 +353,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
             raise UserError(f"{where}: verdict {text!r}, write good, bad or nothing") from None
         url = normalize(row["url"])
         if url is None:
-            raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
+            raise UserError(f"{where}: {row['url']!r} {invalid_url_message(row['url'])}")
         if verdict is not None:
             judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))

@@ -20,7 +20,7 @@ from focuscrawl.feedback.teacher import (
     parse_verdict,
     title_words,
 )
-from focuscrawl.foundation.files import open_plain
+from focuscrawl.foundation.files import open_nofollow
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics.definition import load_base_critic
@@ -240,7 +240,7 @@ class TeacherRecord:
         self.answers: dict[tuple[str, str], bool | None] = {}
         self.verdicts: dict[str, bool] = {}
         try:
-            with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+            with open(path, encoding="utf-8", errors="replace", opener=open_nofollow) as file:
                 for line in file:
                     self._read_line(line)
                     self._ends_in_newline = line.endswith("\n")
@@ -274,7 +274,7 @@ class TeacherRecord:
         row = {"url": url, "verdict": _VERDICTS[verdict], **more, "at": at}
         line = json.dumps({**row, "asked": asked, "page": page}) + "\n"
         try:
-            with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
+            with open(self._path, "a", encoding="utf-8", opener=open_nofollow) as file:
                 file.write(line if self._ends_in_newline else f"\n{line}")
                 file.flush()
                 os.fsync(file.fileno())

@@ -12,10 +12,10 @@ import numpy as np
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import (
-    array_of_lines,
-    expect,
-    lines_of,
+    decode_lines,
+    encode_lines,
     pack_arrays,
+    require_array,
     unpack_arrays,
 )
 from focuscrawl.foundation.model_folder import ModelFormat
@@ -292,14 +292,14 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         "shared": model.crf.shared_.astype(np.float32),
         "edge": np.where(model.crf.structure.edges, model.crf.edge_, 0.0),
         "rewards": model.rewards,
-        "names": array_of_lines(model.vocabulary.names),
+        "names": encode_lines(model.vocabulary.names),
     }
     FORMAT.write(out, "paths", facts, {_ARRAYS: pack_arrays(arrays)})
 
 
 def is_path_model(folder: str) -> bool:
     """Tell whether there is a model of paths in a folder."""
-    return FORMAT.is_in(Path(folder))
+    return FORMAT.exists_in(Path(folder))
 
 
 def load_path_critic(folder: str, topic: str) -> PathCritic:
@@ -338,16 +338,18 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     if list(states.labels) != labels or not all(label.isprintable() for label in labels):
         raise ValueError("labels that no model has")
     arrays = unpack_arrays(files[_ARRAYS])
-    names = lines_of(arrays, "names")
+    names = decode_lines(arrays, "names")
     if not {name.partition(" ")[0] for name in names} <= set(KINDS):
         raise ValueError("a feature of no kind")
     structure = states.structure
     crf = ChainCRF(structure)
     crf.set_weights(
-        expect(arrays, "shared", (len(names), len(structure.groups)), "f").astype(np.float64),
-        expect(arrays, "edge", structure.edges.shape, "f").astype(np.float64),
+        require_array(arrays, "shared", (len(names), len(structure.groups)), "f").astype(
+            np.float64
+        ),
+        require_array(arrays, "edge", structure.edges.shape, "f").astype(np.float64),
     )
-    rewards = expect(arrays, "rewards", (len(labels),), "f").astype(np.float64)
+    rewards = require_array(arrays, "rewards", (len(labels),), "f").astype(np.float64)
     reading = ReadingLimits(int(manifest["words"]), int(manifest["near"]))
     away = float(manifest["away"])
     if not 0.0 <= away <= 1.0:

@@ -66,7 +66,7 @@ class WebPages:
                 return None
             location = answer.header("location")
             if location is None or not 300 <= answer.status < 400:
-                page = HtmlAnswer.of(answer, url)
+                page = HtmlAnswer.from_answer(answer, url)
                 return None if page is None else page.parse()
             (to,) = self._source.resolve(
                 [each for each in resolve(url, [location]) if each is not None]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import read_rows, read_text
+from focuscrawl.foundation.user_input import read_csv_rows, read_text
 from focuscrawl.paths.states import FAIL, GOAL
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def write_paths(paths: Iterable[SitePath], out: Path) -> int:
     lines = [json.dumps({"pages": path.pages, "labels": path.labels}) + "\n" for path in paths]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out, "".join(lines))
+        write_atomically(out, "".join(lines))
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
     return len(lines)
@@ -396,7 +396,7 @@ def read_page_labels(
     UserError
         The file cannot be read, lacks a column, or names no page that the web has.
     """
-    rows = read_rows(path, ["url", label, *([] if site is None else [site])])
+    rows = read_csv_rows(path, ["url", label, *([] if site is None else [site])])
     read = [(url, row) for _, row in rows if (url := normalize(row["url"])) is not None]
     known = list(resolve([url for url, _ in read]))
     found = PageLabels({}, {})

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, open_plain, write_whole
+from focuscrawl.foundation.files import open_nofollow, update_lock, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,11 +64,11 @@ def load_token(root: Path) -> str:
     before = os.umask(0o077)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with changing(path):  # another studio of this folder may start at the same time
+        with update_lock(path):  # another studio of this folder may start at the same time
             token = _read_token(path)
             if token is None:
                 token = secrets.token_urlsafe(_TOKEN_BYTES)
-                write_whole(path, token + "\n")
+                write_atomically(path, token + "\n")
         return token
     except (OSError, UserError):
         return _read_token(path) or secrets.token_urlsafe(_TOKEN_BYTES)
@@ -78,7 +78,7 @@ def load_token(root: Path) -> str:
 
 def _read_token(path: Path) -> str | None:
     with suppress(OSError, ValueError, UserError):
-        with open(path, encoding="ascii", opener=open_plain) as file:
+        with open(path, encoding="ascii", opener=open_nofollow) as file:
             kept = file.read(2 * _TOKEN_BYTES).strip()
             private = os.fstat(file.fileno()).st_mode & 0o077 == 0
         if private and _TOKEN_PATTERN.fullmatch(kept):

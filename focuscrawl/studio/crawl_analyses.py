@@ -85,7 +85,7 @@ class OpenCrawls:
     @contextmanager
     def store(self, path: Path) -> Iterator[CrawlStore]:
         """Open the store of the crawl in `path`; raise `UserError` if it cannot be read."""
-        with self._forget_if_damaged(path), closing(self._crawl(path).store.reopened()) as store:
+        with self._forget_if_damaged(path), closing(self._crawl(path).store.reopen()) as store:
             yield store
 
     @contextmanager

@@ -21,9 +21,9 @@ from urllib.parse import quote, unquote
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_STRATEGY
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
@@ -175,7 +175,7 @@ def _write_seeds(context: StudioContext, crawl: NewCrawl) -> None:
     path = context.folder.safe_path(crawl.name)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
+        write_atomically(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -318,7 +318,7 @@ def _parse_name(folder: StudioFolder, name: str) -> str:
 def _parse_url(line: str) -> str:
     url = normalize(line)
     if url is None:
-        raise UserError(f"{line!r:.120} {no_url(line)}")
+        raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
     return url
 
 

@@ -80,7 +80,7 @@ def read_page_card(
     """
     for web in webs:
         known = find_pages([web], [url]).get(url)
-        answer = None if known is None else HtmlAnswer.found(web, known.url)
+        answer = None if known is None else HtmlAnswer.from_web(web, known.url)
         if answer is not None:
             break
     else:

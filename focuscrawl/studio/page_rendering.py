@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing
+from focuscrawl.foundation.files import update_lock
 from focuscrawl.report.templates import load_template
 from focuscrawl.studio.served_folder import NamedCrawl
 
@@ -82,7 +82,7 @@ class StudioContext:
         The check whether a job is running, and the start of a job, belong into one block.
         """
         try:
-            with changing(self.folder.root / "jobs"):
+            with update_lock(self.folder.root / "jobs"):
                 yield
         except OSError as error:
             raise UserError(f"{self.folder.root} cannot be written: {error.strerror}") from None

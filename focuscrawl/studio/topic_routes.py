@@ -17,7 +17,7 @@ from focuscrawl.critic.critic_files import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.studio import listing, topic_folder
 from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
@@ -336,7 +336,7 @@ def parse_urls(lines: list[str]) -> list[str]:
     found = {line: normalize(line) for line in lines if not line.startswith("#")}
     for line, url in found.items():
         if url is None:
-            raise UserError(f"{line!r:.120} {no_url(line)}")
+            raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
     return list(dict.fromkeys(url for url in found.values() if url is not None))
 
 

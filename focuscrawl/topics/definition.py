@@ -12,9 +12,9 @@ from tomlkit.exceptions import TOMLKitError
 
 from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, write_whole
-from focuscrawl.foundation.urls import no_url, normalize
-from focuscrawl.foundation.user_input import read_toml, text_of
+from focuscrawl.foundation.files import update_lock, write_atomically
+from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.user_input import parse_toml, read_regular_text
 from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
 from focuscrawl.taxonomy.topic_tree import parent
 
@@ -109,7 +109,7 @@ def read_definition(path: str | Path) -> TopicDefinition:
         The file cannot be read, is not TOML, or has an invalid value.
     """
     try:
-        content = read_toml(text_of(Path(path)))
+        content = parse_toml(read_regular_text(Path(path)))
     except OSError as error:
         raise UserError(
             f"{path}: {error.strerror}; create a definition with focuscrawl topic new"
@@ -134,14 +134,14 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
     path = Path(path)
     try:
         if path.exists():
-            document = tomlkit.parse(text_of(path))
+            document = tomlkit.parse(read_regular_text(path))
         else:
             document = tomlkit.document()
             document.add(tomlkit.comment(_HEADING))
             document.add(tomlkit.nl())
         _update_document(document, definition)
         _parse_definition(str(path), document.unwrap())
-        write_whole(path, tomlkit.dumps(document))
+        write_atomically(path, tomlkit.dumps(document))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except (TOMLKitError, ValueError) as error:
@@ -172,7 +172,7 @@ def edit_definition(
         The file cannot be read or written, or keeps changing.
     """
     try:
-        with changing(path):
+        with update_lock(path):
             for _ in range(_MAX_ATTEMPTS):
                 before = _read_bytes(path)
                 if before is None and create is not None:
@@ -286,7 +286,7 @@ def _parse_texts(where: str, name: str, values: object) -> tuple[str, ...]:
 def _parse_url(where: str, text: str) -> str:
     url = normalize(text)
     if url is None:
-        raise UserError(f"{where}: {text!r:.200} {no_url(text)}")
+        raise UserError(f"{where}: {text!r:.200} {invalid_url_message(text)}")
     return url
 
 

@@ -23,7 +23,7 @@ from focuscrawl.critic.languages import (
 from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, parse_description, parse_phrases
 from focuscrawl.critic.training import parse_topic_name, train_few_shot, train_on_bags
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy import OTHER, ROOT, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_tree import child
@@ -51,7 +51,7 @@ def train_definition(
     webs: Sequence[Web],
     *,
     relevant: Collection[str] = (),
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
 

@@ -149,7 +149,7 @@ def test_an_existing_critic_needs_force() -> None:
     ("arguments", "message"),
     [
         (["train", "nowhere.csv", "--web", "small.warc.gz", "--out", "o"], "nowhere.csv"),
-        (["train", "empty.csv", "--web", "small.warc.gz", "--out", "o"], "empty file"),
+        (["train", "empty.csv", "--web", "small.warc.gz", "--out", "o"], "is empty"),
         (
             ["train", "other.csv", "--web", "small.warc.gz", "--out", "o"],
             "needs the columns url,topic",

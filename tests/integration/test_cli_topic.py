@@ -126,7 +126,7 @@ def test_a_new_crawl_begins_with_a_definition(tmp_path: Path) -> None:
     run = crawl(tmp_path / "crawl", **given, web="demo", budget=10)
     assert run.kept.urls[:2] == cycling[:2]
     again = refused("train", path, "--web", "demo", "--out", out)
-    assert "is there already: name another folder" in again
+    assert "exists already: name another folder" in again
 
 
 def test_a_class_is_refined_and_its_other_pages_are_off_the_topic(
@@ -155,7 +155,7 @@ def test_classes_that_fit_pages_are_proposed(tmp_path: Path) -> None:
     best = done.output.partition("of 3 pages:")[2].splitlines()
     assert best[2].split()[-1] == TOPIC
     assert "Skipped 1 page missing" in done.output
-    assert "no http(s) URL" in refused("classify", "x", "--critic", "demo", "--web", "demo")
+    assert "not an http(s) URL" in refused("classify", "x", "--critic", "demo", "--web", "demo")
     assert "no pages to classify" in refused("classify", "--critic", "demo", "--web", "demo")
 
 

@@ -18,7 +18,7 @@ from focuscrawl.apprentice.hashing import (
 )
 from focuscrawl.apprentice.learners import row_sums
 from focuscrawl.critic.classifiers import log_theta
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sum_by_group
 from focuscrawl.strategies.base import Expansion, check_count, check_number
 from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures, RescoringStrategy
 
@@ -229,8 +229,8 @@ class HashedNaiveBayes:
             read = row_sums(self._seen[part.indices], part.indptr)
             scale = np.minimum(1.0, self._length / np.maximum(read, 1.0))
             for number, log in enumerate(self._log):
-                sums = row_sums(log[part.indices], part.indptr)
-                found[start : start + _SLICE, number] = sums * scale
+                sum_by_group = row_sums(log[part.indices], part.indptr)
+                found[start : start + _SLICE, number] = sum_by_group * scale
         return found
 
     def posterior(self, likelihood: Floats) -> Floats:
@@ -367,8 +367,8 @@ class Intelligent(BatchLearner):
 
         def count(each: Floats) -> Floats:
             """Count the words of the pages that links with these weights are on."""
-            of_pages = sums(page, each, len(lengths))
-            return sums(past.page_words.indices, np.repeat(of_pages, lengths), _SPACE)
+            of_pages = sum_by_group(page, each, len(lengths))
+            return sum_by_group(past.page_words.indices, np.repeat(of_pages, lengths), _SPACE)
 
         addresses = past.link_words.take(links[first])
         seen = np.ones(len(addresses.indices))
@@ -379,10 +379,12 @@ class Intelligent(BatchLearner):
             base=float(base),
             words=_significant_log_ratios(count(share * good[of]), count(share), base),
             addresses=_significant_log_ratios(
-                sums(words, marked, _SPACE), sums(words, seen, _SPACE), base
+                sum_by_group(words, marked, _SPACE), sum_by_group(words, seen, _SPACE), base
             ),
             sources=log_ratio(
-                sums(from_good, good[of], 2), sums(from_good, np.ones(len(of)), 2), base
+                sum_by_group(from_good, good[of], 2),
+                sum_by_group(from_good, np.ones(len(of)), 2),
+                base,
             ),
             weights=np.ones(4),
             instances=len(urls),
@@ -399,7 +401,8 @@ class Intelligent(BatchLearner):
         links = np.flatnonzero(np.isnan(past.relevance[past.target]))
         evidence = model.evidence(past, links)
         joined = [
-            sums(past.target[links], column, len(past.relevance))[waiting] for column in evidence.T
+            sum_by_group(past.target[links], column, len(past.relevance))[waiting]
+            for column in evidence.T
         ]
         spread = np.abs(model.logs(np.stack(joined, axis=1))).mean(axis=0)
         return np.where(spread > 0.0, spread, 1.0)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sum_by_group
 from focuscrawl.strategies.base import Expansion, check_number
 from focuscrawl.strategies.baselines import LinkStrategy
 from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
@@ -108,7 +108,7 @@ class PageRank(RescoringStrategy[Floats]):
         """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
         source, target, _ = self.log.links(pages)
         # in the order of the links, as `_distribute_rank` adds: to the last bit the same sums
-        inflow = sums(target, self._solve(source, target), 0)
+        inflow = sum_by_group(target, self._solve(source, target), 0)
         urls = np.unique(target)
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
@@ -156,7 +156,7 @@ class PageRank(RescoringStrategy[Floats]):
         ranks = np.ones(n)
         for _ in range(_ROUNDS):
             before = ranks
-            flow = sums(target, (ranks / degree)[source], n)
+            flow = sum_by_group(target, (ranks / degree)[source], n)
             ranks = 1.0 - d + d * flow
             if np.abs(ranks - before).max(initial=0.0) < _PRECISION:
                 break

@@ -17,7 +17,7 @@ from sklearn.linear_model import SGDRegressor
 from focuscrawl.apprentice.hashing import SparseRows, hstack, multi_arange, row_pointers
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.distiller import registered_domain
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sum_by_group
 from focuscrawl.foundation.urls import host
 from focuscrawl.lab.strategies.batch_learners import (
     FAR,
@@ -201,7 +201,7 @@ class QValues(BatchLearner):
             pair % len(means),
             len(means),
             length=self._length,
-            weight=sums(which, weight, len(pair)),
+            weight=sum_by_group(which, weight, len(pair)),
         )
         metrics = {"mean_value": float(worth.mean()), "bins": float(len(means))}
         trust = relevant / (relevant + self._trust)

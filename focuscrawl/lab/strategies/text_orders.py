@@ -15,7 +15,7 @@ from focuscrawl.critic.bag_of_words import BagRows
 from focuscrawl.critic.page_vectors import tf_idf
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sum_by_group
 from focuscrawl.strategies.base import Expansion
 from focuscrawl.strategies.baselines import First, LinkStrategy, Maximum
 from focuscrawl.strategies.knowledge_strategy import query_terms
@@ -97,10 +97,10 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         idf = np.log(max(pages, 1) / np.maximum(np.bincount(terms, minlength=1 << _BITS), 1))
         units = tf_idf(BagRows(terms, counts.astype(np.float64), of_pages.indptr), idf).counts
         relevant = (self._relevance.data[:pages] > RELEVANT)[page]
-        total = sums(terms[relevant], units[relevant], 1 << _BITS)
+        total = sum_by_group(terms[relevant], units[relevant], 1 << _BITS)
         length = float(np.linalg.norm(total))
         centroid = total / length if length else total
-        cosines = sums(page, units * centroid[terms], pages)
+        cosines = sum_by_group(page, units * centroid[terms], pages)
         _, target, page_of_link = self.log.links(pages)
         best = Maximum()
         return TopicCentroid(idf, centroid, best), best.add(target, cosines[page_of_link])
