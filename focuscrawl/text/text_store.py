@@ -64,7 +64,7 @@ class TextStore:
     def _create_tables(self) -> None:
         for name in find_foreign_objects(self._database, _SCHEMA):
             raise UserError(
-                f"{self._path} is not a text cache of focuscrawl (it has the table {name}): move "
+                f"{self._path} is not a text cache of focuscrawl (it has {name}): move "
                 "the file away, texts are extracted again"
             )
         # a crash of the machine may lose texts, which are then extracted again

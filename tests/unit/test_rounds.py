@@ -245,7 +245,7 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     lines = done.output.splitlines()
     assert lines[0].startswith("round 1: ")
     refused = CliRunner().invoke(main, [*command, "--pages", "3"])
-    assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
+    assert (refused.exit_code, "--pages needs --folder" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
     again = CrawlConfig(

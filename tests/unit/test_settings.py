@@ -191,7 +191,7 @@ def test_a_plan_is_told_by_names_that_can_be_written() -> None:
 
 
 def test_an_apprentice_is_for_the_strategy_of_its_name() -> None:
-    with pytest.raises(UserError, match="goes with the strategy apprentice"):
+    with pytest.raises(UserError, match="does not work with the strategy"):
         read_config(Settings(), {"apprentice": "x", "strategy": "best-first"})
 
 
