@@ -57,7 +57,7 @@ def test_pages_are_filtered_and_one_is_looked_at(watched: Watched) -> None:
     page.get_by_role("link", name="Previous").press("Enter")
     expect(rows).to_have_count(100)
     page.get_by_label("Text in title or URL").fill("cycling")
-    page.get_by_label("Order").select_option("most relevant")
+    page.get_by_label("Order").select_option("highest relevance")
     page.get_by_label("Relevance from").fill("0.9")
     page.keyboard.press("Enter")
     expect(page.get_by_text(re.compile("searched rows"))).to_be_visible()
