@@ -91,7 +91,7 @@ class Crawl(CrawlState):
             part.close()
         self.record_event("stop", reason)
         self._unrecorded = None
-        self._put_held()
+        self._write_held()
         self.writer.close()
         for part in self.parts:
             part.release()
@@ -204,7 +204,7 @@ class Crawl(CrawlState):
             self._scoring = None
         if self._unrecorded == url_id:
             self._unrecorded = None
-            self._put_held()
+            self._write_held()
         self.frontier.release(url_id, now)
         if self.urls.is_own(url_id):
             self.frontier.push(url_id, self.urls.host_id(url_id), score)
@@ -371,7 +371,7 @@ class Crawl(CrawlState):
         self.count_failure(visit)
         self._halted = self._halted or self.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
         del self.in_flight[visit.url_id]
-        self._put_held()
+        self._write_held()
         if visit.excluded is None and not visit.is_refetch:
             for part in self.parts:
                 part.on_recorded(visit)
