@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.foundation.arrays import Floats, Ints
-    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.lab.judged_web import JudgedWeb
     from studies.topic_tasks import Task
 
 
@@ -48,7 +48,7 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
     """
     _, critic, whole = opened(task)
     relevance = whole.relevance(task.topic)
-    examples = whole.numbers(critic.examples)
+    examples = whole.page_indices(critic.examples)
     hosts = hosts_of(whole)
     parts, shared_at, promised = [], [], []
     for pair in range(PAIRS):
@@ -106,7 +106,7 @@ def in_common(
 
 
 def unvisited(
-    whole: WholeWeb,
+    whole: JudgedWeb,
     relevance: Floats,
     hosts: Ints,
     fetched: Sequence[int],
@@ -134,7 +134,7 @@ def _share(relevance: Floats) -> float:
 
 
 def authorities(
-    whole: WholeWeb,
+    whole: JudgedWeb,
     relevance: Floats,
     hosts: Ints,
     fetched: Sequence[int],
@@ -157,7 +157,7 @@ def overlap(first: Ints, second: Ints) -> pd.DataFrame:
 
 
 def _by_chance(
-    whole: WholeWeb,
+    whole: JudgedWeb,
     relevance: Floats,
     one: Sequence[int],
     other: Sequence[int],

@@ -20,8 +20,8 @@ from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, phrases_of, read_phrases
 from focuscrawl.critic.training import learn_critic, train_from_little
 from focuscrawl.errors import UserError
-from focuscrawl.lab.planning import critic_of_labels, sample
-from focuscrawl.lab.study_tables import Grid
+from focuscrawl.lab.planning import load_or_train_critic, sample
+from focuscrawl.lab.study_tables import StudyTable
 from focuscrawl.taxonomy import OTHER, lies_under, read_labels
 from focuscrawl.webs import open_web
 from studies.topic_tasks import crawled
@@ -120,7 +120,7 @@ def judged_by_labels(
     -------
     Its classes, and the probability of each, float64 (n_pages, n_classes)
     """
-    model = read_critic(str(critic_of_labels(labels, open_web(recording), kind)))[0].model
+    model = read_critic(str(load_or_train_critic(labels, open_web(recording), kind)))[0].model
     pages = read_labelled(recording, labels, draws)
     return model.classes, np.exp(model.log_posteriors(pages.tested))
 
@@ -288,7 +288,7 @@ _NOTE = (
 )
 
 
-def critics_grid(table: pd.DataFrame) -> Grid:
+def critics_grid(table: pd.DataFrame) -> StudyTable:
     """Return the table for people.
 
     Parameters
@@ -308,7 +308,7 @@ def critics_grid(table: pd.DataFrame) -> Grid:
         [critic, material, *map(_cell, values)]
         for (critic, material), values in zip(means.index, means.to_numpy(), strict=True)
     ]
-    return Grid("critics", "Critics from little", _NOTE, head, rows, means)
+    return StudyTable("critics", "Critics from little", _NOTE, head, rows, means)
 
 
 def _cell(value: float) -> str:
@@ -345,7 +345,7 @@ def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
     """
     web = open_web(task.recording)
     phrase = task.phrase or phrase_of(task.topic)
-    of_labels = str(critic_of_labels(task.labels, web, LogisticModel.kind))
+    of_labels = str(load_or_train_critic(task.labels, web, LogisticModel.kind))
     rows = []
     for draw in range(CRAWL_DRAWS):
         seeds = start_pages(task, web, draw)
@@ -391,7 +391,7 @@ def _judged(task: Task, web: Web, of_labels: str, pages: pd.DataFrame) -> Mappin
     return {"on": on, "off": len(labels) - on, "judged": relevant / len(pages)}
 
 
-def harvest_grid(table: pd.DataFrame) -> Grid:
+def harvest_grid(table: pd.DataFrame) -> StudyTable:
     """Return the table for people: of each web, a row a topic, then medians and means.
 
     Parameters
@@ -418,7 +418,7 @@ def harvest_grid(table: pd.DataFrame) -> Grid:
             said = np.where(is_ratio & (name == "mean"), np.nan, value.to_numpy()).tolist()
             rows.append([str(web), name, *map(_harvest_cell, frame.columns, said)])
     head = ["web", "topic", *frame.columns]
-    return Grid("harvest", "True harvest", _HARVEST_NOTE, head, rows, frame.reset_index())
+    return StudyTable("harvest", "True harvest", _HARVEST_NOTE, head, rows, frame.reset_index())
 
 
 def _harvest_cell(column: str, value: float) -> str:

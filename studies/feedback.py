@@ -19,7 +19,7 @@ from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of
 from focuscrawl.critic.training import train_from_little
 from focuscrawl.diagnosis import ALARM, HarvestMonitor
 from focuscrawl.feedback import apply_definition, suggest
-from focuscrawl.lab.planning import critic_of_labels, sample
+from focuscrawl.lab.planning import load_or_train_critic, sample
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.topics import TopicDefinition, training_urls
@@ -116,7 +116,7 @@ def _read(task: Task) -> _Setting:
     ]
     tests = sample([url for url, _, test in rows if test], _TESTED, 0)
     bags = zip(tests, read_bags(web, tests), strict=True)
-    judge = load_critic(str(critic_of_labels(task.labels, web, "discriminative")), task.topic)
+    judge = load_critic(str(load_or_train_critic(task.labels, web, "discriminative")), task.topic)
     assert isinstance(judge, FocusedCritic)
     return _Setting(
         task=task,
@@ -203,7 +203,7 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
     """
     whole = opened(task).whole
     own = whole.relevance(task.topic)
-    crawl = SoftCrawl(whole, own, whole.numbers(task.seeds))
+    crawl = SoftCrawl(whole, own, whole.page_indices(task.seeds))
     alarm = first_alarm(crawl, task.topic)
     if alarm is None or not alarm.proposals:
         return {"restored": pd.DataFrame()}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
-    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.lab.judged_web import JudgedWeb
     from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
@@ -94,7 +94,7 @@ class _Link(NamedTuple):
 
 def sample_instances(
     web: Web,
-    whole: WholeWeb,
+    whole: JudgedWeb,
     topic: str,
     seeds: Sequence[str],
     *,
@@ -109,7 +109,7 @@ def sample_instances(
     fetches : of the crawl
     """
     relevance = whole.relevance(topic)
-    fetched = best_first(whole, relevance, whole.numbers(seeds), fetches)
+    fetched = best_first(whole, relevance, whole.page_indices(seeds), fetches)
     order = np.full(len(whole.urls), -1)
     order[fetched] = np.arange(len(fetched))
     first = np.unique(whole.content[fetched], return_index=True)[1]
@@ -255,7 +255,7 @@ _LIKELY = 0.1  # if they are at least so probable
 _SETTLED = 5  # the d_max of [A02 section 3.8]
 
 
-def accuracy_table(instances: Instances, whole: WholeWeb) -> pd.DataFrame:
+def accuracy_table(instances: Instances, whole: JudgedWeb) -> pd.DataFrame:
     """Cross-validate the paper's apprentice, naive Bayes in two buckets [A02 section 2.3].
 
     All links into a page are in the same fold: what is predicted are pages never seen.
@@ -281,7 +281,7 @@ def accuracy_table(instances: Instances, whole: WholeWeb) -> pd.DataFrame:
     )
 
 
-def _table(instances: Instances, whole: WholeWeb, fold: Ints) -> pd.DataFrame:
+def _table(instances: Instances, whole: JudgedWeb, fold: Ints) -> pd.DataFrame:
     offsets, words = instances.tokens.offsets, instances.tokens.words
     owner = np.repeat(np.arange(len(instances)), np.diff(instances.tokens.indptr))
     pairs = (words << np.uint64(8)) | (offsets + D_MAX).astype(np.uint64)
@@ -302,7 +302,7 @@ def _table(instances: Instances, whole: WholeWeb, fold: Ints) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(instances=len(instances), high=int(instances.high.sum()))
 
 
-def _others(instances: Instances, whole: WholeWeb) -> list[tuple[str, NDArray[np.uint64], Ints]]:
+def _others(instances: Instances, whole: JudgedWeb) -> list[tuple[str, NDArray[np.uint64], Ints]]:
     """Return the other kinds of features: name, keys, and the instance each is of."""
     probabilities = whole.probabilities[instances.source]
     top = np.argsort(-probabilities, axis=1, kind="stable")[:, :_TOP]
@@ -446,7 +446,7 @@ def rate_table(instances: Instances) -> pd.DataFrame:
     )
 
 
-def tag_table(web: Web, whole: WholeWeb, instances: Instances) -> pd.DataFrame:
+def tag_table(web: Web, whole: JudgedWeb, instances: Instances) -> pd.DataFrame:
     """Return which elements the leaves around links are of [A02 figure 9b].
 
     Returns
@@ -490,7 +490,7 @@ def tag_table(web: Web, whole: WholeWeb, instances: Instances) -> pd.DataFrame:
 _TOP_AUTHORITIES = 100
 
 
-def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.DataFrame:
+def authority_table(whole: JudgedWeb, topic: str, seeds: Sequence[str]) -> pd.DataFrame:
     """Distil a best-first crawl, and return the authorities.
 
     Returns
@@ -499,7 +499,7 @@ def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.Dat
     from a seed over the links that the crawl has found.
     """
     relevance = whole.relevance(topic)
-    start = whole.numbers(seeds)
+    start = whole.page_indices(seeds)
     fetched = best_first(whole, relevance, start, FETCHES)
     known = set(fetched)
     distance = dict.fromkeys(start, 0)

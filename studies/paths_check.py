@@ -15,7 +15,7 @@ from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.processes import process_pool
-from focuscrawl.paths.forager import EVIDENCE
+from focuscrawl.paths.forager import EVIDENCE_MODES
 from focuscrawl.report.plain_text import one_line, table
 from focuscrawl.webs import open_web
 from studies.leave_one_site_out import CONTENDERS, Experiment, leave_out
@@ -84,7 +84,7 @@ _MEASURES = ["macro", "micro", "goal_f1"]
     type=common_options.FiniteFloat(0, min_open=True),
     help="Forage again, and stop below so many goals a fetch; may be repeated.",
 )
-@click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE))
+@click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE_MODES))
 @common_options.integer_option("--processes", "Number of sites at a time.", 1)
 @common_options.out_option("Folder for the results.", "FOLDER")
 @label_options

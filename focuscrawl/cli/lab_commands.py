@@ -12,13 +12,13 @@ from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import check_output_folder, write_files
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import refuse_link, write_whole
-from focuscrawl.lab.evaluator import evaluators_of
+from focuscrawl.lab.evaluator import load_evaluators
 from focuscrawl.lab.planning import plan_runs
-from focuscrawl.lab.results import Results, collect
-from focuscrawl.lab.run_process import crawl_all, unfinished
+from focuscrawl.lab.results import Results, collect_results
+from focuscrawl.lab.run_process import crawl_runs, runs_to_crawl
 from focuscrawl.lab.study_file import read_study
 from focuscrawl.lab.study_report import PAGE, report_files
-from focuscrawl.lab.study_tables import markdown_of, text_of
+from focuscrawl.lab.study_tables import format_markdown, format_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,12 +47,12 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     check_output_folder(out)
     study = read_study(study_file)
     runs = plan_runs(study, out)
-    evaluators = evaluators_of(study.webs, runs)
+    evaluators = load_evaluators(study.webs, runs)
     with _alone(out):
         failed = crawl_with_progress(runs, processes, study.title, keep=keep)
-        results = collect(study, runs, out, failed, evaluators)
-    write_whole(out / "tables.md", markdown_of(results))
-    click.echo(text_of(results))
+        results = collect_results(study, runs, out, failed, evaluators)
+    write_whole(out / "tables.md", format_markdown(results))
+    click.echo(format_text(results))
     click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
     if failed:
         click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
@@ -75,9 +75,9 @@ def crawl_with_progress(
 ) -> dict[str, str]:
     """Crawl the `runs` that are not done yet; return the error of each that failed, by name."""
     failed: dict[str, str] = {}
-    done = len(runs) - len(unfinished(runs, keep=keep))
+    done = len(runs) - len(runs_to_crawl(runs, keep=keep))
     with tqdm(total=len(runs), initial=done, unit="crawl", desc=title) as bar:
-        for ended, error in crawl_all(runs, processes, keep=keep):
+        for ended, error in crawl_runs(runs, processes, keep=keep):
             if error is not None:
                 failed[ended.name] = error
                 bar.set_postfix_str(f"{len(failed)} failed", refresh=False)
@@ -110,7 +110,7 @@ def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
         out = folder / "report"
         refuse_link(out)
     write_files(out, files)
-    click.echo(text_of(results))
+    click.echo(format_text(results))
     click.echo(f"wrote {out / PAGE} and {len(files) - 1} files beside it")
     if show == "yes":
         click.launch(str(out / PAGE))

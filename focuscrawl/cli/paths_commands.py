@@ -20,9 +20,9 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.offline.link_graph import CrawlGraph
-from focuscrawl.paths.path_features import PathReader
+from focuscrawl.paths.path_features import PathFeatureReader
 from focuscrawl.paths.path_model import FORMAT, read_model, save_model
-from focuscrawl.paths.path_training import TrainingOptions, WebPages, calibrate, observe
+from focuscrawl.paths.path_training import TrainingOptions, WebPages, calibrate, read_corpus
 from focuscrawl.paths.path_training import train as train_model
 from focuscrawl.paths.states import FAIL, GOAL
 from focuscrawl.paths.training_paths import (
@@ -173,7 +173,7 @@ def record(
                 WarcRecorder(warc or out.with_name(f"{out.name.partition('.')[0]}.warc.gz"))
             )
             pages = WebPages(LiveWeb(networks, recorder, *([] if agent is None else [agent])))
-        session = _Session(pages, Walk.begin(door))
+        session = _Session(pages, Walk.start_at(door))
         try:
             session.run()
         finally:  # an interrupt must not lose what was clicked
@@ -191,8 +191,8 @@ class _Session:
         self._past: list[Walk] = []
         self._words = ""
         self.walk = walk
-        if pages.view(walk.here) is None:
-            raise UserError(f"{walk.here} is no page")
+        if pages.view(walk.current_page) is None:
+            raise UserError(f"{walk.current_page} is no page")
 
     def run(self) -> None:
         """Repeat until the person quits, or the input ends."""
@@ -219,9 +219,9 @@ class _Session:
         if line.isdecimal():
             walk = self._follow(int(line), shown)
         elif line.startswith("m ") and label not in {"", GOAL, FAIL}:
-            walk = self.walk.milestone(label)
+            walk = self.walk.label_page(label)
         elif line in {"g", "f"} and len(self.walk.pages) > 1:
-            walk = self.walk.end(goal=line == "g")
+            walk = self.walk.finish_path(goal=line == "g")
         elif line == "b":
             walk = self.walk.back()
         if walk is None:
@@ -241,18 +241,17 @@ class _Session:
 
     def _show(self) -> list[LinkChoice]:
         walk = self.walk
-        view = self._pages.view(walk.here)
+        view = self._pages.view(walk.current_page)
         assert view is not None
         found = [
             door
-            for door in link_choices(view, self._pages.targets(walk.here))
+            for door in link_choices(view, self._pages.targets(walk.current_page))
             if self._words in f"{door.anchor} {door.url}".lower()
         ]
         label = f"  [{walk.labels[-1]}]" if walk.labels[-1] else ""
         click.echo(f"\n{one_line(view.title, _WIDTH) or 'no title'}{label}")
-        click.echo(
-            f"{one_line(walk.here)}  (click {len(walk.pages) - 1}, {len(walk.saved)} saved)"
-        )
+        place = f"(click {len(walk.pages) - 1}, {len(walk.saved)} saved)"
+        click.echo(f"{one_line(walk.current_page)}  {place}")
         for number, door in enumerate(found[:_LINKS], 1):
             click.echo(
                 f"{number:>4}  {one_line(door.anchor, _WIDTH) or '-'}  {one_line(door.url)}"
@@ -343,7 +342,7 @@ def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOpt
     FORMAT.check_out(out)
     pages = WebPages(open_web(web))
     walks = [path for file in files for path in read_paths(file)]
-    corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
+    corpus = read_corpus(walks, pages, PathFeatureReader(training.reading, keep_words=True))
     with tqdm(desc="Fitting", unit=" steps", disable=None) as bar:
         model = train_model(corpus, training, on_iteration=bar.update)
     model = replace(model, calibration=calibrate(corpus, training))

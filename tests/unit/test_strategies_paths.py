@@ -13,16 +13,16 @@ from focuscrawl.apprentice.hashing import SparseRows, pointers
 from focuscrawl.lab.strategies.batch_learners import (
     FAR,
     ContextGraphs,
+    HashedNaiveBayes,
     Intelligent,
-    WordClasses,
-    distances,
-    shares,
+    click_distances,
+    softmax,
 )
-from focuscrawl.lab.strategies.q_values import QValues, bins_of, discounted_rewards
+from focuscrawl.lab.strategies.q_values import QValues, bin_values, discounted_rewards
 from focuscrawl.strategies import Strategy, StrategyContext
 from focuscrawl.strategies.baselines import BestFirst
 from focuscrawl.strategies.rescoring import LinkHistory, PathFacts
-from focuscrawl.testing import KeywordCritic, Rehearsal, TinyWeb
+from focuscrawl.testing import KeywordCritic, SimulatedCrawl, TinyWeb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,11 +62,11 @@ SEEDS = [
 ]
 
 
-def crawl(strategy: Strategy) -> Rehearsal:
-    return Rehearsal(strategy, HOUSE, SEEDS, critic=CRITIC)
+def crawl(strategy: Strategy) -> SimulatedCrawl:
+    return SimulatedCrawl(strategy, HOUSE, SEEDS, critic=CRITIC)
 
 
-def relevant(crawl: Rehearsal) -> int:
+def relevant(crawl: SimulatedCrawl) -> int:
     return sum("/record" in url for url in crawl.order)
 
 
@@ -84,9 +84,9 @@ def test_distances_are_clicks_to_the_nearest_goal() -> None:
     #  0 -> 1 -> 2 -> 3*   0 -> 4 -> 3   5 -> 0   3 -> 6
     source, target = np.array([[0, 1], [1, 2], [2, 3], [0, 4], [4, 3], [5, 0], [3, 6]]).T
     goals = np.arange(7) == 3
-    found = distances(source, target, goals, limit=5)
+    found = click_distances(source, target, goals, limit=5)
     assert found.tolist() == [2, 2, 1, 0, 1, 3, FAR]
-    assert distances(source, target, goals, limit=2).tolist() == [2, 2, 1, 0, 1, FAR, FAR]
+    assert click_distances(source, target, goals, limit=2).tolist() == [2, 2, 1, 0, 1, FAR, FAR]
 
 
 GRAPHS = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), min_size=1, max_size=40)
@@ -107,7 +107,7 @@ def test_rewards_are_at_least_the_page_and_at_most_all_that_is_behind(
     best = sum(r * 0.5**t for t, r in enumerate(sorted(rewards, reverse=True)))
     assert (values >= own).all()
     assert (values <= best + 1e-12).all()
-    away = distances(source, target, np.nan_to_num(y) > 0.5, limit=6)
+    away = click_distances(source, target, np.nan_to_num(y) > 0.5, limit=6)
     assert ((values > 0) == (away[wanted] < FAR)).all()
 
 
@@ -127,10 +127,10 @@ def test_rewards_are_collected_nearest_first_and_discounted() -> None:
 
 
 def test_bins_keep_zero_apart_and_share_the_rest() -> None:
-    labels, means = bins_of(np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.0]), 3)
+    labels, means = bin_values(np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.0]), 3)
     assert labels.tolist() == [0, 1, 1, 2, 2, 0]
     assert means == pytest.approx([0.0, 0.15, 0.35])
-    labels, means = bins_of(np.zeros(3), 4)
+    labels, means = bin_values(np.zeros(3), 4)
     assert labels.tolist() == [0, 0, 0]
     assert means.tolist() == [0.0]
 
@@ -143,15 +143,15 @@ def rows(*texts: list[int]) -> SparseRows:
 
 
 def test_naive_bayes_of_several_classes_by_hand() -> None:
-    classes = WordClasses(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=99)
+    classes = HashedNaiveBayes(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=99)
     likelihood = classes.log_likelihood(rows([1, 3, 77]))  # 77 was never seen
     # theta: (1 + n(c, t)) / (3 words + n(c))
     assert np.exp(likelihood[0]) == pytest.approx([3 / 6 * 1 / 6, 1 / 4 * 2 / 4])
     assert classes.posterior(np.zeros((1, 2)))[0] == pytest.approx([2 / 3, 1 / 3])
-    short = WordClasses(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=1)
+    short = HashedNaiveBayes(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=1)
     assert short.log_likelihood(rows([1, 3])) * 2 == pytest.approx(likelihood)
     assert classes.log_likelihood(rows([], [77])).tolist() == [[0.0, 0.0], [0.0, 0.0]]
-    assert shares(np.array([[-900.0, -900.0]])).tolist() == [[0.5, 0.5]]
+    assert softmax(np.array([[-900.0, -900.0]])).tolist() == [[0.5, 0.5]]
 
 
 def page_of(targets: list[int], *words: int) -> PathFacts:

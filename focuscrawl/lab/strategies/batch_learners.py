@@ -79,14 +79,14 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
     def __init__(self, name: str, batch: int, growth: float) -> None:
         self._crawled = LinkHistory()
         super().__init__(name, batch, growth, self._crawled)
-        self._joined = JoinedEvidence(self.unlearned(), self.join, self.columns)
+        self._joined = JoinedEvidence(self.initial_model(), self.join, self.columns)
 
     @abstractmethod
     def read(self, page: JudgedPage) -> PathFacts:
         """Take from a page what will be learned from."""
 
     @abstractmethod
-    def unlearned(self) -> FittedModel:
+    def initial_model(self) -> FittedModel:
         """Return the model that scores links until there was something to learn from."""
 
     @abstractmethod
@@ -172,7 +172,7 @@ class JoinedEvidence:
         return np.round(self.of.scores(urls, evidence), 9)
 
 
-class WordClasses:
+class HashedNaiveBayes:
     """Multinomial naive Bayes, Laplace-smoothed (methods 2), over rows of hashed words.
 
     Words repeat each other, and a text of some hundred makes every posterior 0 or 1: nothing
@@ -229,17 +229,17 @@ class WordClasses:
 
     def posterior(self, likelihood: Floats) -> Floats:
         """Return Pr(class|text) by the log-likelihoods of n texts (n, n_classes)."""
-        return shares(likelihood + self._prior)
+        return softmax(likelihood + self._prior)
 
 
-def shares(log: Floats) -> Floats:
+def softmax(log: Floats) -> Floats:
     """Return exp(log) (n, k), each row scaled to the sum 1."""
     chance = np.exp(log - log.max(axis=1, keepdims=True))
     found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
 
 
-class PathWords:
+class PageWordReader:
     """Reads words from pages."""
 
     def __init__(self) -> None:
@@ -276,7 +276,7 @@ class PathWords:
         return SparseRows(bucket(words[at], salt, BITS), pointers(spans.sum(axis=1)))
 
 
-def distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
+def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
     """Return the clicks from each URL to the nearest goal.
 
     Parameters
@@ -337,19 +337,19 @@ class Intelligent(BatchLearner):
         check_number("intelligent: link", link, 0.0)
         check_number("intelligent: sibling", sibling, 0.0)
         self._weights = np.array([content, url, link, sibling])
-        self._words = PathWords()
+        self._words = PageWordReader()
         super().__init__("intelligent", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page and of the URLs it links to."""
         return PathFacts(page.targets, self._words.page(page), self._words.addresses(page))
 
-    def unlearned(self) -> Interest:
+    def initial_model(self) -> InterestRatios:
         """Return the model to which all URLs are equal."""
         none = np.zeros(_SPACE)
-        return Interest(0.5, none, none, np.zeros(2), np.zeros(4))
+        return InterestRatios(0.5, none, none, np.zeros(2), np.zeros(4))
 
-    def fit(self, past: Past) -> Interest:
+    def fit(self, past: Past) -> InterestRatios:
         """Learn the ratios from the URLs fetched so far that had links."""
         links = np.flatnonzero(past.first & ~np.isnan(past.relevance[past.target]))
         target, page = past.target[links], past.page[links]
@@ -369,10 +369,12 @@ class Intelligent(BatchLearner):
         marked = np.repeat(good.astype(np.float64), addresses.lengths)
         words = addresses.indices
         from_good = (past.relevance[past.source[links]] > 0.5).astype(np.int64)
-        model = Interest(
+        model = InterestRatios(
             base=float(base),
-            words=_outstanding(count(share * good[of]), count(share), base),
-            addresses=_outstanding(sums(words, marked, _SPACE), sums(words, seen, _SPACE), base),
+            words=_significant_log_ratios(count(share * good[of]), count(share), base),
+            addresses=_significant_log_ratios(
+                sums(words, marked, _SPACE), sums(words, seen, _SPACE), base
+            ),
             sources=log_ratio(
                 sums(from_good, good[of], 2), sums(from_good, np.ones(len(of)), 2), base
             ),
@@ -383,7 +385,7 @@ class Intelligent(BatchLearner):
         model.metrics["outstanding_words"] = float(np.count_nonzero(model.words))
         return replace(model, weights=self._weights / self._spread(model, past))
 
-    def _spread(self, model: Interest, past: Past) -> Floats:
+    def _spread(self, model: InterestRatios, past: Past) -> Floats:
         """Return how far each kind moves the scores of what waits, on average; float64 (4,)."""
         waiting = past.waiting
         if not len(waiting):
@@ -398,7 +400,7 @@ class Intelligent(BatchLearner):
 
 
 @dataclass(frozen=True, slots=True)
-class Interest(FittedModel):
+class InterestRatios(FittedModel):
     """Logarithms of interest ratios.
 
     Attributes
@@ -459,7 +461,7 @@ def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: fl
     return ratio
 
 
-def _outstanding(relevant: Floats, seen: Floats, base: float) -> Floats:
+def _significant_log_ratios(relevant: Floats, seen: Floats, base: float) -> Floats:
     """Return the logarithms of interest ratios, 0 where chance can explain them."""
     spread = np.sqrt(seen * base * (1.0 - base))
     stands_out = (seen > 0) & (np.abs(relevant - base * seen) >= _SIGNIFICANT * spread)
@@ -482,7 +484,7 @@ class ContextGraphs(BatchLearner):
     ----------
     layers : how many there are, layer 0 included
     threshold : posterior below which a page is "other"
-    length : words that a page counts for, see `WordClasses`; the paper keeps 40 terms of each
+    length : words that a page counts for, see `HashedNaiveBayes`; the paper keeps 40 terms of each
     memory : pages learned from, the latest: bounds the cost of a lesson
     batch, growth : see `BatchLearner`
     """
@@ -506,35 +508,35 @@ class ContextGraphs(BatchLearner):
         self._threshold = threshold
         self._length = length
         self._memory = memory
-        self._words = PathWords()
+        self._words = PageWordReader()
         super().__init__("context-graphs", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page."""
         return PathFacts(page.targets, self._words.page(page), SparseRows.empty(len(page.links)))
 
-    def unlearned(self) -> Layers:
+    def initial_model(self) -> LayerModel:
         """Return the model for which every page is "other"."""
-        return Layers(None, self._threshold)
+        return LayerModel(None, self._threshold)
 
-    def fit(self, past: Past) -> Layers:
+    def fit(self, past: Past) -> LayerModel:
         """Learn the layers of the pages so far."""
         relevant = past.relevance > 0.5
-        away = distances(past.source, past.target, relevant, limit=self._layers - 1)
+        away = click_distances(past.source, past.target, relevant, limit=self._layers - 1)
         label = np.minimum(away[past.pages], self._layers)[-self._memory :]
         latest = np.arange(len(past.pages))[-self._memory :]
         words = past.page_words.take(latest)
-        classes = WordClasses(words, label, self._layers + 1, length=self._length)
+        classes = HashedNaiveBayes(words, label, self._layers + 1, length=self._length)
         found = np.bincount(label, minlength=self._layers)[: self._layers]
         metrics = {f"layer_{i}": float(n) for i, n in enumerate(found.tolist())}
-        return Layers(classes, self._threshold, instances=len(latest), metrics=metrics)
+        return LayerModel(classes, self._threshold, instances=len(latest), metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True)
-class Layers(FittedModel):
+class LayerModel(FittedModel):
     """A naive Bayes classifier of layers, the last of which is "other"; None: all is "other"."""
 
-    classes: WordClasses | None
+    classes: HashedNaiveBayes | None
     threshold: float
 
     def evidence(self, past: Past, links: Ints) -> Floats:
@@ -543,7 +545,7 @@ class Layers(FittedModel):
         if self.classes is None:
             return np.zeros((len(links), 1))
         likelihood = self.classes.log_likelihood(past.page_words.take(pages))
-        posterior = shares(likelihood)
+        posterior = softmax(likelihood)
         layer = np.argmax(posterior, axis=1)
         sure = posterior[np.arange(len(pages)), layer]
         other = posterior.shape[1] - 1
