@@ -203,7 +203,7 @@ class CrawlState:
             self.last_relevant = seq
 
     def log_failure(self, visit: PageVisit, who: str, error: Exception) -> None:
-        """Log and record an error of ``critic`` or ``strategy`` for a page; callable from any thread."""
+        """Log and record an error of ``critic`` or ``strategy`` for a page, from any thread."""
         visit.failure = f"{who} failed: {type(error).__name__}: {error}"[:_MAX_FAILURE_LENGTH]
         visit.events.append((PAGE_FAILED, f"{visit.url}: {visit.failure}"))
         kind = who, type(error)
@@ -369,12 +369,11 @@ class CrawlState:
 
     @property
     def reloading(self) -> bool:
-        """True while another thread restores the crawl: records wait, the URLs are its alone."""
+        """True while a background thread restores the crawl, its URLs and its frontier."""
         return self._reloading
 
     @reloading.setter
     def reloading(self, now: bool) -> None:
-        """True while another thread restores the crawl, and alone may use its URLs and frontier."""
         self._reloading = now
         self._write_held()
 

@@ -52,8 +52,8 @@ class OpenPages:
         self._crawl = crawl
         self._visit_lock = visit_lock
         self._pages: dict[int, _OpenPage] = {}
-        self._on_their_way: WeakSet[Request] = WeakSet()
-        self._take: Callable[[Request], bool] = bool
+        self._already_queued: WeakSet[Request] = WeakSet()
+        self._queue_request: Callable[[Request], bool] = bool
         self._texts = texts
         self._dates = SitemapDates(crawler.spider)
 
@@ -64,9 +64,9 @@ class OpenPages:
     def __contains__(self, url_id: int) -> bool:
         return url_id in self._pages
 
-    def set_request_handler(self, take: Callable[[Request], bool]) -> None:
+    def set_request_handler(self, queue_request: Callable[[Request], bool]) -> None:
         """Set what queues the requests of callbacks; it returns False for those to be dropped."""
-        self._take = take
+        self._queue_request = queue_request
 
     def open(self, visit: PageVisit) -> None:
         """Keep a judged visit until its callback is done."""
@@ -93,12 +93,12 @@ class OpenPages:
     def add_request(self, url_id: int, request: Request) -> None:
         """Keep a request that the callback of an open page has yielded."""
         self._pages[url_id].requests.append(request)
-        self._on_their_way.add(request)
+        self._already_queued.add(request)
 
     def queue_redirect(self, request: Request) -> Request:
         """Queue a request for where a page has moved, and return it for the engine."""
-        self._take(request)
-        self._on_their_way.add(request)
+        self._queue_request(request)
+        self._already_queued.add(request)
         return request
 
     def was_queued(self, request: Request) -> bool:
@@ -106,8 +106,8 @@ class OpenPages:
 
         It may come long after the callback is done, or never.
         """
-        kept = request in self._on_their_way
-        self._on_their_way.discard(request)
+        kept = request in self._already_queued
+        self._already_queued.discard(request)
         return kept
 
     async def finish(self, url_id: int) -> None:
@@ -130,12 +130,12 @@ class OpenPages:
         refused: frozenset[str] = frozenset()
         if visit.view is not None and self._crawl.config.obey_meta_robots:
             refused = nofollow_urls(visit.view)
-        wanted = [each for each in requests if normalize(each.url) not in refused]
-        if len(wanted) < len(requests):
-            self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(wanted))
-        urls = {normalize(request.url) for request in wanted}
+        allowed = [each for each in requests if normalize(each.url) not in refused]
+        if len(allowed) < len(requests):
+            self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(allowed))
+        urls = {normalize(request.url) for request in allowed}
         visit.requested = frozenset(url for url in urls | followed if url is not None)
-        await self.record(visit, self._dates.newest_first(wanted))
+        await self.record(visit, self._dates.newest_first(allowed))
 
     async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
         """Expand and record a judged visit, queue the requests for its links, and report it."""
@@ -144,7 +144,7 @@ class OpenPages:
                 await expand_visit(self._crawl, visit)
                 self._crawl.record(visit, time.monotonic())
             for request in requests:
-                if not self._take(request):
+                if not self._queue_request(request):
                     send = self._crawler.signals.send_catch_log
                     send(signals.request_dropped, request=request, spider=self._crawler.spider)
         self.report(visit)

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 # The apprentice takes a millisecond for 40 links, or for 2,500 words.
 _MANY_LINKS = 500
 _WORDS_A_LINK = 60
-_LARGE = 1_700_000  # bytes; decoding more alone holds the interpreter for too long
+_MAX_IN_THREAD = 1_700_000  # bytes; decoding more alone holds the interpreter for too long
 
 
 async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
@@ -45,21 +45,21 @@ async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
     if crawl.web is not None or visit.view is None or not _is_long(visit.view):
         crawl.expand(visit)
         return
-    await _let_others_in()
+    await _yield_to_event_loop()
     page = crawl.start_expansion(visit)
     if page is None:
         return
     in_thread = deferToThread(crawl.score, visit, page)
     scored = await maybe_deferred_to_future(in_thread)
     for _ in crawl.finish_expansion(visit, page, scored):
-        await _let_others_in()
+        await _yield_to_event_loop()
 
 
 def _is_long(view: PageView) -> bool:
     return len(view.links) + len(view.tokens) // _WORDS_A_LINK > _MANY_LINKS
 
 
-async def _let_others_in() -> None:
+async def _yield_to_event_loop() -> None:
     # until the event loop has looked at its connections
     later: Deferred[None] = Deferred()
     call_later(0, later.callback, None)
@@ -76,11 +76,11 @@ class PageParsing:
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._apart = ParserApart()
+        self._parser_process = ParserApart()
         replays = self._crawl.web is not None
-        self._at_once = (Effort.LARGE, _LARGE) if replays else (Effort.SMALL, SMALL_SIZE)
-        self._given_up = False
-        self._one_aside = DeferredLock()
+        self._at_once = (Effort.LARGE, _MAX_IN_THREAD) if replays else (Effort.SMALL, SMALL_SIZE)
+        self._cancelled = False
+        self._thread_lock = DeferredLock()
         crawler.signals.connect(self.close, signal=signals.spider_closed)
 
     async def parse(self, visit: PageVisit) -> None:
@@ -96,11 +96,11 @@ class PageParsing:
         try:
             kind = self._crawl.document_kind(visit)
             if kind is not None:
-                await self._aside(self._read_blocking, visit, kind)
+                await self._run_in_thread(self._read_blocking, visit, kind)
             elif not self._parse_at_once(visit) and self._crawl.is_page(visit):
-                await self._aside(self._parse_blocking, visit)
+                await self._run_in_thread(self._parse_blocking, visit)
         except TooMuchWorkError:
-            if self._given_up:
+            if self._cancelled:
                 self._crawl.requeue(visit.url_id, time.monotonic())
                 raise RequestCancelledError("the crawl ends") from None
             visit.error = TOO_HARD
@@ -113,12 +113,12 @@ class PageParsing:
 
     def cancel(self) -> None:
         """Stop parsing pages that are not parsed at once: the crawl has to end."""
-        self._given_up = True
-        self._apart.close()
+        self._cancelled = True
+        self._parser_process.close()
 
     def close(self) -> None:
         """Stop the process that parses pages, if there is one."""
-        self._apart.close()
+        self._parser_process.close()
 
     def _parse_at_once(self, visit: PageVisit) -> bool:
         most, size = self._at_once
@@ -130,24 +130,24 @@ class PageParsing:
             return False
         return True
 
-    async def _aside(self, parse: Callable[..., None], *given: object) -> None:
-        await maybe_deferred_to_future(self._one_aside.acquire())
+    async def _run_in_thread(self, parse: Callable[..., None], *given: object) -> None:
+        await maybe_deferred_to_future(self._thread_lock.acquire())
         try:
-            if self._given_up:
+            if self._cancelled:
                 raise TooMuchWorkError
             await maybe_deferred_to_future(deferToThread(parse, *given))
         finally:
-            self._one_aside.release()
+            self._thread_lock.release()
 
     def _read_blocking(self, visit: PageVisit, kind: str) -> None:
-        self._crawl.read(visit, kind, self._apart.parse_document)
+        self._crawl.read(visit, kind, self._parser_process.parse_document)
 
     def _parse_blocking(self, visit: PageVisit) -> None:
-        if visit.bytes <= _LARGE:
+        if visit.bytes <= _MAX_IN_THREAD:
             with suppress(TooMuchWorkError):
                 self._crawl.parse(visit, Effort.LARGE)
                 return
         sent = visit.download
-        visit.view = self._apart.parse_page(
+        visit.view = self._parser_process.parse_page(
             sent.body, visit.url, encoding=sent.encoding, robots=sent.robots
         )

@@ -35,9 +35,9 @@ logger = logging.getLogger(__name__)
 
 TOO_HARD, NOT_YET = "too hard to read", "not taken yet"
 _TEXTS, _NO_TEXTS = "focuscrawl/texts", "focuscrawl/texts_too_hard"  # statistics
-_AHEAD = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
+_MAX_QUEUED_SIZE = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
 _NICENESS = 10  # a tenth of a core that the crawl wants, too: texts get done
-_MANY = 10  # pages that wait at the end and are worth a line in the log
+_LOG_ABOVE = 10  # pages that wait at the end and are worth a line in the log
 _COPIED = (  # attributes of `PageText` that `TextVisit` has, too
     *("description", "author", "date", "language"),
     *("canonical", "license", "kind", "extractor"),
@@ -111,12 +111,17 @@ class PageTexts:
         config = crawl.config
         self._crawler = crawler
         self._crawl = crawl
-        self._taking = config.text
-        if not self._taking:
+        self._is_extracting = config.text
+        if not self._is_extracting:
             return
-        self._name, self._least = config.text_extractor, config.text_min_relevance
+        self._extractor_name, self._min_relevance = (
+            config.text_extractor,
+            config.text_min_relevance,
+        )
         self._store = TextStore(self._crawl.folder.path)
-        self._extractor = ExtractorPool(self._name, config.text_processes, niceness=_NICENESS)
+        self._extractor = ExtractorPool(
+            self._extractor_name, config.text_processes, niceness=_NICENESS
+        )
         self._threads = ThreadPool(0, config.text_processes, "texts")
         self._waiting = 0
         self._logged = False
@@ -126,14 +131,14 @@ class PageTexts:
     def needs_text(self, visit: PageVisit) -> bool:
         """Tell whether a recorded fetch is to have a text: whether collect would take it."""
         return (
-            self._taking
+            self._is_extracting
             and visit.view is not None
             and visit.view.kind in ("", PDF)
             and visit.digest is not None
             and visit.duplicate_id is None
             and not visit.noindex
             and not visit.is_refetch
-            and visit.relevance >= self._least
+            and visit.relevance >= self._min_relevance
         )
 
     async def extract(self, visit: PageVisit) -> PageText | str:
@@ -151,18 +156,20 @@ class PageTexts:
         self._waiting += 1
         try:
             text = await maybe_deferred_to_future(
-                deferToThreadPool(reactor, self._threads, self._take, visit.digest, page)
+                deferToThreadPool(
+                    reactor, self._threads, self._extract_or_load, visit.digest, page
+                )
             )
         except (UserError, WorkerError) as error:
-            if self._taking:
+            if self._is_extracting:
                 logger.error("no more texts are taken, focuscrawl collect can: %s", error)
-                self._taking = False
+                self._is_extracting = False
             return NOT_YET
         finally:
             self._waiting -= 1
         if text != NOT_YET:
             self._crawler.stats.inc_value(_NO_TEXTS if text == TOO_HARD else _TEXTS)
-        if self._crawl.stop_reason is not None and self._waiting > _MANY and not self._logged:
+        if self._crawl.stop_reason is not None and self._waiting > _LOG_ABOVE and not self._logged:
             self._logged = True
             logger.info("the crawl is over, the text of %d pages is to be taken", self._waiting)
         return text
@@ -177,8 +184,8 @@ class PageTexts:
 
     def cancel(self) -> None:
         """Stop taking texts: the crawl has to end. `focuscrawl collect` takes the others."""
-        if self._taking:
-            self._taking = False
+        if self._is_extracting:
+            self._is_extracting = False
             self._extractor.close()
 
     def close(self) -> None:
@@ -188,14 +195,14 @@ class PageTexts:
             self._threads.stop()
         self._store.close()
 
-    def _take(self, digest: bytes, page: RawPage) -> PageText | str:
+    def _extract_or_load(self, digest: bytes, page: RawPage) -> PageText | str:
         try:
-            text = self._store.get(digest, self._name)
+            text = self._store.get(digest, self._extractor_name)
         except KeyError:
-            text = self._extractor.extract_page(page) if self._taking else None
-            if not self._taking:
+            text = self._extractor.extract_page(page) if self._is_extracting else None
+            if not self._is_extracting:
                 return NOT_YET
-            self._store.put(digest, self._name, text)
+            self._store.put(digest, self._extractor_name, text)
         return TOO_HARD if text is None else text
 
 
@@ -213,4 +220,4 @@ def prepare_texts(config: CrawlConfig, settings: BaseSettings) -> None:
         return
     with ExtractorPool(config.text_extractor) as extractor:
         extractor.start()
-    settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")
+    settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _MAX_QUEUED_SIZE, priority="addon")

@@ -46,18 +46,18 @@ VISIT = "focuscrawl_visit"
 #: on requests for a page that asks not to be indexed, if that is obeyed
 NOINDEX = "focuscrawl_noindex"
 #: on requests for a page that was fetched before, for the links that are new on it
-AGAIN = "focuscrawl_again"
+REFETCH = "focuscrawl_again"
 #: bytes received so far; only requests for a robots.txt have it
 ROBOTS = "focuscrawl_robots"
 #: on requests that failed before an answer came
 UNANSWERED = "focuscrawl_unanswered"
 #: on requests that a project's own spider yielded: which redirects it wants to see itself
-OWN = "focuscrawl_own"
+OWN_REQUEST = "focuscrawl_own"
 NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: not pages that refresh
 #: on requests that stand for links of a page that its callback did not ask for
 FOLLOWED = "focuscrawl_followed"
 
-_LONGEST_FIELD = 256  # characters of a validator; longer ones are of no use
+_MAX_VALIDATOR = 256  # characters of a validator; longer ones are of no use
 
 
 class UnusableError(Exception):
@@ -121,11 +121,11 @@ def describe_error(error: Exception) -> str:
     if isinstance(error, UnusableError):
         return _with_details(error.cause, error)
     if isinstance(error, DownloadFailedError):
-        return _failed(error)
+        return _describe_failed_download(error)
     return _with_details(type(error).__name__, error)
 
 
-def _failed(error: DownloadFailedError) -> str:
+def _describe_failed_download(error: DownloadFailedError) -> str:
     """Return the cause of an error for which Scrapy has one name only."""
     reasons = [*_reasons(error)]
     for reason in reasons:
@@ -133,7 +133,7 @@ def _failed(error: DownloadFailedError) -> str:
             return _with_details(reason.cause, reason)
     for reason in reasons:
         if type(reason).__module__.startswith("OpenSSL"):
-            text = _openssl(reason)
+            text = _openssl_message(reason)
             unsure = "certificate" in text or "hostname" in text
             return f"{'certificate' if unsure else 'no TLS'}: {text}"
         if "VerificationError" in type(reason).__name__:
@@ -154,7 +154,7 @@ def _reasons(error: BaseException) -> Iterator[BaseException]:
         yield inner
 
 
-def _openssl(error: BaseException) -> str:
+def _openssl_message(error: BaseException) -> str:
     # an OpenSSL error carries a list of (library, function, words)
     parts = error.args[0] if error.args and isinstance(error.args[0], list) else []
     return ", ".join(str(part[-1]) for part in parts) or "the handshake failed"
@@ -217,7 +217,7 @@ def _fields(response: Response, name: str) -> tuple[str, ...]:
 
 def _validator(response: Response, name: str) -> str | None:
     value = header_of(response.headers, name)
-    return value if value and len(value) <= _LONGEST_FIELD else None
+    return value if value and len(value) <= _MAX_VALIDATOR else None
 
 
 def header_of(headers: Headers, name: str) -> str:
@@ -276,17 +276,17 @@ class VisitLock:
 class halt_on_error:  # noqa: N801  # used as a function; a generator would cost more than its work
     """Halt the crawl on an error that the next page would meet, too: see `Crawl.halt`."""
 
-    __slots__ = ("_crawl", "_number")
+    __slots__ = ("_crawl", "_url_id")
 
     def __init__(self, crawl: Crawl, url_id: int) -> None:
-        self._crawl, self._number = crawl, url_id
+        self._crawl, self._url_id = crawl, url_id
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and issubclass(kind, Exception):
-            self._crawl.halt(self._number, time.monotonic())
+            self._crawl.halt(self._url_id, time.monotonic())
 
 
 def count_refetch(stats: StatsCollector, visit: PageVisit) -> None:
