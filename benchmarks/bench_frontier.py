@@ -104,7 +104,7 @@ class Focused:
     def pop(self, now: float) -> int | None:
         while (number := self.frontier.peek(now)) is not None:
             if self.quotas.closed_quota(self.urls[number]) is None:
-                self.frontier.take(number, now)
+                self.frontier.pop_peeked(number, now)
                 return number
             self.frontier.defer(number)
         return None
@@ -120,8 +120,8 @@ class Focused:
 
     def rescore(self, scores: np.ndarray[Any, np.dtype[np.float64]]) -> None:
         waiting = self.frontier.queued()
-        arrangement = self.frontier.arrange(waiting, scores[: len(waiting)])
-        self.held = seconds(lambda: self.frontier.adopt(arrangement))
+        arrangement = self.frontier.sort_queues(waiting, scores[: len(waiting)])
+        self.held = seconds(lambda: self.frontier.replace_queues(arrangement))
 
 
 class Naive:

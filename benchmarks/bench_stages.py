@@ -46,7 +46,7 @@ STAGES = (
 )
 #: inside the strategy and on the lesson's thread, for the apprentice
 OF_APPRENTICE = (
-    ("strategy._reader", "read", "- features"),
+    ("strategy._extractor", "extract", "- features"),
     ("strategy._apprentice", "expand", "- scores"),
     ("strategy", "observe", "note the outcome"),
     ("strategy", "adopt", "adopt a lesson"),

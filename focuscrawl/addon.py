@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 #: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
-DECENT = {
+POLITE_SETTINGS = {
     "ROBOTSTXT_OBEY": True,
     "ROBOTSTXT_PARSER": ours.ROBOTSTXT_PARSER,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
@@ -27,12 +27,12 @@ DECENT = {
 }
 #: what stands between the crawl and a spider that yields items of its own: two nearest to the
 #: engine, one nearest to the spider
-_FOR_SPIDERS = (
+_SPIDER_COMPONENTS = (
     ("DOWNLOADER_MIDDLEWARES", "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40),
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.AskedMiddleware", 0),
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.FollowedMiddleware", 10_000),
 )
-_LIVE = "focuscrawl.downloadhandlers.LiveDownloadHandler"
+_LIVE_HANDLER = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
 class FocusedCrawling:
@@ -77,10 +77,14 @@ class FocusedCrawling:
         if spider is None or is_started_by_command(spider):
             return  # `scrapy shell`, `fetch`, `parse`, ...: nothing is crawled
         _take_over_scheduling(settings)
-        for name, value in DECENT.items():
+        for name, value in POLITE_SETTINGS.items():
             settings.set(name, value, priority="addon")
         if not settings.getdict("DOWNLOAD_HANDLERS").keys() & {"http", "https"}:
-            handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), "http": _LIVE, "https": _LIVE}
+            handlers = {
+                **settings.getdict("DOWNLOAD_HANDLERS"),
+                "http": _LIVE_HANDLER,
+                "https": _LIVE_HANDLER,
+            }
             priority = settings.getpriority("DOWNLOAD_HANDLERS") or 0
             settings.set("DOWNLOAD_HANDLERS", handlers, priority=priority)
         for name in ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS"):
@@ -89,17 +93,17 @@ class FocusedCrawling:
                 if path.startswith("focuscrawl.") or name == "DOWNLOADER_MIDDLEWARES":
                     component = load_object(path)
                     settings.setdefault_in_component_priority_dict(name, component, place)
-        for name, path, place in _FOR_SPIDERS:
+        for name, path, place in _SPIDER_COMPONENTS:
             settings.setdefault_in_component_priority_dict(name, load_object(path), place)
         from focuscrawl.engine.component import has_crawl  # noqa: PLC0415 - slow to import
 
         if not has_crawl(self._crawler):  # the spider `focused` has opened its own
             from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415
-            from focuscrawl.spiders.focused import open_for  # noqa: PLC0415 - slow to import
+            from focuscrawl.spiders.focused import open_spider_crawl  # noqa: PLC0415 - slow to import
 
             config = read_config(settings)
             # without seeds of its own: those are the spider's start requests
-            open_for(spider, config.with_values(seeds=config.seeds or ""), settings)
+            open_spider_crawl(spider, config.with_values(seeds=config.seeds or ""), settings)
 
 
 def _take_over_scheduling(settings: BaseSettings) -> None:

@@ -37,7 +37,7 @@ from focuscrawl.foundation.user_input import (
     some_of,
     whole_number,
 )
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -448,7 +448,7 @@ class CrawlConfig(BaseModel):
     @property
     def topics(self) -> tuple[str, ...]:
         """The topic paths, normalised."""
-        return read_topics(self.topic)
+        return parse_topics(self.topic)
 
     @property
     def strategy_options(self) -> dict[str, Any]:

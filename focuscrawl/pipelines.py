@@ -111,10 +111,10 @@ class RecordPipeline(Component):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._visit_lock = self._context.visit_lock
-        crawler.signals.connect(self.given_up, signal=signals.item_dropped)
-        crawler.signals.connect(self.given_up, signal=signals.item_error)
+        crawler.signals.connect(self.record_dropped, signal=signals.item_dropped)
+        crawler.signals.connect(self.record_dropped, signal=signals.item_error)
         if _has_others(crawler.settings, 4 if self._crawl.config.text else 3):
-            crawler.signals.connect(self.swallowed, signal=signals.item_scraped)
+            crawler.signals.connect(self.record_replaced, signal=signals.item_scraped)
 
     def process_item(self, item: Any) -> Any:
         """Record a fetch; items of other kinds pass."""
@@ -133,13 +133,13 @@ class RecordPipeline(Component):
             raise DropItem("the page asks not to be listed anywhere")
         return item
 
-    async def given_up(self, item: Any) -> None:
+    async def record_dropped(self, item: Any) -> None:
         """Record a fetch that another pipeline has dropped, or failed on."""
         if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
             await self._visit_lock.acquire(item)
             self._record(item)
 
-    def swallowed(self, item: Any, response: Any) -> None:
+    def record_replaced(self, item: Any, response: Any) -> None:
         """Record the fetch whose turn it is, if a pipeline has returned something else for it."""
         visit = self._visit_lock.holder
         if visit is None or isinstance(item, PageVisit) or response is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl
     from focuscrawl.crawl_config import CrawlConfig
 
-_OWN = ("tables", "bucket", "number")
+_ROUND_ARGUMENTS = ("tables", "bucket", "number")
 
 
 class RoundSpider(FocusedSpider):
@@ -35,14 +35,14 @@ class RoundSpider(FocusedSpider):
 
     @classmethod
     def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
-        """Return the configuration of the crawl; see `_OWN` for arguments of this spider."""
-        missing = [name for name in _OWN if not given.get(name)]
+        """Return the configuration of the crawl."""
+        missing = [name for name in _ROUND_ARGUMENTS if not given.get(name)]
         if missing:
             raise UserError(
                 f"the spider round needs {', '.join(missing)}: it is for focuscrawl rounds, which "
                 "starts it; take the spider focused"
             )
-        left = {name: value for name, value in given.items() if name not in _OWN}
+        left = {name: value for name, value in given.items() if name not in _ROUND_ARGUMENTS}
         return read_config(settings, {"topic": "of the tables", **left})
 
     def open_crawl(self, config: CrawlConfig) -> Crawl:

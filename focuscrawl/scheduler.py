@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # requests that bypass the frontier are still made
-_NO_LINKS = ("frontier_empty", "hosts_unavailable", "seeds_unreachable")
+_FRONTIER_DONE = ("frontier_empty", "hosts_unavailable", "seeds_unreachable")
 
 
 class FrontierScheduler(BaseScheduler):
@@ -56,11 +56,13 @@ class FrontierScheduler(BaseScheduler):
             context.visit_lock,
         )
         assert crawler.spider is not None
-        self._following = LinkRequestSettings.of(crawler.spider, self._crawl.config)
-        self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._on_failure)
-        self._pages.set_request_handler(self._own.add)
+        self._link_requests = LinkRequestSettings.of(crawler.spider, self._crawl.config)
+        self._spider_requests = SpiderRequests(
+            self._crawl, crawler.spider, self._link_requests, self._on_failure
+        )
+        self._pages.set_request_handler(self._spider_requests.add)
         self._wakes_at: float | None = None
-        self._late: list[Request] = []  # requests that wait for the frontier
+        self._deferred: list[Request] = []  # requests that wait for the frontier
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
@@ -72,11 +74,11 @@ class FrontierScheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         """Tell whether the crawl is not over when everything in flight is done."""
-        if self._crawl.in_flight or self._late:
+        if self._crawl.in_flight or self._deferred:
             return True
         if self._crawl.stop_reason is None:
-            return self._own.has_bypassing or self._crawl.is_unfinished
-        return self._own.has_bypassing and self._crawl.stop_reason in _NO_LINKS
+            return self._spider_requests.has_bypassing or self._crawl.is_unfinished
+        return self._spider_requests.has_bypassing and self._crawl.stop_reason in _FRONTIER_DONE
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a request that is not from the frontier, or comes back to it."""
@@ -85,35 +87,35 @@ class FrontierScheduler(BaseScheduler):
         url_id = request.meta.get(URL_ID)
         # once its page is here, a callback has handed its meta on: that is no retry
         if url_id in self._crawl.in_flight and url_id not in self._pages:
-            self._own.requeue(url_id, request)
+            self._spider_requests.requeue(url_id, request)
             self._crawl.requeue(url_id, time.monotonic(), tried=True)
             return True
         if self._crawl.reloading:  # another thread has the frontier
-            self._late.append(request)
+            self._deferred.append(request)
             return True
-        return self._own.add(request)
+        return self._spider_requests.add(request)
 
     def next_request(self) -> Request | None:
         """Create the Request for the best link that may be fetched now."""
         now = time.monotonic()
-        while self._late and not self._crawl.reloading:
-            self._own.add(self._late.pop(0))
-        aside = self._own.has_bypassing and not self._crawl.reloading
-        if aside and self._crawl.stop_reason in (None, *_NO_LINKS):
+        while self._deferred and not self._crawl.reloading:
+            self._spider_requests.add(self._deferred.pop(0))
+        aside = self._spider_requests.has_bypassing and not self._crawl.reloading
+        if aside and self._crawl.stop_reason in (None, *_FRONTIER_DONE):
             if self._crawl.is_budget_exhausted:
                 return None
             self._crawler.stats.inc_value("focuscrawl/aside")
-            return self._own.pop_bypassing()
-        self._settle_lost()
+            return self._spider_requests.pop_bypassing()
+        self._fail_lost_requests()
         if self._crawl.web is not None and self._crawl.is_at_capacity:
             return None  # the answer is there: asked again as soon as it is recorded
         fetch = self._crawl.next(now)
         if fetch is None:
             self._wake_when_ready(now)
             return None
-        return self._own.pop(fetch, _meta(fetch)) or self._follow(fetch)
+        return self._spider_requests.pop(fetch, _meta(fetch)) or self._follow(fetch)
 
-    def _settle_lost(self) -> None:
+    def _fail_lost_requests(self) -> None:
         """Record the fetches that will never have an answer.
 
         When Scrapy has no request in flight, a URL that counts as in flight was swallowed by a
@@ -133,20 +135,20 @@ class FrontierScheduler(BaseScheduler):
 
     def close(self, reason: str) -> None:
         """Close the crawl; Scrapy's reason for a signal becomes ``interrupted``."""
-        self._own.close()
+        self._spider_requests.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 
     def _follow(self, fetch: Fetch) -> Request:
-        meta = self._following.meta | _meta(fetch)
-        if self._following.visits:
+        meta = self._link_requests.meta | _meta(fetch)
+        if self._link_requests.visits:
             meta["handle_httpstatus_all"] = True
-        callback, errback = self._following.callback, self._failed
+        callback, errback = self._link_requests.callback, self._failed
         return Request(fetch.url, callback, meta=meta, errback=errback, dont_filter=True)
 
     def _failed(self, failure: Failure) -> Iterator[PageVisit]:
         """Handle the failure of a request from the frontier: an item of a spider of visits."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        if not self._following.visits:
+        if not self._link_requests.visits:
             self._on_failure(failure)
         elif request.meta[URL_ID] in self._crawl.in_flight:
             assert isinstance(failure.value, Exception)
@@ -166,7 +168,7 @@ class FrontierScheduler(BaseScheduler):
         if request.meta[URL_ID] in self._pages:
             deferred_from_coro(self._pages.finish(request.meta[URL_ID]))
         elif _given_up(failure):
-            if self._following.visits:  # else `FocusMiddleware` has put it back
+            if self._link_requests.visits:  # else `FocusMiddleware` has put it back
                 self._crawl.requeue(request.meta[URL_ID], time.monotonic())
         else:
             assert isinstance(failure.value, Exception)

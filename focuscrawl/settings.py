@@ -38,8 +38,8 @@ REMOTE_CONTROL_ENABLED = False
 
 # http and https, never into private networks: FOCUSCRAWL_PRIVATE_ADDRESSES names exceptions.
 DOWNLOAD_HANDLERS = {
-    "http": "focuscrawl.downloadhandlers.LiveDownloadHandler",
-    "https": "focuscrawl.downloadhandlers.LiveDownloadHandler",
+    "http": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
+    "https": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
     "data": None,
     "file": None,
     "ftp": None,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.hashing import SparseRows, row_pointers
 from focuscrawl.apprentice.learners import Instances as Learned
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import window
 from focuscrawl.distiller import Distiller, top_pages
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.walk import outline, parse_tree
+from focuscrawl.page.walk import build_outline, parse_tree
 from focuscrawl.webs.web_protocol import read_page
 from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
@@ -156,7 +156,7 @@ def around(
         max_tokens=_NEAREST,
         repeats=True,
     )
-    return Tokens(near.words, near.offset.astype(np.int64), pointers(near.lengths))
+    return Tokens(near.words, near.offset.astype(np.int64), row_pointers(near.lengths))
 
 
 def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
@@ -169,7 +169,7 @@ def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
     left = np.sort(by_target[rank < MOST_INTO])
     if len(left) > MOST:
         left = np.sort(rng.choice(left, MOST, replace=False))
-    bounds = pointers(np.array([len(each.target) for each in links], np.int64))
+    bounds = row_pointers(np.array([len(each.target) for each in links], np.int64))
     cuts = np.searchsorted(left, bounds)
     return [left[cuts[i] : cuts[i + 1]] - bounds[i] for i in range(len(links))]
 
@@ -202,7 +202,7 @@ def _gather(
         outcome[target],
         left,
         right,
-        Tokens(words, offsets, pointers(lengths)),
+        Tokens(words, offsets, row_pointers(lengths)),
         np.concatenate(cocited),
     )
 
@@ -232,7 +232,7 @@ def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
     root = parse_tree(utf8)
     if root is None:
         return np.zeros(0, np.str_), np.zeros(0, bool)
-    texts = [bool(leaf.strip()) for leaf in outline(root).leaves]
+    texts = [bool(leaf.strip()) for leaf in build_outline(root).leaves]
     root = parse_tree(utf8)  # the walk may have changed the tree
     assert root is not None
     # every text becomes its element's name: the walk then finds the names where it found leaves
@@ -246,7 +246,7 @@ def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
         parent, tail = element.getparent(), element.tail
         if parent is not None and tail and not tail.isspace():
             element.tail = parent.tag
-    return np.array(outline(root).leaves, np.str_), np.array(texts, bool)
+    return np.array(build_outline(root).leaves, np.str_), np.array(texts, bool)
 
 
 _FOLDS = 5
@@ -331,7 +331,7 @@ def _prefixes(classes: list[str]) -> tuple[Ints, Ints]:
         paths = ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
         found += [numbers.setdefault(path, len(numbers)) for path in paths]
         lengths.append(len(paths))
-    return np.array(found, np.int64), pointers(np.array(lengths, np.int64))
+    return np.array(found, np.int64), row_pointers(np.array(lengths, np.int64))
 
 
 def _folds(group: Ints, rng: np.random.Generator) -> Ints:
@@ -349,7 +349,7 @@ def _told(
     """Cross-validate naive Bayes on (feature, owner) pairs; a repeated feature counts again."""
     order = np.argsort(owner, kind="stable")
     indices = feature[order].astype(np.int32)
-    rows = SparseRows(indices, pointers(np.bincount(owner, minlength=len(high))))
+    rows = SparseRows(indices, row_pointers(np.bincount(owner, minlength=len(high))))
     n_features = int(feature.max(initial=0)) + 1
     right = np.zeros(len(high), bool)
     for number in range(_FOLDS):

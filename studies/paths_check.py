@@ -16,7 +16,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.processes import process_pool
 from focuscrawl.paths.forager import EVIDENCE_MODES
-from focuscrawl.report.plain_text import one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line
 from focuscrawl.webs import open_web
 from studies.leave_one_site_out import CONTENDERS, Experiment, leave_out
 
@@ -191,7 +191,7 @@ def _forage_table(forages: Sequence[Forage]) -> list[str]:
             + [f"{share:.3f}" for share in shares]
             + ["-" if (n := each.until(share)) is None else str(n) for share in _RECALLS]
         )
-    return table(rows, left={0, 1, 2})
+    return align_columns(rows, left={0, 1, 2})
 
 
 def _label_table(scores: pd.DataFrame) -> list[str]:
@@ -200,7 +200,7 @@ def _label_table(scores: pd.DataFrame) -> list[str]:
     means = scores.groupby(["goal", "model"], sort=False)[_MEASURES].mean()
     for goal, model, *numbers in means.reset_index().itertuples(index=False):
         rows.append([one_line(goal), model, *(f"{mean:.3f}" for mean in numbers)])
-    return table(rows, left={0, 1})
+    return align_columns(rows, left={0, 1})
 
 
 def _forage_csv(forages: pd.DataFrame) -> bytes:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, beside, pointers
-from focuscrawl.apprentice.learners import Instances, row_sums, unit
+from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers
+from focuscrawl.apprentice.learners import Instances, row_sums, unit_scale
 from focuscrawl.apprentice.link_features import BITS
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
@@ -34,7 +34,7 @@ def make_instances(
     inputs: Floats,
     *,
     unit_length: bool,
-    most: int,
+    max_links: int,
     each_link: bool = False,
     only_first: bool = False,
 ) -> tuple[Instances, Ints]:
@@ -65,7 +65,7 @@ def make_instances(
     order = np.argsort(row, kind="stable")
     links, row = links[order], row[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
-    links, row = links[rank < most], row[rank < most]
+    links, row = links[rank < max_links], row[rank < max_links]
     share = table.weight.data[links]
     share = share / np.bincount(row, share, len(urls))[row]
     owner = np.arange(len(urls))
@@ -74,19 +74,19 @@ def make_instances(
     n = len(owner)
     parts = (
         (table.links.rows(n_links).take(links), share, row),
-        (table.addresses_of(urls[owner]), np.ones(n), np.arange(n)),
+        (table.features_of_urls(urls[owner]), np.ones(n), np.arange(n)),
         (table.pages.rows(len(table.pages)).take(table.page.data[links]), share, row),
     )
     blocks, block_values = [], []
     for i, (rows, value, at) in enumerate(parts):
-        scaled = unit(rows) * value if unit_length else value
+        scaled = unit_scale(rows) * value if unit_length else value
         lengths = np.bincount(at, rows.lengths, n).astype(np.int64)
         values = np.repeat(scaled, rows.lengths)
         if rows.values is not None:
             values = values * rows.values
         block_values.append(values)
-        blocks.append(SparseRows(rows.indices + np.int32(i * SPACE), pointers(lengths)))
-    rows, order = beside(*blocks)
+        blocks.append(SparseRows(rows.indices + np.int32(i * SPACE), row_pointers(lengths)))
+    rows, order = hstack(*blocks)
     values = np.empty(len(rows.indices))
     values[order] = np.concatenate(block_values)
     return Instances(rows, values, inputs[owner]), owner
@@ -113,7 +113,9 @@ def link_margins(
     chosen = slice(links.start, links.stop) if isinstance(links, range) else links
     page = table.page.data[chosen]
     if len(page):
-        pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
+        pages = table.pages.rows(int(page[-1]) + 1).row_slice(
+            int(page[0])
+        )  # in the order expanded
         margins += row_margins(of_pages, pages, unit_length)[page - page[0]]
     return margins
 
@@ -122,7 +124,7 @@ def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bo
     """Return the sum of the weights of each row's features, scaled to length 1 if asked for."""
     each = weights.take(rows.indices)
     margin = row_sums(each if rows.values is None else each * rows.values, rows.indptr)
-    return margin * unit(rows) if unit_length else margin
+    return margin * unit_scale(rows) if unit_length else margin
 
 
 class InstanceCache:
@@ -133,13 +135,13 @@ class InstanceCache:
     unit_length, most : see `make_instances`
     """
 
-    def __init__(self, *, unit_length: bool, most: int) -> None:
+    def __init__(self, *, unit_length: bool, max_links: int) -> None:
         self._unit_length = unit_length
-        self._most = most
+        self._most = max_links
         self._table: LinkTable | None = None
         self._n_links = 0
         self._urls = np.zeros(0, np.int64)
-        self._made = _NOTHING
+        self._instances = _NOTHING
 
     def instances(self, table: LinkTable, n_links: int, urls: Ints, inputs: Floats) -> Instances:
         """Return one instance a URL; parameters as in `make_instances`.
@@ -147,7 +149,7 @@ class InstanceCache:
         Only the instances of the last call are remembered.
         """
         if table is not self._table or n_links < self._n_links:  # links were forgotten
-            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _NOTHING, 0
+            self._urls, self._instances, self._n_links = np.zeros(0, np.int64), _NOTHING, 0
         row_of = np.full(table.n_urls, -1)
         row_of[self._urls] = np.arange(len(self._urls))
         row_of[self._changed(table.target.data[:n_links])] = -1
@@ -159,12 +161,12 @@ class InstanceCache:
             urls[missing],
             np.zeros((len(missing), 0)),
             unit_length=self._unit_length,
-            most=self._most,
+            max_links=self._most,
         )
         row[missing] = len(self._urls) + np.arange(len(missing))
-        self._made = _joined(self._made, new, row)
+        self._instances = _join_instances(self._instances, new, row)
         self._table, self._n_links, self._urls = table, n_links, urls
-        return Instances(self._made.rows, self._made.values, inputs)
+        return Instances(self._instances.rows, self._instances.values, inputs)
 
     def _changed(self, target: Ints) -> Ints:
         """Return the URLs that have new links to learn from; only their first ones count."""
@@ -173,7 +175,7 @@ class InstanceCache:
         return new[count[new] < self._most]
 
 
-def _joined(before: Instances, new: Instances, row: Ints) -> Instances:
+def _join_instances(before: Instances, new: Instances, row: Ints) -> Instances:
     """Return the instances numbered `row`, those of `new` being numbered after those of before.
 
     Most of them follow one another as they did: they are copied stretch by stretch.
@@ -190,7 +192,7 @@ def _joined(before: Instances, new: Instances, row: Ints) -> Instances:
             indices.append(part.rows.indices[a:b])
             values.append(part.values[a:b])
     lengths = np.concatenate([before.rows.lengths, new.rows.lengths])[row]
-    rows = SparseRows(np.concatenate(indices), pointers(lengths))
+    rows = SparseRows(np.concatenate(indices), row_pointers(lengths))
     return Instances(rows, np.concatenate(values), np.zeros((len(row), 0)))
 
 
@@ -209,7 +211,7 @@ class JudgedUrls(NamedTuple):
     predicted: Floats
 
     @classmethod
-    def among(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
         """Return those of which a pack has the columns."""
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
@@ -233,12 +235,12 @@ class TrainingBuffer:
     """
 
     def __init__(self, memory: int, width: int) -> None:
-        self.ever = 0
+        self.n_added = 0
         self._memory = memory
         self._width = width
-        self._begin()
+        self._clear()
 
-    def _begin(self) -> None:
+    def _clear(self) -> None:
         self._urls = GrowingArray(np.int64)
         self._inputs = GrowingArray(np.float64)
         self._predicted = GrowingArray(np.float64)
@@ -256,10 +258,10 @@ class TrainingBuffer:
         """Append some; what is too old is forgotten."""
         if len(self._urls) >= 2 * self._memory + 1024:
             kept = self.judged
-            self._begin()  # anew: somebody may be reading the old ones
+            self._clear()  # anew: somebody may be reading the old ones
             self._extend(kept)
         self._extend(judged)
-        self.ever += len(judged.urls)
+        self.n_added += len(judged.urls)
 
     def _extend(self, judged: JudgedUrls) -> None:
         self._urls.extend(judged.urls)

@@ -15,10 +15,10 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import history_progress_bar
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.offline.apprentice_training import learn_from, options_of
-from focuscrawl.report.plain_text import table
+from focuscrawl.offline.apprentice_training import crawl_options, train_apprentice
+from focuscrawl.report.plain_text import align_columns
 from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
 
@@ -86,7 +86,7 @@ def train(
     """
     FORMAT.check_out(out)
     with closing(open_store(crawl_dir)) as store:
-        options = _update_options(options_of(store) or Options(), options_json)
+        options = _update_options(crawl_options(store) or Options(), options_json)
         changes: dict[str, Any] = {
             "groups": None if groups is None else tuple(g.strip() for g in groups.split(",")),
             "d_max": None if d_max in {None, "cv"} else _parse_d_max(d_max),
@@ -98,7 +98,7 @@ def train(
         if web is not None:
             source = open_web(web)
             # the store may come from somebody else and name a Python callable as critic
-            name = critic or refuse_program(identity["critic_name"], crawl_dir, "--critic ")
+            name = critic or reject_callable_spec(identity["critic_name"], crawl_dir, "--critic ")
             judge = load_critic(name, identity["topic"])
         if d_max == "cv":
             if source is None or judge is None:
@@ -107,7 +107,7 @@ def train(
                 )
             options = replace(options, d_max=_choose_d_max(store, options, judge, source))
         with history_progress_bar(store, "Reading") as bar:
-            learned = learn_from(
+            learned = train_apprentice(
                 store, options=options, critic=judge, web=source, on_page=bar.update
             )
     about: dict[str, str | int] = {
@@ -135,7 +135,7 @@ def _update_options(options: Options, changes_json: str | None) -> Options:
     for name in changes:
         if name not in known:
             raise UserError(f"--options: unknown option {name!r}. Options: {', '.join(known)}")
-    return Options.of(asdict(options) | changes)
+    return Options.from_mapping(asdict(options) | changes)
 
 
 def _parse_d_max(d_max: str) -> int:
@@ -148,24 +148,24 @@ def _choose_d_max(store: CrawlStore, options: Options, critic: Critic, web: Web)
     """Choose d_max by cross-validation; print a table of the candidates."""
     # imports scikit-learn, which takes a second
     from focuscrawl.offline.d_max_selection import (  # noqa: PLC0415
-        FITS,
-        chosen,
-        try_windows,
+        N_FITS,
+        cross_validate,
+        select_d_max,
     )
 
     with (
         history_progress_bar(store, "Reading") as pages,
-        tqdm(total=FITS, desc="Cross-validating", unit=" fits", disable=None) as fits,
+        tqdm(total=N_FITS, desc="Cross-validating", unit=" fits", disable=None) as fits,
     ):
-        trials = try_windows(
+        trials = cross_validate(
             store, options, critic=critic, web=web, on_page=pages.update, on_fit=fits.update
         )
-    best, d_max = min(trials, key=lambda trial: trial.log_loss), chosen(trials)
+    best, d_max = min(trials, key=lambda trial: trial.log_loss), select_d_max(trials)
     rows = [["d_max", "log loss", "over least", "error", "AUC", "high", "low", "balanced"]]
     for each in trials:
-        numbers = (each.log_loss, each.behind, each.error, each.auc, each.high, each.low)
+        numbers = (each.log_loss, each.excess_loss, each.error, each.auc, each.high, each.low)
         rows.append([str(each.d_max), *(f"{x:.3f}" for x in (*numbers, each.balanced))])
-    click.echo("\n".join(table(rows, left=set())))
+    click.echo("\n".join(align_columns(rows, left=set())))
     click.echo(
         f"Chosen d_max = {d_max}: the smallest value with a log loss within one standard error "
         f"of the least (d_max = {best.d_max})"

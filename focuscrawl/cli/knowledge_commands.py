@@ -12,17 +12,17 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import history_progress_bar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
-from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.foundation.user_input import whole_number
-from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
-from focuscrawl.offline.knowledge_export import collection_of
-from focuscrawl.report.plain_text import counted, middle, one_line, table
+from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, learn
+from focuscrawl.offline.knowledge_export import read_crawl_record
+from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     for crawl_dir in crawl_dirs:
         try:
             update = _learn_crawl(Path(crawl_dir), topics, path)
-        except LearnedAlreadyError as error:
+        except AlreadyLearnedError as error:
             if len(crawl_dirs) == 1:
                 raise
             click.echo(str(error))  # the user may repeat an interrupted command
@@ -77,7 +77,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
 
 def _normalise_topics(topic: str) -> str:
     """Return topic paths as the store of a crawl has them."""
-    topics = ",".join(read_topics(topic))
+    topics = ",".join(parse_topics(topic))
     if not topics:
         raise UserError("no topic given: name the topic path of the crawl with --topic")
     return topics
@@ -101,13 +101,13 @@ def _check_topic(folder: Path, topics: str) -> None:
 def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     _check_topic(folder, topics)
     with closing(open_store(folder)) as store, history_progress_bar(store, "Learning") as bar:
-        return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
+        return learn(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
 
 
 def _describe_update(update: UpdateCounts) -> str:
     return (
-        f"{counted(update.fetches, 'fetch')}, "
-        f"{update.relevant:,} relevant; {counted(update.new, 'new page')}, "
+        f"{pluralize(update.fetches, 'fetch')}, "
+        f"{update.relevant:,} relevant; {pluralize(update.new, 'new page')}, "
         f"{update.changed:,} changed, {update.unchanged:,} unchanged, {update.failed:,} failed"
     )
 
@@ -126,24 +126,34 @@ def show(file: Path, urls: tuple[str, ...], top: int) -> None:
 
 
 def _describe_knowledge(known: Knowledge, top: int) -> list[str]:
-    about = known.about
+    about = known.meta
     judged = int(about["relevant_pages"]) + int(about["other_pages"])
     facts = {
         "topic": one_line(about["topic"]),
         "critic": one_line(about["critic_name"]),
-        "URLs": f"{len(known):,}, {len(known.waiting(1_000_000)):,} more never fetched",
+        "URLs": f"{len(known):,}, {len(known.queued_urls(1_000_000)):,} more never fetched",
         "judged": f"{judged:,} pages in all crawls, {int(about['relevant_pages']):,} relevant",
-        "apprentice": "none" if known.graduate is None else "saved",
+        "apprentice": "none" if known.trained_apprentice is None else "saved",
         "time": f"measured in {one_line(about['clock'])}",
     }
     rows = [["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]]
     for number, name, at, *numbers in known.history():
         counts = [f"{n:,}" for n in numbers]
-        rows.append([str(number), *counts, str(at), middle(one_line(str(name)), _URL // 2)])
+        rows.append(
+            [str(number), *counts, str(at), shorten_middle(one_line(str(name)), _URL // 2)]
+        )
     weights = list(known.keywords.weights.items())[:top]
     keywords = ", ".join(f"{one_line(word)} {weight:.2f}" for word, weight in weights)
-    lines = [*(f"{name:<11}{value}" for name, value in facts.items()), "", *table(rows, {7, 8})]
-    lines += ["", "seeds", *(f"  {middle(one_line(url), _URL)}" for url in known.seeds(top))]
+    lines = [
+        *(f"{name:<11}{value}" for name, value in facts.items()),
+        "",
+        *align_columns(rows, {7, 8}),
+    ]
+    lines += [
+        "",
+        "seeds",
+        *(f"  {shorten_middle(one_line(url), _URL)}" for url in known.seeds(top)),
+    ]
     return [*lines, "", "keywords", f"  {keywords}"]
 
 
@@ -158,8 +168,8 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
     lines = [
         f"{one_line(page.url)}",
         f"  relevance {page.relevance:.3f}, hub {page.hub:.3f}, authority {page.authority:.3f}",
-        f"  fetched at time {page.visited:.2f}; fetched again {counted(page.accesses, 'time')}, "
-        f"{counted(page.changes, 'change')} found"
+        f"  fetched at time {page.visited:.2f}; fetched again {pluralize(page.accesses, 'time')}, "
+        f"{pluralize(page.changes, 'change')} found"
         + ("" if page.changed is None else f", the latest at time {page.changed:.2f}"),
     ]
     if page.failures:
@@ -222,9 +232,9 @@ def recrawl(
     if path.exists():
         with closing(Knowledge(path)) as known:
             critic = critic or _critic_of(known)
-            if known.about.get("topic") != topics:
+            if known.meta.get("topic") != topics:
                 raise UserError(
-                    f"knowledge file {path} has the topic {known.about.get('topic')}, not "
+                    f"knowledge file {path} has the topic {known.meta.get('topic')}, not "
                     f"{topics}: name the file of the topic with --knowledge"
                 )
         existing_file = str(path)
@@ -244,8 +254,8 @@ def recrawl(
 
 def _critic_of(known: Knowledge) -> str:
     """Return the critic of a knowledge file, which may come from a stranger: no callable."""
-    name = known.about.get("critic_name", "")
-    return refuse_program(name, str(known.path), "--critic ")
+    name = known.meta.get("critic_name", "")
+    return reject_callable_spec(name, str(known.path), "--critic ")
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.store.crawl_store import damaged
 from focuscrawl.store.schema import FETCHED
 from focuscrawl.strategies import StrategyContext, make_strategy
-from focuscrawl.strategies.knowledge_strategy import SURE, Informed
+from focuscrawl.strategies.knowledge_strategy import KNOWN_WEIGHT, CorrectedStrategy
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ def open_crawl(config: CrawlConfig) -> Crawl:
         known = KnownPages.of(knowledge, urls, config, now)
         copy_knowledge(knowledge, folder)
         if strategy.learns:
-            strategy = Informed(strategy, known.scores, urls, 1.0 if config.revisit else SURE)
+            strategy = CorrectedStrategy(
+                strategy, known.scores, urls, 1.0 if config.revisit else KNOWN_WEIGHT
+            )
     crawl = Crawl(
         critic=checked.critic,
         strategy=strategy,
@@ -214,7 +216,7 @@ def check_config(
     if config.spider:
         identity["spider"] = config.spider
     if knowledge is not None:
-        identity["knowledge"] = knowledge.about["state"]
+        identity["knowledge"] = knowledge.meta["state"]
         identity["revisit"] = str(config.revisit)
     now = knowledge.now if knowledge is not None and web is not None else time.time() / _DAY
     about = {

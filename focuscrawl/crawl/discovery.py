@@ -14,8 +14,8 @@ from urllib.parse import urljoin
 from focuscrawl.crawl.part import Part
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
-from focuscrawl.page.metadata import primary, translations_of
+from focuscrawl.page.documents import SITE_MAP_INDEX, URL_LIST_KINDS
+from focuscrawl.page.metadata import primary_subtag, translations_in_headers
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import UNFOLLOWED
 
@@ -92,7 +92,7 @@ class Discovery(Part):
     def on_judged(self, visit: PageVisit) -> None:
         """Score the links of a site map or feed by the mean relevance of the host's pages."""
         assert visit.view is not None
-        if visit.view.kind not in LISTS:
+        if visit.view.kind not in URL_LIST_KINDS:
             return
         if visit.url_id not in self._queued_files:
             self._record_file(visit, visit.url_id, _QueuedFile(host(visit.url), 0))
@@ -162,13 +162,13 @@ class Discovery(Part):
 
     def _queue_translations(self, visit: PageVisit, score: float) -> None:
         assert visit.view is not None
-        crawl, wanted = self._crawl, set(map(primary, self._crawl.config.languages))
+        crawl, wanted = self._crawl, set(map(primary_subtag, self._crawl.config.languages))
         pairs = [*zip(visit.view.translated_to, visit.view.translations, strict=True)]
-        pairs += translations_of(visit.download.links, visit.url)
+        pairs += translations_in_headers(visit.download.links, visit.url)
         urls = [
             url
             for language, url in pairs
-            if primary(language) and (not wanted or primary(language) in wanted)
+            if primary_subtag(language) and (not wanted or primary_subtag(language) in wanted)
         ]
         for url in filter(None, crawl.follow(urls)):
             known = crawl.urls.get(url)

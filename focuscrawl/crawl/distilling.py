@@ -17,10 +17,10 @@ from focuscrawl.crawl.part import POLL_INTERVAL, Part
 from focuscrawl.crawl.revisit_policy import conditional_headers
 from focuscrawl.crawl.visit import NOT_MODIFIED, make_answer_row
 from focuscrawl.distiller import (
-    RULES,
+    SITE_RULES,
     Distiller,
+    HubScores,
     LinkGraph,
-    Scores,
     Sites,
     resolve_aliases,
     top_pages,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 #: rules that define a site, see `focuscrawl.distiller.Sites`; with ``auto`` a site is a host, or a
 #: page as long as every link stays on its host
-SITES = ("auto", *RULES)
+SITES = ("auto", *SITE_RULES)
 #: kinds of events: the distiller has run, a hub was fetched again
 DISTILLED, REVISITED = "distilled", "revisited"
 
@@ -77,7 +77,7 @@ class DistillerResult(NamedTuple):
         Unfetched URLs that the top hubs link to, best first.
     """
 
-    scores: Scores
+    scores: HubScores
     hubs: list[int]
     unfetched_targets: NDArray[np.int64]
     links: int
@@ -92,7 +92,7 @@ class DistillerResult(NamedTuple):
 
 
 def run_distiller(
-    graph: DistillerInput, sites: str, host_names: Sequence[str], start: Scores | None = None
+    graph: DistillerInput, sites: str, host_names: Sequence[str], start: HubScores | None = None
 ) -> DistillerResult:
     """Run the distiller.
 
@@ -151,7 +151,7 @@ class Distilling(Part):
         self._target = GrowingArray(np.int64)
         self._future: Future[DistillerResult] | None = None
         self._started_at = 0
-        self._last: Scores | None = None
+        self._last: HubScores | None = None
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a fetch of an earlier run and its links."""

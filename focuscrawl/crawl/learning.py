@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
-    from focuscrawl.frontier import Arrangement
-    from focuscrawl.strategies import Lesson
+    from focuscrawl.frontier import SortedQueues
+    from focuscrawl.strategies import ModelUpdate
 
 
 class Learning(Part):
@@ -32,7 +32,7 @@ class Learning(Part):
         self._crawl = crawl
         self._replay = crawl.web is not None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
-        self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
+        self._lesson: Future[tuple[ModelUpdate, SortedQueues]] | None = None
         self._started_at = 0
 
     def reset(self) -> None:
@@ -83,7 +83,7 @@ class Learning(Part):
         done, self._lesson = self._lesson, None
         lesson, arrangement = done.result()
         found_since = self._crawl.strategy.adopt(lesson)
-        self._crawl.frontier.adopt(arrangement)
+        self._crawl.frontier.replace_queues(arrangement)
         self._crawl.frontier.update(*found_since)
         self._crawl.put(VisitRecord(model=model_row(lesson)))
         return False
@@ -98,16 +98,16 @@ class Learning(Part):
         return self._crawl.fetched >= self._started_at + self._crawl.strategy.lag
 
     def _start_if_due(self) -> None:
-        if self._lesson is None and self._crawl.strategy.lesson_due():
+        if self._lesson is None and self._crawl.strategy.is_training_due():
             self._started_at = self._crawl.fetched
             self._lesson = self._thread.submit(self._learn)
 
-    def _learn(self) -> tuple[Lesson, Arrangement]:
+    def _learn(self) -> tuple[ModelUpdate, SortedQueues]:
         lesson = self._crawl.strategy.learn()
-        return lesson, self._crawl.frontier.arrange(lesson.urls, lesson.scores)
+        return lesson, self._crawl.frontier.sort_queues(lesson.urls, lesson.scores)
 
 
-def model_row(lesson: Lesson) -> ModelRow:
+def model_row(lesson: ModelUpdate) -> ModelRow:
     """Return the row of the store for a trained model."""
     return ModelRow(
         version=lesson.version,

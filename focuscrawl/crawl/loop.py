@@ -20,14 +20,14 @@ from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVi
 from focuscrawl.crawl.waiting import PriorityFidelity
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import (
-    Effort,
-    TooMuchWorkError,
+    ParseCost,
+    ParseLimitError,
     is_html,
     parse_page,
     read_content_type,
     shared_parser,
 )
-from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, list_kind
+from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -155,7 +155,7 @@ class Crawl(CrawlState):
             url_id = self.peek(now)
         if url_id is None:
             return None
-        self.frontier.take(url_id, now)
+        self.frontier.pop_peeked(url_id, now)
         self.in_flight[url_id] = self.frontier.score(url_id)
         fidelity = self.part(PriorityFidelity)
         if fidelity is not None:
@@ -202,7 +202,7 @@ class Crawl(CrawlState):
         """
         score = self.in_flight.pop(url_id)
         if tried:
-            score = self.strategy.tried(url_id, score)
+            score = self.strategy.score_after_failure(url_id, score)
         if self._scoring == url_id:
             self._scoring = None
         if self._unrecorded == url_id:
@@ -248,7 +248,7 @@ class Crawl(CrawlState):
             return None
         if self.config.pdf and is_pdf(sent.body):
             return PDF
-        return list_kind(sent.body) if self._can_be_site_map_or_feed(visit.url_id) else None
+        return url_list_kind(sent.body) if self._can_be_site_map_or_feed(visit.url_id) else None
 
     def can_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether the crawl reads bodies of a media type other than HTML for a URL."""
@@ -266,12 +266,12 @@ class Crawl(CrawlState):
         if discovery is not None:
             discovery.add_site_maps(origin, site_maps)
 
-    def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
+    def parse(self, visit: PageVisit, most: ParseCost = ParseCost.UNBOUNDED) -> PageView | None:
         """Parse an answer in any thread; return None for an answer that the crawl does not read.
 
         Raises
         ------
-        TooMuchWorkError
+        ParseLimitError
             Parsing may take more than the effort ``most``, and did not start; or parsing without
             a bound took too long.
         """
@@ -281,8 +281,8 @@ class Crawl(CrawlState):
         elif self.is_page(visit):
             sent = visit.download
             known: dict[str, Any] = {"encoding": sent.encoding, "robots": sent.robots}
-            if most < Effort.UNBOUNDED:
-                visit.view = parse_page(sent.body, visit.url, **known, most=most)
+            if most < ParseCost.UNBOUNDED:
+                visit.view = parse_page(sent.body, visit.url, **known, max_cost=most)
             else:
                 visit.view = shared_parser().parse(sent.body, visit.url, **known)
         return visit.view
@@ -438,7 +438,7 @@ def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
         visit = crawl.start_visit(fetch.id, download)
         try:
             crawl.parse(visit)
-        except TooMuchWorkError:
+        except ParseLimitError:
             visit.error = TOO_HARD
     return crawl.visit(visit, REPLAY_TIME)
 

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.completeness.recall_estimate import FILE as ESTIMATES
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE as ESTIMATES
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import judge_page, score_links
 from focuscrawl.crawl.learning import model_row
 from focuscrawl.crawl.page_source import PageSource, open_page_webs
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, reload, restore_links
-from focuscrawl.critic.critic_files import load_trained, refuse_program
+from focuscrawl.critic.critic_files import load_trained, reject_callable_spec
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing, open_plain, refuse_link, write_whole
 from focuscrawl.foundation.model_folder import UNSOUND, reason
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store import schema
 from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
@@ -143,7 +143,7 @@ class Rejudging:
         *,
         critic: Critic,
         strategy: Strategy,
-        languages: Languages,
+        languages: LanguageFilter,
         on_page: Callable[[], object] = lambda: None,
     ) -> None:
         self._store = store
@@ -254,7 +254,7 @@ class Rejudging:
         self._scores[urls] = scores
 
     def _train(self) -> bool:
-        if not self._strategy.lesson_due():
+        if not self._strategy.is_training_due():
             return False
         lesson = self._strategy.learn()
         since, scores = self._strategy.adopt(lesson)
@@ -309,7 +309,7 @@ def _critic_in_folder(folder: Path, name: str) -> str:
     UserError
         The critic is a program, or is not in the folder.
     """
-    refuse_program(name, str(folder), "-a critic=")
+    reject_callable_spec(name, str(folder), "-a critic=")
     if Path(name).name != name:
         raise UserError(
             f"{folder}: the requested critic {name} is not in this folder: remove {REQUEST_FILE}"
@@ -375,7 +375,7 @@ def rejudge_crawl(
     def fresh() -> Strategy:
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
-    languages = Languages(filter(None, identity.get("languages", "").split(",")))
+    languages = LanguageFilter(filter(None, identity.get("languages", "").split(",")))
     found = Rejudging(
         store, sources, critic=critic, strategy=fresh(), languages=languages, on_page=on_page
     ).run()

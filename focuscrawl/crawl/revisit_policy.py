@@ -43,7 +43,7 @@ class KnownPages:
     Parameters
     ----------
     worth : float64 array or None
-        Expected gain of a visit, indexed by `Knowledge.places`; None if known pages are fetched
+        Expected gain of a visit, indexed by `Knowledge.positions`; None if known pages are fetched
         like any other page, without conditional requests.
     """
 
@@ -57,7 +57,7 @@ class KnownPages:
     @classmethod
     def of(cls, knowledge: Knowledge, urls: UrlTable, config: CrawlConfig, now: float) -> Self:
         """Create the known pages of a crawl at the time ``now``."""
-        worth = knowledge.worth(now, config.not_modified_cost) if config.revisit else None
+        worth = knowledge.visit_values(now, config.not_modified_cost) if config.revisit else None
         return cls(knowledge, urls, worth)
 
     def relevance(self, url: str) -> float:
@@ -68,7 +68,7 @@ class KnownPages:
         """Return the scores of known URLs, and NaN for other URLs."""
         if self._worth is None:
             return self._knowledge.relevance(urls)
-        places = self._knowledge.places(urls)
+        places = self._knowledge.positions(urls)
         return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:
@@ -91,7 +91,7 @@ class KnownPages:
         places = np.flatnonzero(self._worth > 0.0)
         places = places[np.lexsort((places, -self._worth[places]))][:most]
         pages = [*zip(self._knowledge.urls_at(places), self._worth[places].tolist(), strict=True)]
-        waiting = [*self._knowledge.waiting(most)]
+        waiting = [*self._knowledge.queued_urls(most)]
         found = [*pages, *waiting]
         urls = [normalize(url) or "" for url, _ in found]
         for url, (_, score) in zip(crawl.follow(urls), found, strict=True):

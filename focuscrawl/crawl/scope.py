@@ -20,7 +20,7 @@ from focuscrawl.foundation.user_input import (
     split_urls,
     table_of,
 )
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import read_definition
 
@@ -49,7 +49,7 @@ class Scope:
         self._hosts = Hosts(config.hosts) if config.hosts else None
         self._deny = UrlPatterns(config.deny)
         self._max_depth = config.max_depth
-        self.languages = Languages(config.languages)
+        self.languages = LanguageFilter(config.languages)
 
     @property
     def admits_all(self) -> bool:

@@ -22,7 +22,7 @@ from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import RecalledPage
+from focuscrawl.strategies import StoredPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -502,8 +502,8 @@ def restore_links(
     if not fetch.links and fetch.memo is None:
         return _NO_SCORES
     scores = [-np.inf if link.score is None else link.score for link in fetch.links]
-    return strategy.recall(
-        RecalledPage(
+    return strategy.restore_page(
+        StoredPage(
             url=fetch.url,
             seq=fetch.seq,
             relevance=fetch.relevance,

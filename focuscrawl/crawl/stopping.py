@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.completeness.recall_estimate import FILE, EstimateRecord, Estimator
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, EstimateLog, RecallEstimator
 from focuscrawl.crawl.part import Part
 from focuscrawl.critic.protocol import RELEVANT
 
 if TYPE_CHECKING:
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
@@ -38,7 +38,7 @@ class StopRules(Part):
             return "budget"
         if config.stagnation and crawl.fetched - crawl.last_relevant >= config.stagnation:
             return "no_relevant_page"
-        if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.left:
+        if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.n_at_skipped_hosts:
             if len(crawl.urls) and not crawl.succeeded:
                 return "seeds_unreachable"  # all known URLs are start pages or redirect targets
             if crawl.consecutive_failures and not crawl.any_judged:
@@ -57,11 +57,13 @@ class Completeness(Part):
         self._crawl = crawl
         self._rules = crawl.config.stop
         self._started = time.monotonic()
-        self._record: EstimateRecord | None = None
+        self._record: EstimateLog | None = None
 
     def reset(self) -> None:
         """Discard all fetches."""
-        self._estimator = Estimator(promises=self._crawl.strategy.expects_relevance)
+        self._estimator = RecallEstimator(
+            scores_are_relevance=self._crawl.strategy.expects_relevance
+        )
         self._due = _FIRST_ESTIMATE
 
     def restore(self, fetch: RestoredFetch) -> None:
@@ -70,16 +72,16 @@ class Completeness(Part):
         if not stored.again:
             relevant = stored.relevance > RELEVANT
             targets = [link.target for link in stored.links]
-            self._estimator.visited(
+            self._estimator.add_fetch(
                 stored.url, stored.referrer, stored.score, targets, relevant=relevant
             )
             self._is_due()
 
     def on_restored(self) -> None:
         """Append to the estimates of the earlier run, or start anew after a change of topic."""
-        path, fetched = self._crawl.folder.path / FILE, self._estimator.fetched
+        path, fetched = self._crawl.folder.path / ESTIMATES_FILE, self._estimator.fetched
         again = self._record is not None
-        self._record = EstimateRecord(path, 0 if again else fetched)
+        self._record = EstimateLog(path, 0 if again else fetched)
         if fetched >= _FIRST_ESTIMATE and self._record.latest is None:
             self._estimate()
 
@@ -88,7 +90,7 @@ class Completeness(Part):
         referrer = self._crawl.urls.referrer_id(visit.url_id)
         relevant = visit.relevance > RELEVANT
         targets = [link.target for link in visit.link_rows]
-        self._estimator.visited(visit.url_id, referrer, visit.score, targets, relevant=relevant)
+        self._estimator.add_fetch(visit.url_id, referrer, visit.score, targets, relevant=relevant)
         if self._is_due():
             self._estimate()
 
@@ -96,7 +98,7 @@ class Completeness(Part):
         """Record the stop rule that applies; estimate recall again if the frontier is empty."""
         reason = self.stop_reason()
         if reason is not None:
-            self._crawl.record_event(RULE, self._rules.in_words(reason, self.latest))
+            self._crawl.record_event(RULE, self._rules.describe(reason, self.latest))
         crawl, fetched = self._crawl, self._estimator.fetched
         last = 0 if self.latest is None else self.latest.fetched
         if not len(crawl.frontier) and not crawl.in_flight and _FIRST_ESTIMATE <= fetched > last:
@@ -109,7 +111,7 @@ class Completeness(Part):
         return self._rules.reason(self.latest, time.monotonic() - self._started)
 
     @property
-    def latest(self) -> Estimate | None:
+    def latest(self) -> RecallEstimate | None:
         """The last estimate of recall, or None."""
         return None if self._record is None else self._record.latest
 

@@ -11,7 +11,7 @@ from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS
+from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class Traps(Part):
 
     def _count(self, url_id: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
         events = []
-        worth = self._crawl.strategy.worth(url_id, relevance)
+        worth = self._crawl.strategy.page_value(url_id, relevance)
         url, referrer = self._crawl.urls[url_id], self._crawl.urls.referrer(url_id)
         earns = worth > RELEVANT and not repeats
         for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):
@@ -276,7 +276,7 @@ class NearDuplicates(Part):
     def on_judged(self, visit: PageVisit) -> None:
         """Compute the MinHash of a page, which is stored, and find its near-duplicate."""
         assert visit.view is not None
-        if visit.view.kind in LISTS:
+        if visit.view.kind in URL_LIST_KINDS:
             return
         visit.minhash = sketch(visit.view.words) or b""
         if visit.minhash:

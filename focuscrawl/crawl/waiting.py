@@ -53,7 +53,7 @@ class PatientOrder(Part):
             return None
         if self._is_seed_waiting(now):
             return math.inf
-        if self._patience is None or score >= self._patience.reserve(
+        if self._patience is None or score >= self._patience.min_score(
             score, crawl.budget_left, now
         ):
             return None
@@ -62,7 +62,7 @@ class PatientOrder(Part):
     def before_record(self, visit: PageVisit) -> None:
         """Report the scores of a page's new links to the patience model."""
         if self._patience is not None:
-            self._patience.bring(visit.newly_queued)
+            self._patience.add_page(visit.newly_queued)
 
     def _is_seed_waiting(self, now: float) -> bool:
         # a start page, or the redirect target of a start page
@@ -71,7 +71,7 @@ class PatientOrder(Part):
             each.seconds <= _MAX_SEED_WAIT
             and urls.depth(each.url) == 0
             and urls.state(each.url) == QUEUED  # hubs that are fetched again do not count
-            for each in self._crawl.frontier.awaited(now, _ABOVE_LINKS, _MAX_SEED_HOSTS)
+            for each in self._crawl.frontier.busy_host_links(now, _ABOVE_LINKS, _MAX_SEED_HOSTS)
         )
 
 
@@ -101,7 +101,7 @@ class PriorityFidelity(Part):
         score = crawl.in_flight[url_id]
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
-        for each in crawl.frontier.awaited(0.0, score + SCORE_TOLERANCE, _MAX_BUSY_HOSTS):
+        for each in crawl.frontier.busy_host_links(0.0, score + SCORE_TOLERANCE, _MAX_BUSY_HOSTS):
             if each.score < math.inf:
                 self._better_hosts[url_id] = crawl.urls.host_name(each.url)
                 return

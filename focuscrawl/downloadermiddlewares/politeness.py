@@ -13,7 +13,7 @@ from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import slot_delay
 from focuscrawl.engine.visits import URL_ID, describe_error, retry_after_of
-from focuscrawl.frontier.hosts import LEFT, HostBackoff
+from focuscrawl.frontier.hosts import HOST_SKIPPED, HostBackoff
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -23,9 +23,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BUSY = (429, 502, 503, 504)
+_BUSY_STATUSES = (429, 502, 503, 504)
 # causes of failure of a host that does not answer; one that sends half a page, or no HTTP, does
-_ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
+_CONNECTION_FAILURES = (
+    "timed out",
+    "refused",
+    "host not found",
+    "hung up",
+    "no TLS",
+    "certificate",
+)
 
 
 class BackoffMiddleware(Component):
@@ -43,17 +50,17 @@ class BackoffMiddleware(Component):
         config = self._crawl.config
         longest = max(config.backoff, config.backoff_max)
         failures, per_host = config.host_failures, config.per_host
-        self._patience = HostBackoff(config.backoff, longest, failures, per_host)
+        self._backoff = HostBackoff(config.backoff, longest, failures, per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Count the answer to a request from the frontier, as a failure if the host is busy."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return response
-        if response.status in _BUSY:
+        if response.status in _BUSY_STATUSES:
             self._failed(url_id, f"HTTP {response.status}", retry_after_of(response))
         else:
-            self._patience.answered(self._crawl.urls.host_id(url_id))
+            self._backoff.record_answer(self._crawl.urls.host_id(url_id))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -64,12 +71,12 @@ class BackoffMiddleware(Component):
         why = describe_error(exception).partition(":")[0]
         if isinstance(exception, RobotsUnreachableError):
             self._failed(url_id, why, exception.retry_after)
-        elif why in _ABSENT:
+        elif why in _CONNECTION_FAILURES:
             self._failed(url_id, why, None)
 
     def _failed(self, url_id: int, why: str, retry_after: float | None) -> None:
         host = self._crawl.urls.host_id(url_id)
-        wait = self._patience.failed(host, retry_after)
+        wait = self._backoff.record_failure(host, retry_after)
         if not math.isinf(wait):
             self._crawl.frontier.hold(host, time.monotonic() + wait)
             return
@@ -77,7 +84,7 @@ class BackoffMiddleware(Component):
             why += f", asks for {retry_after:,.0f} s"
         logger.info("%s is left alone: %s", self._crawl.urls.host_name(url_id), why)
         self._crawl.frontier.hold(host, math.inf)
-        self._crawl.record_event(LEFT, f"{self._crawl.urls.host_name(url_id)}: {why}")
+        self._crawl.record_event(HOST_SKIPPED, f"{self._crawl.urls.host_name(url_id)}: {why}")
 
 
 class ThrottleMiddleware(Component):

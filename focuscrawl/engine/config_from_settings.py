@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
-_REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+_REPLAY = "focuscrawl.downloadhandlers.replay.ReplayDownloadHandler"
 _DEMO_CRITICS = (DEFAULT_CRITIC, "demo")
 _NOT_FOLLOWED = ("data", "file", "ftp", "s3")
 # parsers of Scrapy's settings; without a single concurrent request a crawl would never stop

@@ -15,7 +15,7 @@ from scrapy.http import JsonRequest
 from scrapy.spiders import SitemapSpider
 from scrapy.utils.request import request_from_dict
 
-from focuscrawl.apprentice.feature_extraction import WordReader
+from focuscrawl.apprentice.feature_extraction import WordEvidence
 from focuscrawl.crawl.scope import has_allowed_length
 from focuscrawl.crawl_config import DEFAULT_CALLBACK
 from focuscrawl.engine.private import has_default_callback
@@ -32,7 +32,7 @@ from focuscrawl.engine.visits import (
 from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.foundation.files import open_plain, write_whole
 from focuscrawl.foundation.urls import host, normalize, without_credentials
-from focuscrawl.page.documents import changed_at
+from focuscrawl.page.documents import parse_w3c_date
 from focuscrawl.page.words import tokenize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
@@ -277,7 +277,7 @@ class RequestWords:
     def __init__(self, critic: Critic) -> None:
         self.critic = critic
         self._can_score = bool(getattr(critic, "reads_words", False))
-        self._words = WordReader(critic, ask=self._can_score)
+        self._words = WordEvidence(critic, use_critic=self._can_score)
 
     def score(self, request: Request) -> float:
         """Return a score from 0 to 1."""
@@ -319,7 +319,7 @@ class SitemapDates:
         return sorted(requests, key=lambda request: -self._pop_date(request.url))
 
     def _add_date(self, loc: Any, lastmod: Any) -> None:
-        url, at = normalize(str(loc)), changed_at(str(lastmod))
+        url, at = normalize(str(loc)), parse_w3c_date(str(lastmod))
         if url is None or at is None:
             return
         self._at[url] = at

@@ -1,8 +1,7 @@
-"""Judgements of pages by a person or a model, applied to a crawl [F99 section 2].
+"""Relevance feedback: choosing pages to judge, and applying judgements to a crawl [F99 section 2].
 
-Here: which pages to ask about, answers in a table, a model that answers in the place of the
-person, applying a definition to a crawl. Not here: the definition and its critic
-(`focuscrawl.topics`).
+A person judges pages, or a language model (teacher). Topic definitions and the training of their
+critics are in `focuscrawl.topics`.
 """
 
 from focuscrawl.feedback.applying import AppliedDefinition, apply_definition, check_applicable

@@ -41,7 +41,7 @@ _PRELOADED = [
     "focuscrawl.commands.crawl",
     "focuscrawl.spiders.focused",
     "focuscrawl.scheduler",
-    "focuscrawl.downloadhandlers",
+    "focuscrawl.downloadhandlers.replay",
     "focuscrawl.downloadermiddlewares.focus",
     "focuscrawl.extensions.download_limits",
     "focuscrawl.extensions.progress",

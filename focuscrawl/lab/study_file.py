@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.revisit_policy import KNOWLEDGE_STRATEGIES
-from focuscrawl.critic.training import TRAINABLE
+from focuscrawl.critic.training import TRAINABLE_KINDS
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import read_rows, read_toml, text_of, validated
 from focuscrawl.lab.planning import slug
@@ -94,8 +94,10 @@ def _web(name: str, given: dict[str, Any]) -> StudyWeb:
         raise UserError(f"{name}: name {web.name!r} must be a folder name without /")
     if web.portal is not None and not Path(web.portal).is_file():
         raise UserError(f"{name}: portal {web.portal} not found: give a file with one URL a line")
-    if web.kind not in TRAINABLE:
-        raise UserError(f"{name}: kind must be one of {', '.join(TRAINABLE)}, not {web.kind!r}")
+    if web.kind not in TRAINABLE_KINDS:
+        raise UserError(
+            f"{name}: kind must be one of {', '.join(TRAINABLE_KINDS)}, not {web.kind!r}"
+        )
     named = web.topics if "topics" in given else _topics_of(name, web.seeds or "")
     left_out = set(map(normalise, without))
     topics = dict.fromkeys(each for each in map(normalise, named) if each not in left_out)

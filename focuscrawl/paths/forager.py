@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.evidence import RelevanceRates
-from focuscrawl.apprentice.link_features import PREFIXES, table_of_keys
+from focuscrawl.apprentice.link_features import PREFIXES, url_key_table
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class SiteRates:
 
 def directory_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
     """Return numbers of host and directories of URLs, uint32 (n, `PREFIXES`); 0 after the last."""
-    return table_of_keys(urls)[:, :PREFIXES]
+    return url_key_table(urls)[:, :PREFIXES]
 
 
 class SiteStopRule:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, pointers, ranges
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, multi_arange, row_pointers
 from focuscrawl.distiller import registered_domain
 from focuscrawl.foundation.urls import host as host_of
 from focuscrawl.page.words import tokenize
@@ -213,7 +213,9 @@ class PathFeatureReader:
         last = np.minimum(last, first + 30)
         begin = np.maximum(first - self._reading.near, 0)
         end = np.minimum(last + self._reading.near, len(words))
-        near = ranges(np.concatenate([begin, last]), np.concatenate([first - begin, end - last]))
+        near = multi_arange(
+            np.concatenate([begin, last]), np.concatenate([first - begin, end - last])
+        )
         anchors = [view.links.anchors[i] for i in links.tolist()]
         of_anchors, whose = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
         above, under = self._above(view, left)
@@ -254,10 +256,10 @@ class PathFeatureReader:
             return _NO_KEYS, there
         words, heading = tokenize(view.headings)
         numbers = self._hashes(words)
-        indptr = pointers(np.bincount(heading, minlength=len(view.headings)))
+        indptr = row_pointers(np.bincount(heading, minlength=len(view.headings)))
         starts = indptr[under[there]]
         lengths = indptr[under[there] + 1] - starts
-        return numbers[ranges(starts, lengths)], np.repeat(there, lengths)
+        return numbers[multi_arange(starts, lengths)], np.repeat(there, lengths)
 
     def _page_facts(self, view: PageView, start: str | None) -> list[str]:
         url = split_url(view.url)
@@ -322,7 +324,7 @@ class FeatureVocabulary:
         np.not_equal(cells[1:], cells[:-1], out=distinct[1:])
         row, number = np.divmod(cells[distinct], width)
         return SparseRows(
-            number.astype(np.int32), pointers(np.bincount(row, minlength=observed.n))
+            number.astype(np.int32), row_pointers(np.bincount(row, minlength=observed.n))
         )
 
     def values(self, rows: SparseRows) -> Floats:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from focuscrawl.apprentice.hashing import pointers
+from focuscrawl.apprentice.hashing import row_pointers
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.paths.crf import ChainCRF, Sequences
@@ -196,7 +196,7 @@ def select_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
     return Corpus(
         [corpus.paths[path] for path in chosen.tolist()],
         observed,
-        pointers(lengths),
+        row_pointers(lengths),
         np.searchsorted(np.unique(corpus.sites[chosen]), corpus.sites[chosen]),
         corpus.names,
     )
@@ -230,7 +230,7 @@ def read_corpus(paths: Sequence[SitePath], pages: WebPages, reader: PathFeatureR
     starts = {start: i for i, start in enumerate(dict.fromkeys(path.start for path in kept))}
     sites = np.array([starts[path.start] for path in kept], np.int64)
     return Corpus(
-        kept, observed, pointers(np.array(lengths, np.int64)), sites, reader.names(observed)
+        kept, observed, row_pointers(np.array(lengths, np.int64)), sites, reader.names(observed)
     )
 
 
@@ -340,7 +340,7 @@ def training_examples(
         [math.sqrt(onward.get(i, 1)) / siblings[each] for i, each in enumerate(left)]
     )
     observed = vstack([whole.observed, csr_array((1, len(vocabulary)))], format="csr")
-    bounds = pointers(np.array([len(each) for each in rows], np.int64))
+    bounds = row_pointers(np.array([len(each) for each in rows], np.int64))
     return Examples(
         Sequences(observed[np.concatenate(rows)], bounds), np.concatenate(known), weight
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_whole
-from focuscrawl.report.plain_text import cell, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line
 from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
 from focuscrawl.strategies.path_strategy import PathMemo
@@ -85,9 +85,11 @@ def write_goals(pages: list[GoalPage], out: Path) -> None:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["url", "probability", "seq", "clicks", "title", "path"])
     for page in pages:
-        title = cell(one_line(page.title))
+        title = escape_csv_cell(one_line(page.title))
         numbers = [f"{page.probability:.4f}", page.seq, len(page.path) - 1]
-        rows.writerow([cell(page.path[-1]), *numbers, title, cell(" ".join(page.path))])
+        rows.writerow(
+            [escape_csv_cell(page.path[-1]), *numbers, title, escape_csv_cell(" ".join(page.path))]
+        )
     try:
         write_whole(out, text.getvalue().encode("utf-8", "replace"))
     except OSError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from focuscrawl.completeness.stop_rules import TIME
+from focuscrawl.completeness.stop_rules import TIME_OVER
 from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.foundation.arrays import Ints
-    from focuscrawl.strategies import Lesson, Strategy
+    from focuscrawl.strategies import ModelUpdate, Strategy
 
 
 _LEAST = 60.0  # seconds; in less, opening a bucket would take much of them
@@ -101,7 +101,7 @@ class RoundEnd(Part):
 
     def stop_reason(self) -> str | None:
         """Return the reason if the time is over."""
-        return TIME if self._over else None
+        return TIME_OVER if self._over else None
 
 
 class RoundsContext:
@@ -144,7 +144,7 @@ class RoundsContext:
         strategy.self_contained = True
         return strategy
 
-    def take_model(self, strategy: Strategy, round_: int) -> Lesson | None:
+    def take_model(self, strategy: Strategy, round_: int) -> ModelUpdate | None:
         """Let a strategy score by what was learned by a round; None: nothing yet."""
         committed = self.tables.read_json(f"models/{round_:05}.json", "version", "learned_in")
         if committed is None or not committed["version"]:
@@ -152,7 +152,7 @@ class RoundsContext:
         name = f"models/{int(committed['learned_in']):05}.npz"
         state = self.tables.read_bytes(name)
         with self.tables.unpacking(name):
-            lesson = strategy.take_up(int(committed["version"]), state)
+            lesson = strategy.load_trained(int(committed["version"]), state)
         strategy.adopt(lesson)
         return lesson
 

@@ -140,12 +140,12 @@ def write_tables(
     ended = {"excluded": sorted(map(identity, excluded)), "generosity": generosity}
     tables.write_json(f"ended/{name}.json", ended)
     tables.write_bytes(f"judged/{name}", judged)
-    tables.write_bytes(f"outcomes/{name}", crawl.strategy.outcomes() or b"")
+    tables.write_bytes(f"outcomes/{name}", crawl.strategy.export_outcomes() or b"")
     tables.write(f"pages/{name}", PAGE, pages)
 
 
 def _judged(crawl: Crawl) -> bytes:
-    return (crawl.strategy.judged() if crawl.strategy.learns else None) or b""
+    return (crawl.strategy.export_judged() if crawl.strategy.learns else None) or b""
 
 
 def _write_links(
@@ -197,7 +197,7 @@ def _evidence(
     to = np.array([bucket_of(urls[link.target], buckets) for link in page.links])
     order = np.argsort(to, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(to[order])) + 1)
-    memos = crawl.strategy.parts(page.memo, groups) if len(groups) > 1 else [page.memo]
+    memos = crawl.strategy.split_memo(page.memo, groups) if len(groups) > 1 else [page.memo]
     for kept, memo in zip(groups, memos, strict=True):
         found = [page.links[at] for at in kept.tolist()]
         row = {
@@ -401,7 +401,7 @@ def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
     found: dict[int, list[StoredFetch]] = {}
     for fetch in History(crawl.store).fetches():
         if fetch.links and bucket_of(fetch.name, buckets) == bucket:
-            memo = crawl.strategy.contained(
+            memo = crawl.strategy.make_self_contained(
                 fetch.memo, [urls[link.target] for link in fetch.links]
             )
             found.setdefault(fetch.url, []).append(fetch._replace(memo=memo))

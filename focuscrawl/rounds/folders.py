@@ -17,7 +17,7 @@ from focuscrawl.rounds.buckets import BucketUrls
 from focuscrawl.rounds.context import RoundsContext
 from focuscrawl.store import PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.schema import LinkRow
-from focuscrawl.strategies import RecalledPage
+from focuscrawl.strategies import StoredPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,8 +88,8 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
                 record.links.append(LinkRow(n_links, at, target, "", 0, score, 0))
                 n_links += 1
             targets, given = np.array(to, np.int64), np.array(row["scores"])
-            parts.append(RecalledPage(at, seq, row["relevance"], targets, given, row["memo"]))
-        record.memo = strategy.joined(parts) if parts else None
+            parts.append(StoredPage(at, seq, row["relevance"], targets, given, row["memo"]))
+        record.memo = strategy.join_memos(parts) if parts else None
         numbers.flush(record)
         writer.put(record)
         record = VisitRecord()

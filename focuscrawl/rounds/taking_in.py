@@ -182,7 +182,7 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     strategy = context.strategy()
     if strategy.learns:
         context.take_model(strategy, round_ - 1)
-        pool = strategy.pool()
+        pool = strategy.new_pool()
         names = _latest(context, round_, pool.options.memory)
         model["oldest"] = int(names[0].rpartition("/")[2]) if names else round_
         for name in names:
@@ -191,7 +191,7 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
                 with tables.unpacking(name):
                     pool.add(judged)
         if len(pool) >= _ENOUGH:
-            state, instances, metrics = strategy.train(pool)
+            state, instances, metrics = strategy.train_on_pool(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
             model |= {"version": model["version"] + 1, "learned_in": round_}
             model |= {"instances": instances, "metrics": metrics}

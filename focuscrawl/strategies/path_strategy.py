@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 class Paths(Strategy):
@@ -98,8 +98,8 @@ class Paths(Strategy):
         """Take note of a fetch."""
         self._forager.record_fetch(url)
 
-    def worth(self, url: int, relevance: float) -> float:
-        """Return Pr(not a fail) of a page by the path to it: see `Strategy.worth`."""
+    def page_value(self, url: int, relevance: float) -> float:
+        """Return Pr(not a fail) of a page by the path to it: see `Strategy.page_value`."""
         return self._worth.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -132,7 +132,7 @@ class Paths(Strategy):
         found = forager.expand(page.url, page.targets, labels.astype(np.float64), directories)
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = PathMemo.from_bytes(page.memo)

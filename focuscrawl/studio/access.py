@@ -1,4 +1,4 @@
-"""Who may talk to the studio: those who know its token, from its own pages, under its own name."""
+"""Access control of the studio: token and cookie, and checks of ``Host`` and ``Origin``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HOST_PATTERN = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)
 _PREFIX_PATTERN = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*", re.ASCII)
 _CONTENT_POLICY = "Content-Security-Policy"
 
-#: headers of every answer: nothing runs, loads or is shown but what the studio itself serves
+#: headers of every response: browsers load and run only the studio's own files
 HEADERS = {
     _CONTENT_POLICY: (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -54,17 +54,17 @@ HEADERS = {
 
 
 def load_token(root: Path) -> str:
-    """Return the token for the studio of `root`; everybody who knows it may use the studio.
+    """Return the token for the studio of the folder `root`; create it if there is none.
 
-    It is stored among the user's own state, readable by nobody else, and not in `root`, which
-    may be a stranger's. If it cannot be stored, each studio has another token.
+    The token file is private and in the user's state folder, because `root` may come from somebody
+    else. If the file cannot be written, each start of the studio has a new token.
     """
     name = sha256(os.fsencode(root)).hexdigest()[:32]
     path = platformdirs.user_state_path("focuscrawl") / "studio" / name
     before = os.umask(0o077)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with changing(path):  # another studio of the folder may start at the same time
+        with changing(path):  # another studio of this folder may start at the same time
             token = _read_token(path)
             if token is None:
                 token = secrets.token_urlsafe(_TOKEN_BYTES)
@@ -88,13 +88,16 @@ def _read_token(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class PublicUrl:
-    """Where a proxy has the studio: ``https://studio.example.org``, or a path below that.
+    """Public address of a studio behind a proxy, like ``https://studio.example.org/path``.
 
     Attributes
     ----------
-    origin : scheme, host and port, as browsers send them in ``Origin``
-    hosts : values of ``Host``, with the port and without it
-    prefix : of paths there, ``/studio``; or empty
+    origin : str
+        Scheme, host and port, as browsers send them in ``Origin``.
+    hosts : frozenset of str
+        Values of ``Host``, with and without the port.
+    prefix : str
+        Path, or empty.
     """
 
     origin: str
@@ -103,10 +106,10 @@ class PublicUrl:
 
     @classmethod
     def parse(cls, text: str) -> PublicUrl:
-        """Read the URL that a user gives; UserError if it is none."""
+        """Parse the URL that a user gives; raise `UserError` if it is invalid."""
         error = UserError(
-            f"--public-url {text!r:.200} is no address of a studio: give one like "
-            "https://studio.example.org, with a path if the proxy has it below one"
+            f"--public-url {text!r:.200} is invalid: give an address like "
+            "https://studio.example.org or https://example.org/studio"
         )
         try:
             found = urlsplit(text.strip())
@@ -128,28 +131,34 @@ class PublicUrl:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether browsers use TLS."""
+        """Whether browsers connect with TLS."""
         return self.origin.startswith("https:")
 
 
 class Access:
-    """Checks each request, before any route sees it.
+    """Checks each request before routing.
 
-    A browser sends a cookie to every port of a host, so to other programs of this machine. The
-    cookie therefore belongs to a path that only this studio's pages know; it is not sent to other
-    paths, and a request needs both, path and cookie. Scripts send the token.
+    Browsers send a cookie to every port of a host, so also to other programs on this machine. The
+    studio's cookie is therefore bound to a secret path, and a request of a browser needs both path
+    and cookie. Scripts send the token.
 
     Parameters
     ----------
-    token : everybody who knows it may use the studio
-    hosts : values of ``Host`` that the studio answers to: names with ports
-    cookie : name of the cookie; other studios have other ports
-    read_only : nobody may change anything
-    public : where a proxy has the studio, if one does
+    token : str
+        Anybody who knows the token may use the studio.
+    hosts : iterable of str
+        Accepted values of ``Host``: names with ports.
+    cookie : str
+        Name of the cookie, which differs between studios on one host.
+    read_only : bool
+        Refuse all changes.
+    public : PublicUrl, optional
+        Address of the studio behind a proxy.
 
     Attributes
     ----------
-    base : prefix of the paths of its pages
+    base : str
+        Prefix of the paths of all pages.
     """
 
     def __init__(
@@ -162,7 +171,7 @@ class Access:
         public: PublicUrl | None = None,
     ) -> None:
         self._token = token
-        self._session = _derive(token, "session")  # the cookie is of no use as a token
+        self._session = _derive(token, "session")  # the token cannot be computed from the cookie
         self._cookie = cookie
         self._hosts = {*hosts}
         self._origins = {f"http://{host}" for host in self._hosts}
@@ -176,59 +185,58 @@ class Access:
             self.base = public.prefix + self._secret_path
 
     def inner_path(self, path: str) -> str | None:
-        """Return what follows the base in a path; None if the path does not start with it."""
-        for base in (self.base, self._secret_path):  # proxies may take their prefix away
+        """Return the part of a path after the base; None if the path is not below the base."""
+        for base in (self.base, self._secret_path):  # proxies may remove their prefix
             starts = secrets.compare_digest(path[: len(base)].encode(), base.encode())
             if starts and path[len(base) :][:1] in ("", "/"):
                 return path[len(base) :] or "/"
         return None
 
     def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
-        """Return why a request is refused, with the way out; None if it is not.
+        """Return status and message if a request is refused, else None.
 
         Parameters
         ----------
-        by_path : whether its path starts with the base
+        request : Request
+        by_path : bool
+            Whether the path starts with the base.
         """
         if not self._has_known_host(request):
-            return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio has printed."
+            return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio printed."
         origin = request.headers.get("origin")
         if origin is not None and origin not in self._origins:
             return HTTPStatus.FORBIDDEN, (
-                "Only pages of the studio itself may ask this; behind a proxy it needs "
-                "--public-url."
+                "The request comes from another site. If the studio is behind a proxy, start it "
+                "with --public-url."
             )
         by_header = _is_equal(self._bearer_token(request), self._token)
         by_cookie = by_path and _is_equal(request.cookies.get(self._cookie), self._session)
         if not by_header and not by_cookie:
             return HTTPStatus.UNAUTHORIZED, (
-                "Open the address that `focuscrawl studio` has printed: it holds a token."
+                "Open the address that `focuscrawl studio` printed, which contains the token."
             )
         changes = request.method not in _SAFE_METHODS
         if changes and self._read_only:
             return HTTPStatus.FORBIDDEN, (
-                "This studio is read-only: start one without --read-only to change something."
+                "This studio is read-only: start it without --read-only to make changes."
             )
         if changes and origin is None and not by_header:
-            return HTTPStatus.FORBIDDEN, "Changes need the header Origin, or Authorization."
+            return HTTPStatus.FORBIDDEN, "Changes need the header Origin or Authorization."
         return None
 
     def set_cookie(self, request: Request, path: str) -> Response | None:
-        """Answer an address with the token by the cookie, and a redirect without the token.
+        """Set the cookie for a request with the token; redirect to `path` without the token.
 
-        So the token stays out of the history and of the address bar.
-
-        Parameters
-        ----------
-        path : requested, below the base
+        The redirect keeps the token out of the address bar and the history. The result is None if
+        the request has no valid token.
         """
         given = request.query_params.get(_TOKEN_PARAMETER)
         reading = request.method in _SAFE_METHODS
         if not (self._has_known_host(request) and reading and _is_equal(given, self._token)):
             return None
         query = request.url.remove_query_params(_TOKEN_PARAMETER).query
-        where = self.base + quote(path)
-        answer = RedirectResponse(f"{where}?{query}" if query else where, HTTPStatus.SEE_OTHER)
+        target = self.base + quote(path)
+        answer = RedirectResponse(f"{target}?{query}" if query else target, HTTPStatus.SEE_OTHER)
         answer.set_cookie(
             self._cookie,
             self._session,
@@ -248,7 +256,7 @@ class Access:
 
 
 def _derive(token: str, purpose: str) -> str:
-    """Return a secret from which neither the token nor other derived secrets can be computed."""
+    """Return a secret that reveals neither the token nor other derived secrets."""
     digest = hmac.digest(token.encode(), purpose.encode(), "sha256")
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
@@ -258,9 +266,9 @@ def _is_equal(given: str | None, secret: str) -> bool:
 
 
 class AccessMiddleware:
-    """Refuses what `Access` refuses, and adds `HEADERS` to every answer.
+    """Refuses requests that `Access` refuses, and adds `HEADERS` to every response.
 
-    The application gets paths without the base.
+    Routes get paths without the base.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -269,13 +277,13 @@ class AccessMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] != "http":  # there are no WebSockets
+        if scope["type"] != "http":  # the studio has no WebSockets
             return
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                own = headers.get(_CONTENT_POLICY)  # an answer may restrict more, never less
+                own = headers.get(_CONTENT_POLICY)  # a response may restrict more, never less
                 headers.update(HEADERS)
                 if own is not None:
                     headers[_CONTENT_POLICY] += f"; {own}"

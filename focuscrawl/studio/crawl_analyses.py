@@ -1,6 +1,7 @@
-"""What is computed over whole crawls and kept: sorted copies of their URLs, and sums.
+"""Computes and caches analyses of whole crawls (hubs, hosts, comparisons), and sorted URL tables.
 
-Sums are computed by ``python -m focuscrawl.studio.crawl_analyses WHAT OPTION FOLDER...``.
+Each analysis runs in a child process:
+``python -m focuscrawl.studio.crawl_analyses ANALYSIS OPTION FOLDER...``.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.report.comparison import PARTS, SHOWN, pages_of_part, two_crawls
+from focuscrawl.report.comparison import PARTS, SHOWN, compare_two_crawls, load_part_pages
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.status import open_store
-from focuscrawl.report.url_tables import host_map, reading_sorted, sort_urls
+from focuscrawl.report.url_tables import map_hosts, open_sorted_copy, write_sorted_copy
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -40,18 +41,18 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_MAX_OPEN = 16  # that stay open
-#: a copy or sum is renewed when its age is so many times the time it took: 3 % of the time
+_MAX_OPEN = 16  # crawls
+#: a result is renewed when its age is this multiple of the time it took
 _MIN_AGE_FACTOR = 30
-_FIRST_COPY_TIMEOUT = 0.15  # seconds that a request waits for the first copy
-_MAX_RESULTS = 32  # sums, and comparisons
+_FIRST_COPY_TIMEOUT = 0.15  # seconds that a request waits for a sorted copy
+_MAX_RESULTS = 32
 _N_BEST = 100  # of each list of hubs
-_NICENESS = 10  # of the process that computes a sum: crawls come first
+_NICENESS = 10  # of child processes: crawls have priority
 
 
 @dataclass
 class SortedCopy:
-    """A sorted copy of a crawl's URLs; `made` is when sorting started."""
+    """A sorted copy of a crawl's URLs."""
 
     path: Path
     started_at: datetime
@@ -61,7 +62,7 @@ class SortedCopy:
 
 @dataclass
 class _OpenCrawl:
-    """A crawl whose store has been checked."""
+    """A crawl whose store was checked."""
 
     store: CrawlStore
     file: tuple[int, int]
@@ -72,10 +73,7 @@ class _OpenCrawl:
 
 
 class OpenCrawls:
-    """Opens stores of crawls in folders, and keeps a sorted copy of each; for any thread.
-
-    Copies are in a temporary folder.
-    """
+    """Opens stores of crawls, and keeps sorted copies in a temporary folder; thread-safe."""
 
     def __init__(self) -> None:
         self._crawls: OrderedDict[Path, _OpenCrawl] = OrderedDict()
@@ -86,18 +84,15 @@ class OpenCrawls:
 
     @contextmanager
     def store(self, path: Path) -> Iterator[CrawlStore]:
-        """Open the store of the crawl in `path`, which is checked the first time only.
-
-        UserError if it cannot be read.
-        """
+        """Open the store of the crawl in `path`; raise `UserError` if it cannot be read."""
         with self._forget_if_damaged(path), closing(self._crawl(path).store.reopened()) as store:
             yield store
 
     @contextmanager
     def sorted(self, path: Path) -> Iterator[tuple[Database, SortedCopy] | None]:
-        """Open store and sorted copy of the crawl in `path`; None: it is being sorted.
+        """Open the sorted copy of the crawl in `path`, or None while the first is created.
 
-        A copy that is out of date is renewed in the background.
+        An outdated copy is replaced in the background.
         """
         with self._forget_if_damaged(path):
             crawl = self._crawl(path)
@@ -105,12 +100,12 @@ class OpenCrawls:
             if copy is None:
                 yield None
                 return
-            with reading_sorted(crawl.store, copy.path) as connection:
+            with open_sorted_copy(crawl.store, copy.path) as connection:
                 yield connection, copy
 
     @contextmanager
     def _forget_if_damaged(self, path: Path) -> Iterator[None]:
-        """Raise `UserError` if a store that was sound is damaged now; check it the next time."""
+        """Raise `UserError` if a checked store is damaged now, and check it again next time."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -127,7 +122,7 @@ class OpenCrawls:
                 self._crawls.move_to_end(path)
                 return crawl
         store = open_store(path)
-        store.close()  # it is reopened for each request
+        store.close()  # reopened for each request
         crawl = _OpenCrawl(store, file)
         with self._lock:
             self._crawls[path] = crawl
@@ -138,7 +133,7 @@ class OpenCrawls:
         return crawl
 
     def _copy(self, crawl: _OpenCrawl, path: Path) -> SortedCopy | None:
-        """Return the last copy, after a moment if there is none; renew it if it is old."""
+        """Return the latest copy; wait a moment for the first, and replace an outdated copy."""
         stamp = store_stamp(path)
         with crawl.lock:
             copy = crawl.copy
@@ -163,7 +158,7 @@ class OpenCrawls:
         started, now = time.monotonic(), datetime.now(UTC)
         copy, failure = None, None
         try:
-            sort_urls(crawl.store, path)
+            write_sorted_copy(crawl.store, path)
             copy = SortedCopy(path, now, stamp, time.monotonic() - started)
         except Exception as error:
             path.unlink(missing_ok=True)
@@ -178,7 +173,7 @@ class OpenCrawls:
 
 
 def store_stamp(path: Path) -> tuple[int, ...]:
-    """Return a value that changes whenever the store of the crawl in `path` does."""
+    """Return a value that changes whenever the store of the crawl in `path` changes."""
     store = CrawlFolder(path).store_path
     found = list[int]()
     for file in (store, store.with_name(f"{store.name}-wal")):
@@ -199,14 +194,18 @@ def _is_stale(copy: SortedCopy | None, stamp: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """A sum, as far as it is known.
+    """Latest result of an analysis.
 
     Attributes
     ----------
-    value : for JSON; None if it is not known yet, or cannot be computed
-    error : why it cannot be computed, a sentence
-    as_of : when the computation started, ISO 8601, UTC
-    running : whether it is being computed, for the first time or again
+    value : dict, optional
+        Result for JSON. None: not computed yet, or failed.
+    error : str, optional
+        Why the analysis failed, a sentence.
+    as_of : str, optional
+        Start of the analysis, ISO 8601, UTC.
+    running : bool
+        Whether a newer result is being computed.
     """
 
     value: Any = None
@@ -224,7 +223,7 @@ class _CachedResult:
 
 
 class AnalysisRunner:
-    """Computes sums in processes, one at a time, which work in `root`; for any thread."""
+    """Runs analyses in child processes in the folder `root`, one at a time; thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -236,23 +235,26 @@ class AnalysisRunner:
         atexit.register(self._close)
 
     def get(self, what: str, *crawls: Path, option: str = "") -> AnalysisResult:
-        """Return what is known by now; start to compute the sum if it is not known, or old.
+        """Return the latest result; start the analysis if there is none, or an outdated one.
 
         Parameters
         ----------
-        what : one of `ANALYSES`
-        crawls : their folders
-        option : what else the sum depends on
+        what : str
+            Key of `ANALYSES`.
+        crawls : Path
+            Folders of the crawls.
+        option : str
+            Option of the analysis.
         """
         key = (what, option, *map(str, crawls))
         stamp = [store_stamp(path) for path in crawls]
         with self._lock:
             entry = self._entries.setdefault(key, _CachedResult(AnalysisResult()))
-            old = (
+            is_stale = (
                 entry.stamp != stamp
                 and time.monotonic() - entry.ended > _MIN_AGE_FACTOR * entry.took
             )
-            if old and not entry.known.running:
+            if is_stale and not entry.known.running:
                 entry.known = replace(entry.known, running=True)
                 threading.Thread(target=self._compute, args=(key, stamp), daemon=True).start()
             while len(self._entries) > _MAX_RESULTS:
@@ -277,20 +279,20 @@ class AnalysisRunner:
                     )
                 except OSError as error:
                     self._entries[key] = _CachedResult(
-                        AnalysisResult(None, f"It could not be made: {error}", now)
+                        AnalysisResult(None, f"The analysis could not start: {error}", now)
                     )
                     return
                 self._process = process
-            said, _ = process.communicate()
+            output, _ = process.communicate()
             self._process = None
         try:
-            found = json.loads(said)
+            found = json.loads(output)
             known = AnalysisResult(found.get("value"), found.get("error"), now)
         except ValueError:
             known = AnalysisResult(
-                None, "It could not be made: see what the studio says in its terminal.", now
+                None, "The analysis failed: see the studio's messages in the terminal.", now
             )
-            stamp = None  # the crawl is not the cause: it is tried again
+            stamp = None  # try again even if the crawl does not change
         with self._lock:
             ended = time.monotonic()
             self._entries[key] = _CachedResult(known, stamp, ended, ended - started)
@@ -303,7 +305,7 @@ class AnalysisRunner:
 
 
 class ComparedCrawls:
-    """Pairs of crawls that are compared; their pages are in temporary files."""
+    """Compares pairs of crawls; lists of their pages are in temporary files."""
 
     def __init__(self, background: AnalysisRunner) -> None:
         self._background = background
@@ -311,7 +313,7 @@ class ComparedCrawls:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def get(self, a: Path, b: Path) -> AnalysisResult:
-        """Return what is known by now; see `focuscrawl.report.comparison.two_crawls`."""
+        """Return the latest result of `focuscrawl.report.comparison.compare_two_crawls`."""
         file = self._result_file(a, b)
         found = self._background.get("compare", a, b, option=str(file))
         kept = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
@@ -321,16 +323,21 @@ class ComparedCrawls:
         return found
 
     def pages(self, a: Path, b: Path, part: str, start: str) -> dict[str, Any]:
-        """Return ``rows`` of a part from row `start` on, and ``next``, the row after them or None.
+        """Return ``rows`` of a part from row `start` on, and ``next``, the row after or None.
 
-        UserError if there is no such part, or the crawls have not been compared.
+        Raises
+        ------
+        UserError
+            The part or the row is invalid, or the crawls have not been compared.
         """
         if part not in PARTS or not (start.isascii() and start.isdecimal() and len(start) < 10):
-            raise UserError(f"part is one of {', '.join(PARTS)}, and start a place, from 0")
+            raise UserError(
+                f"part must be one of {', '.join(PARTS)}, and start a row number from 0"
+            )
         file = self._result_file(a, b)
         if not file.exists():
-            raise UserError("these two crawls have not been compared yet: do that first")
-        rows = pages_of_part(file, part, int(start), SHOWN + 1)
+            raise UserError("these crawls have not been compared yet: request /compare first")
+        rows = load_part_pages(file, part, int(start), SHOWN + 1)
         more = len(rows) > SHOWN
         return {"rows": rows[:SHOWN], "next": int(start) + SHOWN if more else None}
 
@@ -339,7 +346,7 @@ class ComparedCrawls:
         return self._folder / f"{name}.db"
 
 
-# -- the process that computes a sum -------------------------------------------------------
+# -- child process -------------------------------------------------------------------------
 
 
 def _hubs(store: CrawlStore, *, option: str) -> dict[str, Any]:
@@ -362,12 +369,12 @@ def _hubs(store: CrawlStore, *, option: str) -> dict[str, Any]:
 
 def _hosts(store: CrawlStore, *, option: str) -> dict[str, Any]:
     del option
-    found = host_map(store)
+    found = map_hosts(store)
     return {"hosts": [each._asdict() for each in found.hosts], "links": found.links}
 
 
 def _compare(a: CrawlStore, b: CrawlStore, *, option: str) -> dict[str, Any]:
-    return two_crawls(a, b, Path(option))
+    return compare_two_crawls(a, b, Path(option))
 
 
 ANALYSES: dict[str, Callable[..., dict[str, Any]]] = {
@@ -378,7 +385,7 @@ ANALYSES: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main(what: str, option: str, *folders: str) -> None:
-    """Print ``{"value": ...}`` or ``{"error": one sentence}``, of crawls in `folders`."""
+    """Print ``{"value": result}`` or ``{"error": sentence}`` of an analysis of crawls."""
     os.nice(_NICENESS)
     found: dict[str, Any]
     try:
@@ -388,7 +395,7 @@ def main(what: str, option: str, *folders: str) -> None:
     except UserError as error:
         found = {"error": str(error)}
     with suppress(BrokenPipeError):  # the studio has stopped
-        # numbers of NumPy as numbers of Python
+        # converts NumPy scalars
         sys.stdout.write(json.dumps(found, default=lambda number: number.item()))
         sys.stdout.flush()
 

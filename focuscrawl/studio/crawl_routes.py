@@ -1,4 +1,4 @@
-"""Routes of crawls: the form of a new one, and the page of one while it runs."""
+"""Routes for starting and controlling crawls, and for the live page of a crawl."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.routing import Route
 from focuscrawl.crawl_config import DEFAULT_CRITIC, DEFAULT_STRATEGY
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.report.outlook import SHOWN, heading
+from focuscrawl.report.crawl_plan import PAGES_SHOWN, summarize_start_pages
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawl_form import (
@@ -35,7 +35,7 @@ from focuscrawl.studio.page_rendering import (
     post_route,
     text_value,
 )
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
     from focuscrawl.studio.page_rendering import StudioContext
 
-_RUNNING_INTERVAL = 1.0  # seconds between two looks at a crawl that runs
+_RUNNING_INTERVAL = 1.0  # seconds between two readings of a running crawl
 _STOPPED_INTERVAL = 3.0
-_STOP_CHECK_INTERVAL = 0.1  # seconds after which a stream notices that the studio stops
+_STOP_CHECK_INTERVAL = 0.1  # seconds between two checks whether the studio stops
 _KEEP_ALIVE_INTERVAL = (
     15.0  # seconds after which a comment is sent, so that both ends notice a broken connection
 )
-_FIRST_BUDGET = 300  # fetches of a first crawl: minutes on the live Web
+_FIRST_BUDGET = 300  # fetches: some minutes on the live Web
 
 
 def routes(context: StudioContext) -> list[Route]:
@@ -61,10 +61,10 @@ def routes(context: StudioContext) -> list[Route]:
     def create(_: Request, values: Mapping[str, Any]) -> Response:
         new = parse_crawl_form(context.folder, values)
         outlooks.cancel()  # the crawl fetches from the same hosts
-        begun = {"crawl": new.name, "job": start_crawl(context, new).to_dict()}
-        # htmx opens the page of the crawl, scripts read the body
+        started = {"crawl": new.name, "job": start_crawl(context, new).to_dict()}
+        # htmx follows the header, scripts read the body
         page = f"{context.base}/crawls/{quote(new.name)}/live"
-        return accepted_response(begun, {"HX-Redirect": page})
+        return accepted_response(started, {"HX-Redirect": page})
 
     def outlook(_: Request, values: Mapping[str, Any]) -> Response:
         new = parse_crawl_form(context.folder, values)
@@ -75,7 +75,7 @@ def routes(context: StudioContext) -> list[Route]:
             {
                 "running": not found.is_known(),
                 "error": found.error,
-                "outlook": None if known is None else known.plain(),
+                "outlook": None if known is None else known.to_dict(),
                 "facts": None if known is None else dict(known.facts(new.budget)),
             }
         )
@@ -92,9 +92,9 @@ def routes(context: StudioContext) -> list[Route]:
 
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
         name = context.requested_crawl(request).name
-        marked = read_topics(text_value(values, "class"))
+        marked = parse_topics(text_value(values, "class"))
         if len(marked) != 1:
-            raise UserError("mark which class? Name one")
+            raise UserError("class must be the path of one class, such as /Sports")
         job = context.jobs.start("mark", name, ["topic", "mark", f"./{name}", marked[0]])
         return accepted_response(job.to_dict())
 
@@ -116,8 +116,8 @@ def routes(context: StudioContext) -> list[Route]:
             if found is not None and found.outlook is not None:
                 pages = found.outlook.pages
                 shown["facts"] = found.outlook.facts(new.budget)
-                shown["heading"] = heading(pages)
-                shown["pages"], shown["more"] = pages[:SHOWN], len(pages[SHOWN:])
+                shown["heading"] = summarize_start_pages(pages)
+                shown["pages"], shown["more"] = pages[:PAGES_SHOWN], len(pages[PAGES_SHOWN:])
         except UserError as error:
             shown["wrong"] = str(error)
         return context.render("estimate", shown)
@@ -147,7 +147,7 @@ def routes(context: StudioContext) -> list[Route]:
 
 
 def _form_values(context: StudioContext, request: Request) -> dict[str, Any]:
-    """Return what the form of a new crawl proposes."""
+    """Return the default values and choices of the form of a new crawl."""
     query, folder = request.query_params, context.folder
     wanted = query.get("topic", "")
     critics = listing.list_critics(folder)
@@ -186,9 +186,9 @@ def _form_values(context: StudioContext, request: Request) -> dict[str, Any]:
 async def _events(
     request: Request, context: StudioContext, watches: CrawlWatches, name: str
 ) -> AsyncIterator[str]:
-    """Yield an event ``state`` whenever what `CrawlWatches.read_state` returns changes.
+    """Yield an event ``state`` whenever the result of `CrawlWatches.read_state` changes.
 
-    The events end when the tab is closed or the studio stops.
+    The stream ends when the tab is closed or the studio stops.
     """
     sent, silent = "", 0.0
     while not (context.stopping.is_set() or await request.is_disconnected()):
@@ -210,7 +210,7 @@ async def _events(
             silent += pause
             if silent >= _KEEP_ALIVE_INTERVAL:
                 silent = 0.0
-                yield ": here\n\n"
+                yield ": keep-alive\n\n"
         remaining = pause if seen["read"] == seen["fetched"] else _STOP_CHECK_INTERVAL
         while remaining > 0.0 and not context.stopping.is_set():
             await asyncio.sleep(_STOP_CHECK_INTERVAL)

@@ -1,6 +1,7 @@
-"""What the page of a running crawl shows, read from its store page by page.
+"""Reads the state of a running crawl for the live page.
 
-Neither the cost of a look nor the memory grows with the crawl: each page and event is read once.
+Each page and event of the store is read once, and memory is bounded, so the cost of an update does
+not grow with the crawl.
 """
 
 from __future__ import annotations
@@ -31,23 +32,22 @@ if TYPE_CHECKING:
 
 
 _MAX_HOSTS = 10_000
-SHOWN = 10  #: hosts that bring most
+SHOWN = 10  #: hosts
 
 
 class BestHosts:
-    """Fetches and sum of R of each host.
+    """Counts fetches and total relevance of hosts, and keeps the hosts with the highest totals.
 
-    Sums never fall: the ten largest are updated with each fetch, so only these are sorted.
-    Of more than 10,000 hosts the half with the smallest sums is forgotten, and counted from 0
-    again, so the memory is bounded and the best hosts lose nothing.
+    Totals never decrease, so only the ten highest are kept in order. When there are more than
+    10,000 hosts, the half with the lowest totals is dropped and starts again at 0.
     """
 
     def __init__(self) -> None:
         self._hosts: dict[int, tuple[int, float]] = {}
-        self._best: dict[int, float] = {}  # sums of the largest
+        self._best: dict[int, float] = {}  # the highest totals
 
     def add(self, host: int, relevance: float) -> None:
-        """Count a fetch of a host, by its number."""
+        """Count a fetch of the host with this id."""
         fetches, total = self._hosts.get(host, (0, 0.0))
         total += relevance
         self._hosts[host] = (fetches + 1, total)
@@ -63,7 +63,7 @@ class BestHosts:
             self._hosts = dict(kept[: _MAX_HOSTS // 2])
 
     def best(self) -> list[tuple[int, int, float]]:
-        """Return the number, the fetches and the sum of R of the best hosts, the best first."""
+        """Return id, fetches and total relevance of the best hosts, best first."""
         ranked = sorted(self._best, key=self._rank, reverse=True)
         return [(host, *self._hosts[host]) for host in ranked]
 
@@ -78,14 +78,16 @@ _MAX_POINTS = 500
 
 
 class Curve:
-    """Loss of all fetches so far, and harvest rate of the last `RECENT`, point by point.
+    """Points of the loss rate of all fetches, and of the harvest rate of the last `RECENT`.
 
-    When there are 500 points every other one is dropped, and points are made half as often from
-    then on, so the memory is bounded.
+    Above 500 points, every other point is dropped, and new points are added half as often.
 
     Attributes
     ----------
-    fetched, relevance : fetches so far, and the sum of their R
+    fetched : int
+        Number of fetches so far.
+    relevance : float
+        Sum of their relevance.
     """
 
     def __init__(self) -> None:
@@ -97,16 +99,16 @@ class Curve:
 
     @property
     def harvest_rate(self) -> float | None:
-        """Mean R of all fetches; None before the first."""
+        """Mean relevance of all fetches; None before the first."""
         return self.relevance / self.fetched if self.fetched else None
 
     @property
     def recent_harvest_rate(self) -> float | None:
-        """Mean R of the last `RECENT` fetches; None before the first."""
+        """Mean relevance of the last `RECENT` fetches; None before the first."""
         return self._recent / len(self._latest) if self._latest else None
 
     def add(self, relevance: float) -> None:
-        """Add the next fetch."""
+        """Add the relevance of the next fetch."""
         if len(self._latest) == RECENT:
             self._recent -= self._latest[0]
         self._latest.append(relevance)
@@ -120,7 +122,7 @@ class Curve:
                 self._every *= 2
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return ``fetches``, ``loss`` and ``harvest``, lists that include the last fetch."""
+        """Return ``fetches``, ``loss`` and ``harvest``, lists up to the latest fetch."""
         points = self._points
         if points and points[-1][0] != self.fetched:
             points = [*points, self._point()]
@@ -142,7 +144,7 @@ _BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 class EventLog:
-    """Events of a crawl that have been read; `budget` is that of the last run, 0: no limit."""
+    """The events of a crawl read so far; `budget` is the current budget, 0: no limit."""
 
     def __init__(self) -> None:
         self.budget = DEFAULT_BUDGET
@@ -150,12 +152,12 @@ class EventLog:
         self._overtaken: dict[int, str] = {}
 
     def read(self, store: CrawlStore) -> bool:
-        """Read what is new; tell whether the crawl follows another topic since."""
+        """Read new events; return whether the topic of the crawl has changed."""
         new = """SELECT id, seq, kind, detail, at FROM events
                  WHERE id > ? AND kind IN (SELECT value FROM json_each(?)) ORDER BY id"""
         redefined = False
-        for number, *row in store.rows(new, (self._last, json.dumps(_EVENT_KINDS))):
-            self._last = number
+        for event_id, *row in store.rows(new, (self._last, json.dumps(_EVENT_KINDS))):
+            self._last = event_id
             event = StoredEvent(*row)
             if event.kind == OVERTAKEN:
                 self._overtaken[event.seq] = event.detail
@@ -164,12 +166,12 @@ class EventLog:
             elif event.kind == BUDGET:
                 self.budget = int(event.detail)
             else:
-                given = _BUDGET_PATTERN.search(event.detail)
-                self.budget = int(given[1]) if given else DEFAULT_BUDGET
+                match = _BUDGET_PATTERN.search(event.detail)
+                self.budget = int(match[1]) if match else DEFAULT_BUDGET
         return redefined
 
     def pop_overtaken(self, seq: int) -> str | None:
-        """Return, once, the host of the best link that waited during a fetch."""
+        """Return and forget the host of the best queued link that was passed over for a fetch."""
         return self._overtaken.pop(seq, None)
 
 
@@ -178,14 +180,14 @@ _N_LESSONS = 8
 
 
 class LatestFetches:
-    """The last fetches, and the link that led to each; each is read once."""
+    """The latest fetches, each with the link that led to it."""
 
     def __init__(self) -> None:
         self._seq = 0
         self._fetches: deque[dict[str, Any]] = deque(maxlen=_N_LATEST)
 
     def read(self, store: CrawlStore, seq: int) -> None:
-        """Read those that are new, up to one."""
+        """Read new fetches up to number `seq`."""
         rows = """
             SELECT p.seq, p.relevance, p.score, p.title, p.topic, p.status, p.error,
                    p.duplicate_of, u.url, r.url AS referrer,
@@ -210,12 +212,12 @@ class LatestFetches:
         self._seq = seq
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return them, the last one first."""
+        """Return the fetches, latest first."""
         return [*self._fetches]
 
 
 def latest_lessons(store: CrawlStore) -> list[dict[str, Any]]:
-    """Return the newest lessons, the last one first."""
+    """Return the latest trainings of the apprentice, latest first."""
     newest = """SELECT version, trained_at_seq, instances, metrics FROM models
                 ORDER BY version DESC LIMIT ?"""
     found = []
@@ -227,7 +229,7 @@ def latest_lessons(store: CrawlStore) -> list[dict[str, Any]]:
     return found
 
 
-_MAX_PAGES_READ = 20_000  # pages read in one look: about a second
+_MAX_PAGES_READ = 20_000  # in one update: takes about a second
 _COUNT_INTERVAL_FACTOR = (
     50.0  # counting the frontier takes at most one part in so many of the time
 )
@@ -235,7 +237,7 @@ _MIN_COUNT_INTERVAL = 2.0  # seconds between two counts
 
 
 class CrawlWatch:
-    """Reads one crawl, for all tabs that show it."""
+    """Reads the state of one crawl for all tabs that show it."""
 
     def __init__(self, crawl: NamedCrawl) -> None:
         self._crawl = crawl
@@ -248,14 +250,17 @@ class CrawlWatch:
         self._count_frontier_at = 0.0
 
     def read_state(self) -> dict[str, Any]:
-        """Read what is new, and return all that is shown; see docs/tutorials/studio.md.
+        """Read new pages and events; return the state, see docs/reference/studio-api.md.
 
-        UserError if the crawl cannot be read.
+        Raises
+        ------
+        UserError
+            The crawl cannot be read.
         """
         with self._lock:
             store = self._open_store()
             (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
-            # after the number of pages: events of all of them are there
+            # read after the number of pages, so that the events of all these pages exist
             if self._events.read(store):
                 self._reset()
                 self._events = EventLog()
@@ -290,7 +295,6 @@ class CrawlWatch:
         return self._store
 
     def _read(self, store: CrawlStore, harvest_watch: HarvestMonitor, last: int) -> None:
-        """Read the pages up to one."""
         new = """
             SELECT p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of IS NOT NULL,
                    u.host, f.topic, coalesce(f.relevance, 0.0)
@@ -318,7 +322,7 @@ class CrawlWatch:
         self._latest.read(store, last)
 
     def _count_frontier(self, store: CrawlStore) -> None:
-        """Count the frontier by score; rarely if it is large."""
+        """Count queued URLs by score; less often if the frontier is large."""
         started = time.monotonic()
         if started < self._count_frontier_at:
             return
@@ -350,7 +354,7 @@ class CrawlWatch:
             "fetched": fetched,
             "read": self._seq,
             "harvest_rate": self._curve.harvest_rate,
-            # of the same fetches as the rate of all, not of those stored meanwhile
+            # over the pages read so far, as the harvest rate of all pages
             "recent_harvest_rate": self._curve.recent_harvest_rate,
             "pages_per_second": current.recent.pages_per_second,
             "curve": self._curve.to_dict(),
@@ -385,12 +389,12 @@ class CrawlWatch:
         ]
 
 
-_MAX_WATCHES = 8  # crawls; the one watched longest ago is forgotten first
-_REUSE_TIME = 0.9  # seconds for which the result of a look is reused
+_MAX_WATCHES = 8  # crawls; the least recently shown is closed first
+_REUSE_TIME = 0.9  # seconds for which a state is reused
 
 
 class CrawlWatches:
-    """Looks at the crawls of a studio."""
+    """Reads the states of the crawls of a studio."""
 
     def __init__(self, context: StudioContext) -> None:
         self._context = context
@@ -398,9 +402,9 @@ class CrawlWatches:
         self._watches: OrderedDict[tuple[str, int], _SharedWatch] = OrderedDict()
 
     def read_state(self, name: str) -> dict[str, Any]:
-        """Return the result of `CrawlWatch.read_state` for the crawl of this name."""
+        """Return the state of the crawl with this name, see `CrawlWatch.read_state`."""
         crawl = self._context.crawl(name)
-        # a crawl may have been replaced by another one
+        # another crawl may have taken the name
         key = (name, (crawl.path / "crawl.db").stat().st_ino)
         with self._lock:
             shared = self._watches.get(key)

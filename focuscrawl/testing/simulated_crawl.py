@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, RecalledPage, Strategy, StrategyContext
+from focuscrawl.strategies import JudgedPage, StoredPage, Strategy, StrategyContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.strategies import Expansion, Lesson, Scores
+    from focuscrawl.strategies import Expansion, ModelUpdate, Scores
     from focuscrawl.webs.web_protocol import Web
 
     Factory = Callable[[StrategyContext], Strategy]
@@ -41,7 +41,7 @@ class FetchOutcome(NamedTuple):
     url: int
     relevance: float
     duplicate_of: int | None
-    page: RecalledPage | None
+    page: StoredPage | None
 
 
 class SimulatedCrawl:
@@ -87,12 +87,12 @@ class SimulatedCrawl:
         self.queue: dict[int, float] = {}
         self.outcomes: list[FetchOutcome] = []
         self.expansions: dict[int, Expansion] = {}
-        self.lessons: list[Lesson] = []
+        self.lessons: list[ModelUpdate] = []
         self._url_ids: dict[str, int] = {}
         self._found: dict[int, tuple[int, int | None]] = {}  # depth and referrer
         self._bodies: dict[bytes, int] = {}
         self._state: tuple[bytes, int] | None = None  # of the last lesson, and when it started
-        self._lesson: Lesson | None = None
+        self._lesson: ModelUpdate | None = None
         self._started_at: int | None = None
         self._seeds = list(seeds)
         for seed in self._seeds:
@@ -141,7 +141,7 @@ class SimulatedCrawl:
             strategy.observe(outcome.url, outcome.relevance, outcome.duplicate_of)
             page = outcome.page
             if page is not None and (len(page.targets) or page.memo is not None):
-                scores = strategy.recall(page)
+                scores = strategy.restore_page(page)
                 if seq > learned_at:
                     again._update_queue(scores)
             if seq == learned_at:
@@ -183,7 +183,7 @@ class SimulatedCrawl:
         expansion = self.strategy.expand(page)
         self.expansions[number] = expansion
         link_scores = np.array(expansion.link_scores, np.float64)
-        recalled = RecalledPage(
+        recalled = StoredPage(
             number, page.seq, relevance, page.targets, _read_only(link_scores), expansion.memo
         )
         self.outcomes.append(FetchOutcome(number, relevance, None, recalled))
@@ -201,7 +201,7 @@ class SimulatedCrawl:
         if not self._learns:
             return
         fetched = len(self.outcomes)
-        if self._started_at is None and self.strategy.lesson_due():
+        if self._started_at is None and self.strategy.is_training_due():
             self._started_at = fetched
             self._lesson = None if self.late else self.strategy.learn()
         if self._started_at is not None and fetched >= self._started_at + self.lag:

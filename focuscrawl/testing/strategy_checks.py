@@ -13,7 +13,7 @@ import numpy as np
 from focuscrawl.foundation.urls import host
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage
-from focuscrawl.strategies.base import latest
+from focuscrawl.strategies.base import merge_scores
 from focuscrawl.testing.simulated_crawl import (
     FETCHES,
     PRECISION,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.strategies import RecalledPage, Strategy
+    from focuscrawl.strategies import StoredPage, Strategy
     from focuscrawl.testing.simulated_crawl import Factory
     from focuscrawl.webs.web_protocol import Web
 
@@ -166,10 +166,10 @@ def _page_without_links_is_accepted(trial: StrategyUnderTest) -> None:
 
 
 def _worth_is_a_share(trial: StrategyUnderTest) -> None:
-    """Check that `worth` of every fetched page is in [0, 1]."""
+    """Check that `page_value` of every fetched page is in [0, 1]."""
     crawl = trial.shared_crawl
     for outcome in crawl.outcomes:
-        assert 0.0 <= crawl.strategy.worth(outcome.url, outcome.relevance) <= 1.0
+        assert 0.0 <= crawl.strategy.page_value(outcome.url, outcome.relevance) <= 1.0
 
 
 # -- the same again ------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def _crawls_can_be_repeated(trial: StrategyUnderTest) -> None:
 
 
 def _recall_is_like_expand(trial: StrategyUnderTest) -> None:
-    """Check that `recall` returns the URLs and scores that `expand` did, before any lesson."""
+    """Check that `restore_page` returns what `expand` did, before any lesson."""
     crawl = trial.without_lessons
     strategy = trial.strategy()
     for outcome in crawl.outcomes:
@@ -195,7 +195,7 @@ def _recall_is_like_expand(trial: StrategyUnderTest) -> None:
         page = outcome.page
         if page is not None and (len(page.targets) or page.memo is not None):
             expansion = crawl.expansions[outcome.url]
-            assert_same_scores(strategy.recall(page), (expansion.urls, expansion.scores))
+            assert_same_scores(strategy.restore_page(page), (expansion.urls, expansion.scores))
 
 
 def _resumed_crawl_equals_uninterrupted_crawl(trial: StrategyUnderTest) -> None:
@@ -221,7 +221,7 @@ def _learning_strategy_has_lessons(trial: StrategyUnderTest) -> None:
     strategy = crawl.strategy
     if not strategy.learns:
         assert strategy.model_version == 0
-        assert not strategy.lesson_due()
+        assert not strategy.is_training_due()
         assert len(strategy.rescore()[0]) == 0
         return
     assert crawl.lessons, f"no lesson within {len(crawl.outcomes)} fetches"
@@ -261,7 +261,7 @@ def _links_can_be_recalled_in_another_process(trial: StrategyUnderTest) -> None:
     there = trial.strategy()
     number = np.argsort(np.random.default_rng(0).random(len(crawl.urls)))  # of each URL there
     for outcome in crawl.outcomes:
-        there.fetched_before(int(number[outcome.url]), outcome.relevance)
+        there.observe_earlier_fetch(int(number[outcome.url]), outcome.relevance)
         page = outcome.page
         if page is None or not len(page.targets):
             continue
@@ -270,7 +270,7 @@ def _links_can_be_recalled_in_another_process(trial: StrategyUnderTest) -> None:
             replace(part, url=int(number[part.url]), targets=number[part.targets])
             for part in parts
         ]
-        urls, scores = there.recall_all(told)
+        urls, scores = there.restore_pages(told)
         assert len(np.unique(urls)) == len(urls)
         expansion = crawl.expansions[outcome.url]
         here = by_url((number[expansion.urls], expansion.scores))
@@ -280,11 +280,11 @@ def _links_can_be_recalled_in_another_process(trial: StrategyUnderTest) -> None:
         assert set(here) <= set(urls.tolist())
 
 
-def _parts(strategy: Strategy, page: RecalledPage, hosts: list[str]) -> list[RecalledPage]:
+def _parts(strategy: Strategy, page: StoredPage, hosts: list[str]) -> list[StoredPage]:
     """Cut a page up as for buckets of a host each."""
     names = np.array([hosts[target] for target in page.targets.tolist()])
     groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
-    memos = strategy.parts(page.memo, groups)
+    memos = strategy.split_memo(page.memo, groups)
     return [
         replace(page, targets=page.targets[group], link_scores=page.link_scores[group], memo=memo)
         for group, memo in zip(groups, memos, strict=True)
@@ -292,7 +292,7 @@ def _parts(strategy: Strategy, page: RecalledPage, hosts: list[str]) -> list[Rec
 
 
 def _recall_all_is_recall_of_each(trial: StrategyUnderTest) -> None:
-    """Check that `recall_all` scores the URLs that `recall` of each page does, each once."""
+    """Check that `restore_pages` returns the scores of `restore_page`, each URL once."""
     crawl = trial.without_lessons
     if not crawl.strategy.in_rounds:
         return
@@ -300,10 +300,10 @@ def _recall_all_is_recall_of_each(trial: StrategyUnderTest) -> None:
     pages = [page for page in pages if len(page.targets)]
     together, one_by_one = trial.strategy(), trial.strategy()
     for outcome in crawl.outcomes:
-        together.fetched_before(outcome.url, outcome.relevance)
-        one_by_one.fetched_before(outcome.url, outcome.relevance)
-    left = together.recall_all(pages)
-    right = latest([one_by_one.recall(page) for page in pages])
+        together.observe_earlier_fetch(outcome.url, outcome.relevance)
+        one_by_one.observe_earlier_fetch(outcome.url, outcome.relevance)
+    left = together.restore_pages(pages)
+    right = merge_scores([one_by_one.restore_page(page) for page in pages])
     assert len(np.unique(left[0])) == len(left[0])
     assert set(left[0].tolist()) == set(right[0].tolist())
 
@@ -313,19 +313,19 @@ def _one_process_can_train_for_all(trial: StrategyUnderTest) -> None:
     strategy = trial.run_crawl(lessons=False).strategy
     if not (strategy.learns and strategy.in_rounds):
         return
-    judged = strategy.judged()
+    judged = strategy.export_judged()
     assert judged is not None
     trainer = trial.run_crawl().strategy
-    pool = trainer.pool()
+    pool = trainer.new_pool()
     pool.add(judged)
     assert len(pool) > 0
-    state, instances, metrics = trainer.train(pool)
+    state, instances, metrics = trainer.train_on_pool(pool)
     assert instances > 0
     json.dumps(metrics)
     others = [trial.run_crawl(lessons=False).strategy for _ in range(2)]
     found: list[dict[int, float]] = []
     for other in others:
-        lesson = other.take_up(5, state)
+        lesson = other.load_trained(5, state)
         assert lesson.version == 5
         found.append(by_url((lesson.urls, lesson.scores)))
         other.adopt(lesson)

@@ -1,8 +1,7 @@
-"""A topic as a person defines it: one readable file, and the critic that follows from it.
+"""Topic definitions: TOML files that people edit, bookmarks, and training critics from them.
 
-Here: the definition file, bookmarks as examples, training a critic from a definition, which
-classes of a taxonomy fit pages best. Not here: which pages to ask a person about
-(`focuscrawl.feedback`), how a crawl follows a definition (`focuscrawl.crawl.rejudging`).
+Choosing pages for a person to judge is in `focuscrawl.feedback`, applying a definition to a crawl
+in `focuscrawl.crawl.rejudging`.
 """
 
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks

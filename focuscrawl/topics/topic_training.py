@@ -1,4 +1,4 @@
-"""Training the critic of a definition, and ranking classes by how well pages fit them."""
+"""Trains the critic of a topic definition, and ranks classes by how well they fit pages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import FEW_PAGES
 from focuscrawl.critic.classifiers import LogisticModel
-from focuscrawl.critic.corpus import read_known, resolve
+from focuscrawl.critic.corpus import find_pages, find_urls
 from focuscrawl.critic.languages import (
     ENGLISH,
+    detect_languages,
+    estimate_word_count,
+    expected_word_counts,
     frequency,
-    languages_of,
-    n_words,
-    normal,
-    runs,
-    words_as_written,
+    normalise_word,
+    split_scripts,
 )
-from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, phrases_of, words_of
-from focuscrawl.critic.training import learn_critic, topic_name, train_from_little
+from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, parse_description, parse_phrases
+from focuscrawl.critic.training import parse_topic_name, train_few_shot, train_on_bags
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import SILENT
 from focuscrawl.page.words import tokenize
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     Example = tuple[tuple[str, str], Bag]  # (URL, class), words
 
-_PHRASE_WORD_COUNT = 10  # words count as a page on the topic that has each so often
-_MIN_READABLE = 0.5  # of the critic's examples must be readable
+_PHRASE_WORD_COUNT = 10  # keywords become an example page that has each word so often
+_MIN_READABLE = 0.5  # share of the critic's examples
 
 
 def train_definition(
@@ -55,30 +55,36 @@ def train_definition(
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
 
-    The examples of its critic, those moved into sub-classes there, are joined by the pages that
-    a person has judged: a good page becomes an example of the marked class that the critic
-    holds most probable for it, a bad one of the most probable class that is not marked. Words
-    count as one more good page. Where fewer than 100 examples are off the topic, everyday words
-    join them, and all classes are held for equally likely.
+    If the definition names a critic with a taxonomy, the new critic has the same classes and the
+    new subclasses. Its training pages are the examples of the old critic and the judged pages. A
+    good page becomes an example of its most probable marked class, a bad page of its most probable
+    unmarked class. Keywords become one more good page. With fewer than 100 off-topic examples,
+    general word frequencies are added to them, and all classes get the same prior.
 
-    Without a critic, or with one that knows one topic only, a critic of one topic is learned from
-    all that there is of it (`focuscrawl.critic.training`): phrases, a description, good
-    and bad pages, those of the critic included; pages of the webs stand for all others.
+    Without a critic, or with a critic of one topic, a few-shot critic is trained
+    (`focuscrawl.critic.training`) from keywords, the description and judged pages. Pages of the
+    webs are its sample of off-topic pages.
 
     Parameters
     ----------
-    webs : where pages are looked for, in this order
-    relevant : URLs of them that a crawl has judged to be on the topic so far
-    progress : reports how many pages will be read, and every few that were
+    definition : TopicDefinition
+    webs : sequence of Web
+        Webs to read pages from, in this order.
+    relevant : collection of str
+        URLs of pages in `webs` that a crawl has judged relevant so far.
+    progress : Progress
+        Gets the number of pages to read, and the pages read.
 
     Returns
     -------
-    The critic, and the classes of it that are marked
+    critic : TrainedCritic
+    topics : tuple of str
+        The marked classes of the critic.
 
     Raises
     ------
     UserError
-        If the critic or a class is unknown, or too many of the pages cannot be read.
+        The critic or a class is unknown, or too many training pages cannot be read.
     """
     base = load_base_critic(definition)
     if base is None or _is_single_topic(base, definition):
@@ -88,7 +94,7 @@ def train_definition(
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
     wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged_urls])
     progress.start(len(wanted))
-    pages = read_known(webs, list(wanted), progress=progress)
+    pages = find_pages(webs, list(wanted), progress=progress)
     bags = {url: page.bag for url, page in pages.items()}
     _check_enough(sum(url in bags for url, _ in base.examples), definition, base)
     judged = {url for url in definition.judged_urls if url in bags}
@@ -106,40 +112,36 @@ def train_definition(
             )
         )
     few = _add_background(usable, marked)
-    trained = learn_critic(
+    trained = train_on_bags(
         usable,
         kind=base.model.kind,
         uniform_prior=few or getattr(base.model, "uniform_prior", False),
         calibrate=base.calibrated,
     )
-    # what stands for words, or for a language, is no page
+    # the examples made of keywords and of word frequencies have no URL
     examples = tuple(pair for pair in trained.examples if pair[0])
     return replace(trained, examples=examples), _classes_with_examples(marked, trained)
 
 
 def check_marked_classes(definition: TopicDefinition) -> None:
-    """Check that the critic of a definition has the classes that are marked.
+    """Check that the critic of a definition has the marked classes.
 
     Raises
     ------
     UserError
-        There is no such critic, or no such class; the nearest are named.
+        The critic does not exist or lacks a class; the message names similar classes.
     """
     if (base := load_base_critic(definition)) is not None:
         _check_marked_classes(definition, base)
 
 
 def check_trainable(definition: TopicDefinition, webs: Sequence[Web]) -> None:
-    """Check, without reading a page, that the critic of a definition can be trained.
-
-    Parameters
-    ----------
-    webs : where pages are looked for
+    """Check, without reading pages, that `train_definition` can train from `webs`.
 
     Raises
     ------
     UserError
-        If the critic or a class is unknown, or too few of the critic's examples are there.
+        The critic or a class is unknown, or `webs` have too few of the critic's examples.
     """
     base = load_base_critic(definition)
     if base is None:
@@ -148,14 +150,14 @@ def check_trainable(definition: TopicDefinition, webs: Sequence[Web]) -> None:
     if base.pages.n_pages:
         return
     urls = [url for url, _ in base.examples]
-    there = {a for web in webs for a, b in zip(urls, resolve(web, urls), strict=True) if b}
-    _check_enough(len(there), definition, base)
+    found = {a for web in webs for a, b in zip(urls, find_urls(web, urls), strict=True) if b}
+    _check_enough(len(found), definition, base)
 
 
 def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
-    """Return the URLs of all pages that a critic of one topic is learned from.
+    """Return the URLs of all training pages of a few-shot critic.
 
-    None where the critic of the definition has a taxonomy: what its examples were is recorded.
+    The result is empty if the definition's critic has a taxonomy, whose examples are recorded.
     """
     base = load_base_critic(definition)
     if base is not None and not _is_single_topic(base, definition):
@@ -164,14 +166,17 @@ def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
 
 
 class RankedClass(NamedTuple):
-    """How well a node of the taxonomy fits some pages.
+    """A node of the taxonomy and how well it fits a set of pages.
 
     Attributes
     ----------
-    topic : path
-    share : mean posterior of the node over the pages, in [0, 1]; of an inner node, the sum of
-        the leaves below it
-    pages : of how many of them it is, or holds, the most probable leaf
+    topic : str
+        Path of the node.
+    share : float
+        Mean posterior of the node over the pages, in [0, 1]. The posterior of an inner node is
+        the sum over its leaves.
+    pages : int
+        Number of pages whose most probable leaf is the node or below it.
     """
 
     topic: str
@@ -180,26 +185,29 @@ class RankedClass(NamedTuple):
 
 
 def rank_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[RankedClass]:
-    """Rank the nodes of a taxonomy, leaves and inner ones, by how well they fit pages.
+    """Rank the leaves and inner nodes of a taxonomy by how well they fit pages.
 
     Parameters
     ----------
-    classes : leaf paths
-    probabilities : (n_pages, n_classes), posteriors
+    classes : sequence of str
+        Paths of the leaves.
+    probabilities : NDArray[np.float64] of shape (n_pages, n_classes)
+        Posteriors.
 
     Returns
     -------
-    Nodes with a share, the largest first; of equals the one lowest in the tree first: an inner
-    node that holds what one leaf below it holds says nothing new, and is left out
+    list of RankedClass
+        Best fit first; of equal nodes the deepest first. Inner nodes with the same pages as one
+        of their children are omitted.
     """
     tree = Taxonomy({path: [] for path in classes})
-    number = {path: i for i, path in enumerate(classes)}
+    columns = {path: i for i, path in enumerate(classes)}
     if not len(probabilities):
         return []
     best = probabilities.argmax(axis=1)
     fits: dict[str, RankedClass] = {}
     for path in tree.topics:
-        leaves = [number[leaf] for leaf in tree.leaves_under(path)]
+        leaves = [columns[leaf] for leaf in tree.leaves_under(path)]
         if path == ROOT or not leaves:
             continue
         share = float(probabilities[:, leaves].sum(axis=1).mean())
@@ -216,20 +224,20 @@ def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -
     if read < _MIN_READABLE * len(base.examples):
         raise UserError(
             f"only {read} of the {len(base.examples)} examples of {definition.critic} can be "
-            "read: name the recording that it was trained on, with web = in the definition, or "
-            "with --web"
+            "read: name the recording with its training pages as web in the definition, or with "
+            "--web"
         )
 
 
 def _labels(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str, bool]:
-    """Return whether pages are on the one topic, by URL; the latest judgement of a page counts."""
+    """Return whether each training page is on topic, by URL; judgements override examples."""
     before = {} if base is None else {url: path != OFF_TOPIC for url, path in base.examples}
     return before | dict.fromkeys(definition.good, True) | dict.fromkeys(definition.bad, False)
 
 
 def _is_single_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
-    """Return whether a critic was learned from examples of one topic, and still is of one."""
-    if isinstance(base.model, WordsModel):
+    """Return whether a critic knows one topic only, and the definition does not split it."""
+    if isinstance(base.model, PhraseModel):
         return True
     of_two = isinstance(base.model, LogisticModel) and len(base.model.classes) == 2
     return of_two and OFF_TOPIC in base.model.classes and not definition.classes
@@ -242,25 +250,24 @@ def _train_few_shot(
     relevant: Collection[str],
     progress: Progress,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
-    """Train a critic of one topic, with what its critic was learned from."""
     known = _labels(definition, base)
     phrases = [list(phrase) for phrase in base.phrases] if base is not None else []
-    topic = topic_name(definition.name)
+    topic = parse_topic_name(definition.name)
     if base is not None:
         _check_marked_classes(definition, base)
         topic = next(path for path in base.model.classes if path != OFF_TOPIC)
     if definition.words:
-        phrases += phrases_of(", ".join(definition.words))
+        phrases += parse_phrases(", ".join(definition.words))
     if definition.description:
-        phrases.append(words_of(definition.description))
-    trained = train_from_little(
+        phrases.append(parse_description(definition.description))
+    trained = train_few_shot(
         phrases,
         [url for url, yes in known.items() if yes],
         [url for url, yes in known.items() if not yes],
         webs,
         topic=topic,
         relevant=relevant,
-        before=base,
+        previous=base,
         progress=progress,
     )
     if base is not None:
@@ -270,20 +277,19 @@ def _train_few_shot(
 
 
 def _check_marked_classes(definition: TopicDefinition, base: TrainedCritic) -> None:
-    """Raise `UserError` unless the critic or the definition knows every class that is marked."""
     known = Taxonomy({path: [] for path in (*base.model.classes, *definition.classes)})
     for topic in definition.topics:
         if lies_under(topic, [OFF_TOPIC]):
-            raise UserError(f"{topic} is what is off the topic: it cannot be marked")
+            raise UserError(f"{topic} is the class of off-topic pages: it cannot be marked")
         if topic not in known:
             near = known.nearest(topic) or list(known.leaves[:5])
             raise UserError(
-                f"{definition.critic} has no class {topic}; near it: {', '.join(near)}"
+                f"{definition.critic} has no class {topic}. Similar classes: {', '.join(near)}"
             )
 
 
 def _inner_classes(definition: TopicDefinition, base: TrainedCritic) -> frozenset[str]:
-    """Return the classes that have others below them; their own pages go to their ``Other``."""
+    """Return the classes with subclasses; their own pages become examples of ``Other``."""
     classes = (*base.model.classes, *definition.classes)
     return frozenset(above for path in classes for above in ancestors(path))
 
@@ -294,7 +300,7 @@ def _assign_classes(
     bags: Mapping[str, Bag],
     moved: Mapping[str, str],
 ) -> list[tuple[str, str]]:
-    """Return the judged pages, each with the class it fits best; or that it was moved to."""
+    """Return the judged pages, each with the class it was moved to or its most probable class."""
     classes = base.model.classes
     topics = definition.topics
     on = [
@@ -312,8 +318,8 @@ def _assign_classes(
             if path is None:
                 if not columns:
                     raise UserError(
-                        f"every class of {definition.critic} is marked, so a page cannot be bad: "
-                        "mark fewer"
+                        f"every class of {definition.critic} is marked, so no class is left for "
+                        "bad pages: mark fewer classes"
                     )
                 log = base.model.log_posteriors([bags[url]])[0]
                 path = classes[max(columns, key=lambda i: float(log[i]))]
@@ -322,30 +328,29 @@ def _assign_classes(
 
 
 def _largest_class(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
-    """Return the marked class that has the most examples."""
     sizes = Counter(path for _, path in placed if lies_under(path, marked))
     return sizes.most_common(1)[0][0] if sizes else marked[0]
 
 
 def _classes_with_examples(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
-    """Return the marked classes that have examples."""
     there = tuple(t for t in marked if any(lies_under(c, [t]) for c in trained.model.classes))
     if not there:
-        raise UserError(f"no page of {', '.join(marked)} can be read: it cannot be learned")
+        raise UserError(f"no example of {', '.join(marked)} can be read: add good pages")
     return there
 
 
 def _add_background(usable: list[Example], marked: Sequence[str]) -> bool:
-    """Add languages as they are written to a side off the topic that has few examples.
+    """Add general word frequencies to the off-topic examples if those are few.
 
-    Everyday words that only the pages on the topic happen to have would speak for it, the more
-    of them a person has judged. So the largest class off the topic gets one more page: as many
-    words as the pages on the topic have, each of theirs as often as English has it; on pages in
-    other languages, each everyday word of these.
+    Otherwise everyday words that only the on-topic pages happen to contain would count for the
+    topic, the more on-topic pages a person judges. So the largest off-topic class gets one more
+    page, as long as the on-topic pages together. It has the words of these pages in their general
+    English frequencies, or the everyday words of other languages.
 
     Returns
     -------
-    Whether it was added: the numbers of examples then say nothing of how frequent a class is
+    bool
+        Whether the page was added. The class sizes are then no estimate of the priors.
     """
     off = [pair for pair, _ in usable if not lies_under(pair[1], marked)]
     if not off or len(off) >= FEW_PAGES:
@@ -354,16 +359,18 @@ def _add_background(usable: list[Example], marked: Sequence[str]) -> bool:
     for (_, path), bag in usable:
         if lies_under(path, marked):
             topic_words.update(bag)
-    languages = languages_of([bag for _, bag in usable])
+    languages = detect_languages([bag for _, bag in usable])
     if languages == ENGLISH:
         n = sum(topic_words.values())
         counts = {word: round(n * frequency(word, languages)) for word in sorted(topic_words)}
         background: Bag = {word: count for word, count in counts.items() if count}
     else:
         length = sum(
-            n * n_words(run) for word, n in topic_words.items() for run in runs(normal(word))
+            n * estimate_word_count(run)
+            for word, n in topic_words.items()
+            for run in split_scripts(normalise_word(word))
         )
-        background = words_as_written(length, languages)
+        background = expected_word_counts(length, languages)
     if not background:
         return False
     largest = Counter(path for _, path in off).most_common(1)[0][0]

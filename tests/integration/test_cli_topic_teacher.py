@@ -118,10 +118,10 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path) -> None:
         assert "--teacher" in line
         assert secret not in line
     for endpoint in ("ftp://a.example/v1", "a.example", "https://a.example/v1?key=x", "https://["):
-        assert "takes an endpoint, as in https://host/v1" in refused(folder, endpoint)
+        assert "needs the URL of an endpoint like https://host/v1" in refused(folder, endpoint)
     for key in (f"{KEY}\nX-More: 1", f"{KEY}\xe9", f"{KEY} {KEY}"):
         line = refused(folder, "https://a.example/v1", key=key)
-        assert "FOCUSCRAWL_TEACHER_KEY holds no key" in line
+        assert "FOCUSCRAWL_TEACHER_KEY is no valid key" in line
     assert "in clear text" in refused(folder, "http://a.example/v1", key=KEY)
 
     def said(*options: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.hashing import SparseRows, beside, pointers
+from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
     SPACE,
@@ -38,7 +38,7 @@ def grown(pages: int, known: LinkTable | None = None, begin: int = 0) -> LinkTab
     for u in range(begin, begin + pages):
         known.grow(N_URLS)
         targets = toy.targets[u % N_URLS]
-        known.add(u % N_URLS, toy.facts(u % N_URLS, known.address.data[targets] < 0))
+        known.add(u % N_URLS, toy.features(u % N_URLS, known.url_row.data[targets] < 0))
     return known
 
 
@@ -56,11 +56,11 @@ def test_rows_beside_each_other(data: st.DataObject) -> None:
     parts = [
         SparseRows(
             np.array([f for row in table for f in row], np.int32),
-            pointers(np.array([len(row) for row in table], np.int64)),
+            row_pointers(np.array([len(row) for row in table], np.int64)),
         )
         for table in tables
     ]
-    rows, order = beside(*parts)
+    rows, order = hstack(*parts)
     together = [[f for table in tables for f in table[i]] for i in range(n)]
     assert rows.lengths.tolist() == [len(row) for row in together]
     assert rows.indices.tolist() == [f for row in together for f in row]
@@ -84,7 +84,7 @@ def test_instances_hold_links_pages_and_addresses(
         unit_length=unit_length,
         each_link=each_link,
         only_first=only_first,
-        most=most,
+        max_links=most,
     )
     expected: list[tuple[int, Counter[int]]] = []
     for number, url in enumerate(URLS.tolist()):
@@ -98,7 +98,7 @@ def test_instances_hold_links_pages_and_addresses(
         groups = [[i] for i in range(len(links))] if each_link else [[*range(len(links))]]
         for group in groups:
             bag: Counter[int] = Counter()
-            parts = [(known.addresses, int(known.address.data[url]), 1.0, SPACE)]
+            parts = [(known.url_rows, int(known.url_row.data[url]), 1.0, SPACE)]
             for i in group:
                 link, share = int(links[i]), float(shares[i])
                 parts.append((known.links, link, share, 0))
@@ -124,7 +124,7 @@ def test_instances_hold_links_pages_and_addresses(
 def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) -> None:
     weights = np.random.default_rng(0).normal(size=N_FEATURES)
     instances, _ = make_instances(
-        known, len(known), URLS, DENSE, unit_length=unit_length, most=len(known)
+        known, len(known), URLS, DENSE, unit_length=unit_length, max_links=len(known)
     )
     of_links, of_urls, of_pages = weights.reshape(3, SPACE)
 
@@ -133,7 +133,7 @@ def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) ->
         return link_margins(by_link, of_pages, known, links, unit_length=unit_length)
 
     of_all = margins(range(len(known)))
-    of_address = row_margins(of_urls, known.addresses_of(URLS), unit_length)
+    of_address = row_margins(of_urls, known.features_of_urls(URLS), unit_length)
     for i, url in enumerate(URLS.tolist()):
         links = known.target.data == url
         mean = np.average(of_all[links], weights=known.weight.data[links])
@@ -146,7 +146,9 @@ def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) ->
 def check(cache: InstanceCache, known: LinkTable, n_links: int, urls: NDArray[np.int64]) -> None:
     """Compare the instances of the cache with instances made anew."""
     inputs = np.arange(2.0 * len(urls)).reshape(-1, 2)
-    expected, _ = make_instances(known, n_links, urls, inputs, unit_length=True, most=MAX_LINKS)
+    expected, _ = make_instances(
+        known, n_links, urls, inputs, unit_length=True, max_links=MAX_LINKS
+    )
     found = cache.instances(known, n_links, urls, inputs)
     assert found.rows.indices.dtype == expected.rows.indices.dtype
     for one, other in (
@@ -167,7 +169,7 @@ def check(cache: InstanceCache, known: LinkTable, n_links: int, urls: NDArray[np
     )
 )
 def test_a_cache_from_lesson_to_lesson(lessons: list[tuple[int, list[int]]]) -> None:
-    known, cache, pages = grown(12), InstanceCache(unit_length=True, most=MAX_LINKS), 12
+    known, cache, pages = grown(12), InstanceCache(unit_length=True, max_links=MAX_LINKS), 12
     for more, wanted in lessons:
         grown(more, known, pages)
         pages += more
@@ -178,10 +180,10 @@ def test_a_cache_from_lesson_to_lesson(lessons: list[tuple[int, list[int]]]) -> 
 
 @pytest.mark.parametrize("same_links", [True, False])
 def test_a_cache_after_links_were_forgotten(same_links: bool) -> None:
-    known, cache = grown(20), InstanceCache(unit_length=True, most=MAX_LINKS)
+    known, cache = grown(20), InstanceCache(unit_length=True, max_links=MAX_LINKS)
     urls = np.unique(known.target.data[-30:])
     check(cache, known, len(known), urls)
-    kept = known.without(np.arange(20) < 10, len(known))
+    kept = known.without_pages(np.arange(20) < 10, len(known))
     if not same_links:
         grown(15, kept, 20)
     check(cache, kept, len(kept), urls)

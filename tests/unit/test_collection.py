@@ -35,7 +35,7 @@ from focuscrawl.collection.origin import (
     get_critic_quality,
     read_robots_signals,
 )
-from focuscrawl.completeness.recall_estimate import Estimate
+from focuscrawl.completeness.recall_estimate import RecallEstimate
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
 from focuscrawl.text.extraction import PageText
@@ -236,7 +236,7 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
         fetched=9,
         outcomes={"page": 6, "HTTP 404": 3},
         forbidden=2,
-        completeness=Estimate(9, 3, 5, 1.0, 0.5, 0.3, 100, 0.1),
+        completeness=RecallEstimate(9, 3, 5, 1.0, 0.5, 0.3, 100, 0.1),
     )
     write_collection(found, tmp_path / "c.parquet", command="focuscrawl collect a --out `b`")
     sheet = (tmp_path / "c.parquet.datasheet.md").read_text()

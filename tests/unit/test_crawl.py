@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Judgement
     from focuscrawl.page import PageView
-    from focuscrawl.strategies import Expansion, JudgedPage, RecalledPage, Scores
+    from focuscrawl.strategies import Expansion, JudgedPage, Scores, StoredPage
 
 FAILED_ON_IT = "critic failed: IndexError: no idea"
 
@@ -277,10 +277,10 @@ class Touchy(BestFirst):
             raise ValueError("no idea")
         return super().expand(page)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         if not self.recalls:
             raise ValueError("what was that")
-        return super().recall(page)
+        return super().restore_page(page)
 
 
 def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(
@@ -299,7 +299,7 @@ def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(
     assert run(again) == []
     again.flush()
     summary = Summary.of(again.store)
-    assert summary.failed_on == (1, f"{at('/dull')}: {FAILED_ON_IT}")
+    assert summary.page_failures == (1, f"{at('/dull')}: {FAILED_ON_IT}")
     assert f"failed on     1 page, the last {at('/dull')}: critic failed" in summary.text()
     again.close("frontier_empty")
 
@@ -329,7 +329,7 @@ def test_a_page_that_the_strategy_fails_on_is_the_same_however_the_crawl_is_resu
     assert (jazz.relevance, jazz.error, jazz.links, jazz.dropped) == (0.9, None, 4, 4)
     assert again.stop_reason == "frontier_empty"
     again.flush()
-    assert Summary.of(again.store).failed_on[0] == 1
+    assert Summary.of(again.store).page_failures[0] == 1
     again.close("frontier_empty")
 
 

@@ -14,7 +14,7 @@ from longer import long
 
 from focuscrawl.crawl import CrawlConfig, Download
 from focuscrawl.errors import UserError
-from focuscrawl.report.why import reasons
+from focuscrawl.report.why import explain_score
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.webs.synthetic import SyntheticWeb
@@ -195,6 +195,6 @@ def test_reasons_are_also_the_links_that_a_hub_has_gained(grown: Callable[[str],
         gained = {link.target for each in fetches if each.again for link in each.links} - first
         assert gained
         for url in gained:
-            found = reasons(store, url)
+            found = explain_score(store, url)
             assert found is not None
             assert found.parts

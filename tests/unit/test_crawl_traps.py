@@ -69,7 +69,7 @@ def test_without_limits_it_comes_first(tmp_path: Path) -> None:
 class Diarist(BestFirst):
     """To whom a month is worth a fetch, although it is not on the topic."""
 
-    def worth(self, url: int, relevance: float) -> float:
+    def page_value(self, url: int, relevance: float) -> float:
         return 1.0 - relevance
 
 

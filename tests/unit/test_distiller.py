@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from focuscrawl.distiller import (
-    RULES,
+    SITE_RULES,
     Distiller,
+    HubScores,
     LinkGraph,
-    Scores,
     Sites,
     registered_domain,
     resolve_aliases,
@@ -204,7 +204,7 @@ def test_what_had_no_score_can_still_rise() -> None:
     later = Distiller(graph(small + large, [1.0] * 14)).distill(first, rounds=500, steady=50)
     assert later.hubs[2] > 0.1
     assert later.hubs[0] < 1e-6
-    nothing = Scores(np.zeros(2), np.zeros(2), 1, True)
+    nothing = HubScores(np.zeros(2), np.zeros(2), 1, True)
     assert_allclose(Distiller(graph(small, [1.0, 1.0])).distill(nothing).hubs, [1.0, 0.0])
 
 
@@ -248,7 +248,7 @@ def test_domains_are_told_without_the_network(monkeypatch: pytest.MonkeyPatch) -
 
 def test_rules() -> None:
     host = np.array([0, 0, 1, 2])
-    sites = {rule: Sites.by_rule(rule, host, HOSTS).of_pages.tolist() for rule in RULES}
+    sites = {rule: Sites.by_rule(rule, host, HOSTS).of_pages.tolist() for rule in SITE_RULES}
     assert sites["host"] == [0, 0, 1, 2]
     assert sites["domain"] == [0, 0, 0, 1]
     assert sites["none"] == [0, 1, 2, 3]

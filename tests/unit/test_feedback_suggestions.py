@@ -152,7 +152,7 @@ def test_questions_are_written_without_formulas_and_answers_read(
         rows = list(csv.DictReader(file))
     assert rows[3]["title"].startswith("'=1+1")
     assert "\x1b" not in path.read_text()
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="exists already"):
         write_questions(pages, path)
     for row, verdict in zip(rows, ("Yes", "-", "", "?"), strict=True):
         row["verdict"] = verdict

@@ -13,7 +13,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.lab.judged_web import JudgedWeb, judge_web
 from focuscrawl.lab.strategies.oracle import Oracle
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, find_strategy
+from focuscrawl.strategies import JudgedPage, StoredPage, StrategyContext, find_strategy
 from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import open_web
 
@@ -112,8 +112,8 @@ def test_recalled_scores_are_those_of_before(web: SmallWeb) -> None:
         each = page(name)
         expansion = whole.expand(each)
         link_scores, memo = expansion.link_scores, expansion.memo
-        recalled = RecalledPage(each.url, 1, each.relevance, each.targets, link_scores, memo)
-        urls, scores = resumed.recall(recalled)
+        recalled = StoredPage(each.url, 1, each.relevance, each.targets, link_scores, memo)
+        urls, scores = resumed.restore_page(recalled)
         assert by_name(urls, scores) == by_name(expansion.urls, expansion.scores)
 
 

@@ -105,7 +105,7 @@ def _worth(crawl: Crawl) -> dict[int, float]:
     """Return what each fetched page was worth to the strategy."""
     numbers = range(len(crawl.urls))
     fetched = [number for number in numbers if crawl.urls.state(number) == FETCHED]
-    return {number: crawl.strategy.worth(number, 0.0) for number in fetched}
+    return {number: crawl.strategy.page_value(number, 0.0) for number in fetched}
 
 
 def test_it_holds_to_what_every_strategy_does(web: Departments, model: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.hashing import SparseRows, row_pointers
 from focuscrawl.lab.strategies.batch_learners import (
     FAR,
     ContextGraphs,
@@ -21,7 +21,7 @@ from focuscrawl.lab.strategies.batch_learners import (
 from focuscrawl.lab.strategies.q_values import QValues, bin_values, discounted_rewards
 from focuscrawl.strategies import Strategy, StrategyContext
 from focuscrawl.strategies.baselines import BestFirst
-from focuscrawl.strategies.rescoring import LinkHistory, PathFacts
+from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures
 from focuscrawl.testing import KeywordCritic, SimulatedCrawl, TinyWeb
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def test_bins_keep_zero_apart_and_share_the_rest() -> None:
 def rows(*texts: list[int]) -> SparseRows:
     lengths = np.array([len(text) for text in texts], np.int64)
     return SparseRows(
-        np.array([word for text in texts for word in text], np.int32), pointers(lengths)
+        np.array([word for text in texts for word in text], np.int32), row_pointers(lengths)
     )
 
 
@@ -154,9 +154,9 @@ def test_naive_bayes_of_several_classes_by_hand() -> None:
     assert softmax(np.array([[-900.0, -900.0]])).tolist() == [[0.5, 0.5]]
 
 
-def page_of(targets: list[int], *words: int) -> PathFacts:
+def page_of(targets: list[int], *words: int) -> PathFeatures:
     none = SparseRows(np.zeros(0, np.int32), np.zeros(len(targets) + 1, np.int64))
-    return PathFacts(np.array(targets, np.int64), np.array(words, np.int32), none)
+    return PathFeatures(np.array(targets, np.int64), np.array(words, np.int32), none)
 
 
 def test_interest_ratios_by_hand() -> None:
@@ -167,8 +167,8 @@ def test_interest_ratios_by_hand() -> None:
     crawled.add(1, page_of([6, 7, 8, 9, 11], 8))  # neither
     for url in range(2, 10):
         crawled.observe(url, float(url < 6))
-    past = crawled.past(10, 2)
-    assert past.waiting.tolist() == [10, 11]
+    past = crawled.snapshot_at(10, 2)
+    assert past.queued.tolist() == [10, 11]
     model = Intelligent(CONTEXT).fit(past)
     assert model.base == 0.5
     # four of four, half of them expected, and one more case like all; two deviations away
@@ -193,12 +193,12 @@ def test_layers_order_pages_by_their_distance() -> None:
             next_one = [url + offset + 1] if offset < 2 else []
             crawled.add(url + offset, page_of([*next_one, 90 + offset], word, word + 10))
         url += 4
-    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.now())
+    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.latest_snapshot())
     assert model.metrics == {"layer_0": 6.0, "layer_1": 6.0, "layer_2": 6.0}
     for number, words in enumerate([(3, 13), (2, 12), (1, 11), (4, 14), (70, 71)]):
         crawled.observe(50 + number, 0.0)
         crawled.add(50 + number, page_of([60 + number], *words))
-    past = crawled.now()
+    past = crawled.latest_snapshot()
     rank = model.evidence(past, np.flatnonzero((past.target >= 60) & (past.target < 70)))[:, 0]
     assert np.floor(rank).tolist() == [3, 2, 1, 0, 0]
     assert rank[3] == 0.0  # looks like what leads nowhere

@@ -208,7 +208,7 @@ def test_a_public_address_is_read(said: str, origin: str, prefix: str) -> None:
     ],
 )
 def test_what_is_no_public_address_is_refused_in_a_line(said: str) -> None:
-    with pytest.raises(UserError, match="is no address of a studio") as refused:
+    with pytest.raises(UserError, match="is invalid: give an address") as refused:
         PublicUrl.parse(said)
     assert "\n" not in str(refused.value)
 

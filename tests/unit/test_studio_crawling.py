@@ -60,15 +60,15 @@ def test_a_form_becomes_the_command_that_people_would_type(folder: StudioFolder)
         ({"of": ""}, "train a critic"),
         ({"critic": "evil:judge", "topic": "/x"}, "no critic"),
         ({"critic": "../elsewhere", "topic": "/x"}, "no critic"),
-        ({"name": "../x"}, "no name"),
-        ({"name": "-s"}, "no name"),
-        ({"budget": "many"}, "a number of fetches"),
-        ({"budget": "-1"}, "a number of fetches"),
+        ({"name": "../x"}, "not a valid name"),
+        ({"name": "-s"}, "not a valid name"),
+        ({"budget": "many"}, "not a number of fetches"),
+        ({"budget": "-1"}, "not a number of fetches"),
         ({"seeds": "file:///etc/passwd"}, "no http"),
         ({"web": "/etc/passwd"}, "no recording"),
         ({"web": "-x"}, "no recording"),
         ({"strategy": "evil"}, "no strategy"),
-        ({"delay": "1 -s X=1"}, "no number"),
+        ({"delay": "1 -s X=1"}, "not a number"),
         ({"definition": "missing.toml"}, "no topic"),
     ],
 )
@@ -90,7 +90,7 @@ def test_of_two_forms_with_one_name_that_are_sent_at_once_one_begins(folder: Stu
         errors = [each.exception() for each in sent]
     (refused,) = filter(None, errors)
     assert isinstance(refused, UserError)
-    assert "crawls/twice has just been begun" in str(refused)
+    assert "crawls/twice has already been started" in str(refused)
     (job,) = context.jobs.all()
     assert job.arguments == both[errors.index(None)].arguments
     until = time.monotonic() + 60.0  # nothing is to run on in a folder that is removed

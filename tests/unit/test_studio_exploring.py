@@ -58,7 +58,7 @@ def test_a_sum_whose_process_cannot_start_is_made_when_it_can(
     sums = crawl_analyses.AnalysisRunner(crawl.parent)
     while (found := sums.get("hubs", crawl)).error is None:
         time.sleep(0.05)
-    assert "could not be made" in found.error
+    assert "The analysis failed" in found.error
     broken.unlink()
     since = time.monotonic()
     while (found := sums.get("hubs", crawl)).error is None or "linked to" not in found.error:

@@ -21,7 +21,7 @@ from focuscrawl.strategies import (
     JudgedPage,
     LinkStrategy,
     Maximum,
-    RecalledPage,
+    StoredPage,
     Strategy,
     StrategyContext,
 )
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies import Lesson, Scores
+    from focuscrawl.strategies import ModelUpdate, Scores
 
 
 class ShortPaths(LinkStrategy):
@@ -115,7 +115,7 @@ writes_to_pages = scoring(written_to)
 
 
 class Generous(BestFirst):
-    def worth(self, url: int, relevance: float) -> float:
+    def page_value(self, url: int, relevance: float) -> float:
         return 2.0
 
 
@@ -132,8 +132,8 @@ class CountsPages(LinkStrategy):
 
 
 class RecallsOther(BestFirst):
-    def recall(self, page: RecalledPage) -> Scores:
-        urls, scores = super().recall(page)
+    def restore_page(self, page: StoredPage) -> Scores:
+        urls, scores = super().restore_page(page)
         return urls, scores / 2.0
 
 
@@ -148,8 +148,8 @@ class Secretive(BestFirst):
 
 
 class LearnsOfWhatComesLater(TfidfCentroid):
-    def learn(self) -> Lesson:
-        self._extent = (self.log.fetches, self.log.pages)
+    def learn(self) -> ModelUpdate:
+        self._extent = (self.log.n_fetches, self.log.n_pages)
         return super().learn()
 
 
@@ -159,7 +159,7 @@ class ForgetsItsState(PageRank):
 
 
 class GoesByNumbers(BestFirst):
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         return self.evidence.add(page.targets, self._scores(page.targets))
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -171,8 +171,8 @@ class GoesByNumbers(BestFirst):
 
 
 class RecallsTheFirstOnly(BestFirst):
-    def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
-        return self.recall(pages[0])
+    def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
+        return self.restore_page(pages[0])
 
 
 class TrainsNobody(TfidfCentroid):

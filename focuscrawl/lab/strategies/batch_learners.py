@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy import sparse
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, pointers, ranges
+from focuscrawl.apprentice.hashing import (
+    SparseRows,
+    WordHashes,
+    hash_features,
+    multi_arange,
+    row_pointers,
+)
 from focuscrawl.apprentice.learners import row_sums
 from focuscrawl.critic.classifiers import log_theta
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.base import Expansion, check_count, check_number
-from focuscrawl.strategies.rescoring import LinkHistory, PathFacts, RescoringStrategy
+from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures, RescoringStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Bools
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
-    from focuscrawl.strategies.rescoring import Past
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
+    from focuscrawl.strategies.rescoring import LinkSnapshot
 
 
 BITS = 17  # of the feature space
@@ -50,7 +56,7 @@ class FittedModel(ABC):
     metrics: dict[str, float] = field(default_factory=dict)
 
     @abstractmethod
-    def evidence(self, past: Past, links: Ints) -> Floats:
+    def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return the evidence of links, by their ascending numbers, (n, columns).
 
         Not called without links.
@@ -82,7 +88,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         self._joined = JoinedEvidence(self.initial_model(), self.join, self.columns)
 
     @abstractmethod
-    def read(self, page: JudgedPage) -> PathFacts:
+    def read(self, page: JudgedPage) -> PathFeatures:
         """Take from a page what will be learned from."""
 
     @abstractmethod
@@ -90,42 +96,42 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         """Return the model that scores links until there was something to learn from."""
 
     @abstractmethod
-    def fit(self, past: Past) -> FittedModel:
+    def fit(self, past: LinkSnapshot) -> FittedModel:
         """Learn from the crawl so far; may run beside all other methods."""
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to, by all links into them."""
-        facts = self.read(page)
-        link_scores, urls, scores = self._take_in(page.url, facts)
-        return Expansion(link_scores, urls, scores, memo=facts.to_bytes())
+        features = self.read(page)
+        link_scores, urls, scores = self._take_in(page.url, features)
+        return Expansion(link_scores, urls, scores, memo=features.to_bytes())
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
-        _, urls, scores = self._take_in(page.url, PathFacts.from_bytes(page.memo))
+        _, urls, scores = self._take_in(page.url, PathFeatures.from_bytes(page.memo))
         return urls, scores
 
     def interval(self) -> int:
         """Return how many fetches come between two lessons by now."""
         return int(super().interval())
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether a batch is complete and anything relevant was seen yet."""
-        return self._crawled.relevant > 0 and super().lesson_due()
+        return self._crawled.relevant > 0 and super().is_training_due()
 
-    def work_out(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
         """Fit a model to the crawl so far, and score by it what waits."""
-        past = self._crawled.past(observed, pages)
+        past = self._crawled.snapshot_at(observed, pages)
         joined = JoinedEvidence(self.fit(past), self.join, self.columns)
         # what was fetched never waits again
         joined.add(past, np.flatnonzero(np.isnan(past.relevance[past.target])))
-        waiting = past.waiting
+        waiting = past.queued
         return joined, (waiting, joined.scores(waiting))
 
-    def take_over(self, model: JoinedEvidence, pages: int) -> Scores:
+    def use_model(self, model: JoinedEvidence, pages: int) -> Scores:
         """Score by a model, over the links of later pages too."""
-        self._joined, past = model, self._crawled.now()
-        later = np.arange(self._crawled.links_of(pages), len(past.target))
+        self._joined, past = model, self._crawled.latest_snapshot()
+        later = np.arange(self._crawled.count_links(pages), len(past.target))
         model.add(past, later)
         urls = np.unique(past.target[later])
         return urls, model.scores(urls)
@@ -134,15 +140,15 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         """Return instances and metrics of a lesson."""
         return model.of.instances, model.of.metrics
 
-    def _take_in(self, url: int, facts: PathFacts) -> tuple[Floats, Ints, Floats]:
+    def _take_in(self, url: int, features: PathFeatures) -> tuple[Floats, Ints, Floats]:
         """Return the scores of links, the distinct URLs they lead to, and the scores of these."""
-        start = self._crawled.add(url, facts)
-        urls = np.unique(facts.targets)
-        if self.before_lesson or not len(urls):
-            return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
-        past = self._crawled.now()
+        start = self._crawled.add(url, features)
+        urls = np.unique(features.targets)
+        if self.is_resuming or not len(urls):
+            return np.zeros(len(features.targets)), urls, np.zeros(len(urls))
+        past = self._crawled.latest_snapshot()
         evidence = self._joined.add(past, np.arange(start, len(past.target)))
-        of_links = np.round(self._joined.of.scores(facts.targets, evidence), 9)
+        of_links = np.round(self._joined.of.scores(features.targets, evidence), 9)
         return of_links, urls, self._joined.scores(urls)
 
 
@@ -155,7 +161,7 @@ class JoinedEvidence:
         nothing = -np.inf if join is np.maximum else 0.0
         self._joined = [GrowingArray(np.float64, fill=nothing) for _ in range(columns)]
 
-    def add(self, past: Past, links: Ints) -> Floats:
+    def add(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Take in the evidence of links; return it, float64 (n, columns)."""
         if not len(links):
             return np.zeros((0, len(self._joined)))
@@ -247,7 +253,7 @@ class PageWordReader:
 
     def page(self, page: JudgedPage) -> NDArray[np.int32]:
         """Return the distinct words of a page, int32, ascending."""
-        words = bucket(page.view.words.hashes, _PAGE, BITS)
+        words = hash_features(page.view.words.hashes, _PAGE, BITS)
         distinct, at = np.unique(words, return_index=True)
         if len(distinct) > _MOST:
             distinct = distinct[at <= np.partition(at, _MOST - 1)[_MOST - 1]]
@@ -271,9 +277,9 @@ class PageWordReader:
         starts = np.stack([begin, first, last], axis=1)
         spans = np.stack([first - begin, last - first, end - last], axis=1)
         kinds = np.tile(np.array([_NEAR, _ANCHOR, _NEAR], np.uint64), len(starts))
-        at = ranges(starts.ravel(), spans.ravel())
+        at = multi_arange(starts.ravel(), spans.ravel())
         salt = np.repeat(kinds, spans.ravel())
-        return SparseRows(bucket(words[at], salt, BITS), pointers(spans.sum(axis=1)))
+        return SparseRows(hash_features(words[at], salt, BITS), row_pointers(spans.sum(axis=1)))
 
 
 def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
@@ -340,16 +346,16 @@ class Intelligent(BatchLearner):
         self._words = PageWordReader()
         super().__init__("intelligent", batch, growth)
 
-    def read(self, page: JudgedPage) -> PathFacts:
+    def read(self, page: JudgedPage) -> PathFeatures:
         """Take the words of the page and of the URLs it links to."""
-        return PathFacts(page.targets, self._words.page(page), self._words.addresses(page))
+        return PathFeatures(page.targets, self._words.page(page), self._words.addresses(page))
 
     def initial_model(self) -> InterestRatios:
         """Return the model to which all URLs are equal."""
         none = np.zeros(_SPACE)
         return InterestRatios(0.5, none, none, np.zeros(2), np.zeros(4))
 
-    def fit(self, past: Past) -> InterestRatios:
+    def fit(self, past: LinkSnapshot) -> InterestRatios:
         """Learn the ratios from the URLs fetched so far that had links."""
         links = np.flatnonzero(past.first & ~np.isnan(past.relevance[past.target]))
         target, page = past.target[links], past.page[links]
@@ -385,9 +391,9 @@ class Intelligent(BatchLearner):
         model.metrics["outstanding_words"] = float(np.count_nonzero(model.words))
         return replace(model, weights=self._weights / self._spread(model, past))
 
-    def _spread(self, model: InterestRatios, past: Past) -> Floats:
+    def _spread(self, model: InterestRatios, past: LinkSnapshot) -> Floats:
         """Return how far each kind moves the scores of what waits, on average; float64 (4,)."""
-        waiting = past.waiting
+        waiting = past.queued
         if not len(waiting):
             return np.ones(4)
         links = np.flatnonzero(np.isnan(past.relevance[past.target]))
@@ -417,7 +423,7 @@ class InterestRatios(FittedModel):
     sources: Floats
     weights: Floats
 
-    def evidence(self, past: Past, links: Ints) -> Floats:
+    def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return of each link 1, content, URL, link, siblings and relevant siblings."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
@@ -511,15 +517,17 @@ class ContextGraphs(BatchLearner):
         self._words = PageWordReader()
         super().__init__("context-graphs", batch, growth)
 
-    def read(self, page: JudgedPage) -> PathFacts:
+    def read(self, page: JudgedPage) -> PathFeatures:
         """Take the words of the page."""
-        return PathFacts(page.targets, self._words.page(page), SparseRows.empty(len(page.links)))
+        return PathFeatures(
+            page.targets, self._words.page(page), SparseRows.empty(len(page.links))
+        )
 
     def initial_model(self) -> LayerModel:
         """Return the model for which every page is "other"."""
         return LayerModel(None, self._threshold)
 
-    def fit(self, past: Past) -> LayerModel:
+    def fit(self, past: LinkSnapshot) -> LayerModel:
         """Learn the layers of the pages so far."""
         relevant = past.relevance > 0.5
         away = click_distances(past.source, past.target, relevant, limit=self._layers - 1)
@@ -539,7 +547,7 @@ class LayerModel(FittedModel):
     classes: HashedNaiveBayes | None
     threshold: float
 
-    def evidence(self, past: Past, links: Ints) -> Floats:
+    def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return the rank of the page each link is on: layers above "other", and posterior."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:

@@ -12,7 +12,7 @@ from focuscrawl.strategies.baselines import LinkStrategy
 from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
 
 if TYPE_CHECKING:
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _PRECISION = 1e-6  # no rank moves by more than this in the last round
@@ -99,12 +99,12 @@ class PageRank(RescoringStrategy[Floats]):
         link_scores = np.full(len(page.targets), self.damping * share)
         return Expansion(link_scores, urls, self._ranks(urls))
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         urls, _ = self._add_page(page.url, page.targets)
         return urls, self._ranks(urls)
 
-    def work_out(self, observed: int, pages: int) -> tuple[Floats, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
         """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
         source, target, _ = self.log.links(pages)
         # in the order of the links, as `_distribute_rank` adds: to the last bit the same sums
@@ -112,7 +112,7 @@ class PageRank(RescoringStrategy[Floats]):
         urls = np.unique(target)
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
-    def take_over(self, model: Floats, pages: int) -> Scores:
+    def use_model(self, model: Floats, pages: int) -> Scores:
         """Go on from an inflow, adding that of later pages one after another."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))

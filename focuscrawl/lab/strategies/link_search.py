@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from focuscrawl.apprentice.feature_extraction import TextReader, WordReader
+from focuscrawl.apprentice.feature_extraction import TextEvidence, WordEvidence
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.page.words import tokenize
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import (
         Expansion,
         JudgedPage,
-        RecalledPage,
         Scores,
+        StoredPage,
         StrategyContext,
     )
 
@@ -64,13 +64,13 @@ class DepthLimited(LinkStrategy):
         self.pass_to_children(page, left)
         return replace(expansion, memo=left.to_bytes(4, "little", signed=True))
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Weigh the links of an earlier run again, and hand on what was left of the way."""
         assert page.memo is not None
         self.pass_to_children(page, int.from_bytes(page.memo, "little", signed=True))
-        return super().recall(page)
+        return super().restore_page(page)
 
-    def pass_to_children(self, page: JudgedPage | RecalledPage, left: int) -> None:
+    def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
         """Give the children of a page the steps that are left to them; -1: none."""
         if len(page.targets):
             self._steps_left.grow(int(page.targets.max()) + 1)
@@ -141,7 +141,7 @@ class SharkSearch(DepthLimited):
 
     The paper asks a similarity engine about pages, anchors and contexts, all against the words
     of a query. There is no query here; the critic is asked in all three places. sim(u) is
-    R(u), and of a few words it is Pr(c*|words) as `WordReader` puts it together from what the
+    R(u), and of a few words it is Pr(c*|words) as `WordEvidence` puts it together from what the
     critic says of each word. A text is relevant, or speaks for the topic, above 1/2. A critic
     that cannot read single words says the same of all texts: then only inheritance counts.
 
@@ -173,8 +173,8 @@ class SharkSearch(DepthLimited):
         critic = context.critic
         self.delta, self.beta, self.gamma = delta, beta, gamma
         self.context_words = context_words
-        self._words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        self._anchors = TextReader(self._words, tokenize)
+        self._words = WordEvidence(critic, use_critic=getattr(critic, "reads_words", False))
+        self._anchors = TextEvidence(self._words, tokenize)
         self._inherited = GrowingArray(np.float64)
 
     def score_followed(self, page: JudgedPage) -> Floats:
@@ -189,7 +189,7 @@ class SharkSearch(DepthLimited):
         inherited = self._inherited_by_children(page.url, page.relevance)
         return self.gamma * inherited + (1.0 - self.gamma) * neighborhood
 
-    def pass_to_children(self, page: JudgedPage | RecalledPage, left: int) -> None:
+    def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
         """Give the children of a page the steps left to them, and what they inherit."""
         super().pass_to_children(page, left)
         if len(page.targets):

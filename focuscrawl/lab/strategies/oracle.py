@@ -13,7 +13,7 @@ from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.strategies import Expansion, Strategy
 
 if TYPE_CHECKING:
-    from focuscrawl.strategies import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _UNKNOWN, _ABSENT = -2, -1
@@ -67,7 +67,7 @@ class Oracle(Strategy):
             memo=memo.tobytes(),
         )
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, np.int64)

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDRegressor
 
-from focuscrawl.apprentice.hashing import SparseRows, beside, pointers, ranges
+from focuscrawl.apprentice.hashing import SparseRows, hstack, multi_arange, row_pointers
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.distiller import registered_domain
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
@@ -28,13 +28,13 @@ from focuscrawl.lab.strategies.batch_learners import (
     click_distances,
 )
 from focuscrawl.strategies.base import Expansion, check_count, check_number
-from focuscrawl.strategies.rescoring import LinkLog, PathFacts, RescoringStrategy
+from focuscrawl.strategies.rescoring import LinkLog, PathFeatures, RescoringStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
-    from focuscrawl.strategies.rescoring import Past
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
+    from focuscrawl.strategies.rescoring import LinkSnapshot
 
 
 HORIZON = 6  # fetches looked ahead: what comes later counts less than gamma^6, at most 1/64
@@ -91,7 +91,7 @@ def _nearest(source: Ints, target: Ints, away: Ints, reward: Floats) -> tuple[In
     source, target = source[order], target[order]
     rank = np.arange(len(source)) - np.searchsorted(source, source)
     kept = rank <= HORIZON
-    return pointers(np.bincount(source[kept], minlength=n)), target[kept]
+    return row_pointers(np.bincount(source[kept], minlength=n)), target[kept]
 
 
 class _KnownGraph(NamedTuple):
@@ -167,16 +167,16 @@ class QValues(BatchLearner):
         self._words = PageWordReader()
         super().__init__("q-values", batch, growth)
 
-    def read(self, page: JudgedPage) -> PathFacts:
+    def read(self, page: JudgedPage) -> PathFeatures:
         """Take the words of the page, and those in, near and behind its links."""
-        links, _ = beside(self._words.surroundings(page), self._words.addresses(page))
-        return PathFacts(page.targets, self._words.page(page), links)
+        links, _ = hstack(self._words.surroundings(page), self._words.addresses(page))
+        return PathFeatures(page.targets, self._words.page(page), links)
 
     def initial_model(self) -> BinnedValueModel:
         """Return the model that knows R(u) alone."""
         return BinnedValueModel(None, None, np.zeros(0), 0.0)
 
-    def fit(self, past: Past) -> BinnedValueModel:
+    def fit(self, past: LinkSnapshot) -> BinnedValueModel:
         """Learn the values of the links followed so far."""
         links = np.flatnonzero(~np.isnan(past.relevance[past.target]))
         links = links[np.argsort(past.target[links], kind="stable")]
@@ -238,7 +238,7 @@ class BinnedValueModel(FittedModel):
     means: Floats
     trust: float
 
-    def evidence(self, past: Past, links: Ints) -> Floats:
+    def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return the value to be expected of each link."""
         relevance = past.relevance[past.source[links]][:, None]
         if self.of_links is None or self.of_pages is None:
@@ -295,7 +295,7 @@ class LinkVectors:
         """Return the vectors of links, (n, `_WIDTH`)."""
         rows = self._rows.rows(len(self._rows))
         taken = rows.take(numbers)
-        at = ranges(rows.indptr[numbers], taken.lengths)
+        at = multi_arange(rows.indptr[numbers], taken.lengths)
         values = self._values.data[at].astype(np.float64)
         return sparse.csr_matrix(
             (values, taken.indices, taken.indptr), shape=(len(numbers), _WIDTH)
@@ -476,11 +476,11 @@ class TdValues(RescoringStrategy[LinkValueModel]):
             self._followed = (int(self._link.data[url]), relevance)
         self._fetched.data[url] = True
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether there is a new target."""
         due = self._targets[-1][0] > self._learned_at
         if due:
-            self._extent = (self.log.fetches, self.log.pages)
+            self._extent = (self.log.n_fetches, self.log.n_pages)
             self._drawn_before = set(self._drawn)
         return due
 
@@ -498,18 +498,18 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         memo = zlib.compress(json.dumps([page.view.url, urls, anchors]).encode())
         return Expansion(link_scores, *scores, memo=memo)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         return self._add_page(page, *json.loads(zlib.decompress(page.memo)))[1]
 
-    def work_out(self, observed: int, pages: int) -> tuple[LinkValueModel, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[LinkValueModel, Scores]:
         """Look up the target after so many fetches, and score by it all that was found."""
         model = next(model for at, model in reversed(self._targets) if at <= observed)
         urls = np.unique(self.log.links(pages)[1])
         return model, (urls, self._values_of(urls, model, self._drawn_before))
 
-    def take_over(self, model: LinkValueModel, pages: int) -> Scores:
+    def use_model(self, model: LinkValueModel, pages: int) -> Scores:
         """Score by a new target from now on, the links read meanwhile first."""
         self._model = model
         used = max(i for i, (at, _) in enumerate(self._targets) if at <= self._learned_at)
@@ -519,7 +519,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return urls, self._values_of(urls, model, self._drawn)
 
     def _add_page(
-        self, page: JudgedPage | RecalledPage, source: str, urls: list[str], anchors: list[str]
+        self, page: JudgedPage | StoredPage, source: str, urls: list[str], anchors: list[str]
     ) -> tuple[Floats, Scores]:
         """Return the scores of links, and those of URLs that are new or drawn."""
         targets, first, at = np.unique(page.targets, return_index=True, return_inverse=True)
@@ -547,7 +547,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
             link, reward = self._followed
             self._followed = None
             if self._learner.learn(Experience(link, reward, found)):
-                self._targets.append((self.log.fetches, self._learner.target))
+                self._targets.append((self.log.n_fetches, self._learner.target))
 
     def _add_explored_url(self, urls: Ints, values: Floats) -> Scores:
         """Return scores of URLs, with one drawn at random before all others now and then."""

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import bucket
+from focuscrawl.apprentice.hashing import hash_features
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.critic.bag_of_words import BagRows
 from focuscrawl.critic.page_vectors import tf_idf
@@ -18,14 +18,14 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.base import Expansion
 from focuscrawl.strategies.baselines import First, LinkStrategy, Maximum
-from focuscrawl.strategies.knowledge_strategy import query
+from focuscrawl.strategies.knowledge_strategy import query_terms
 from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _BITS = 18  # terms are told apart by hash
@@ -81,7 +81,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         memo = terms.tobytes() + counts.tobytes()
         return Expansion(np.full(len(page.targets), cosine), *changed, memo=memo)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the words and links of an earlier run."""
         assert page.memo is not None
         n = len(page.memo) // 5
@@ -89,7 +89,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         counts = np.frombuffer(page.memo, np.uint8, n, 4 * n)
         return self._add_page(page, terms, counts)[1]
 
-    def work_out(self, observed: int, pages: int) -> tuple[TopicCentroid, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[TopicCentroid, Scores]:
         """Make the centroid of the relevant ones of the first `pages` pages, score all by it."""
         of_pages = self._terms.rows(pages)
         terms, counts = of_pages.indices, self._count.data[: len(of_pages.indices)]
@@ -105,10 +105,10 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         best = Maximum()
         return TopicCentroid(idf, centroid, best), best.add(target, cosines[page_of_link])
 
-    def take_over(self, model: TopicCentroid, pages: int) -> Scores:
+    def use_model(self, model: TopicCentroid, pages: int) -> Scores:
         """Compare pages with a new centroid from now on, those read meanwhile first."""
         self._topic = model
-        of_pages = self._terms.rows(self.log.pages)
+        of_pages = self._terms.rows(self.log.n_pages)
         scores: dict[int, float] = {}
         for i, (_, targets) in enumerate(self.log.pages_since(pages), pages):
             terms = slice(*of_pages.indptr[i : i + 2].tolist())
@@ -119,7 +119,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
 
     def _add_page(
         self,
-        page: JudgedPage | RecalledPage,
+        page: JudgedPage | StoredPage,
         terms: NDArray[np.int32],
         counts: NDArray[np.uint8],
     ) -> tuple[float, Scores]:
@@ -136,7 +136,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
 
     def _read(self, view: PageView) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the terms of a page and how often it has them."""
-        terms, counts = np.unique(bucket(view.words.hashes, 0, _BITS), return_counts=True)
+        terms, counts = np.unique(hash_features(view.words.hashes, 0, _BITS), return_counts=True)
         return terms, np.minimum(counts, 255).astype(np.uint8)
 
 
@@ -180,7 +180,7 @@ class UrlKeywords(LinkStrategy):
                 f"strategy url-keywords: balanced must be true or false, not {balanced!r}"
             )
         self.evidence = First()  # a URL says the same wherever it is found
-        self._keywords = query(context)
+        self._keywords = query_terms(context)
         self._score = lru_cache(_REMEMBERED)(self._balanced if balanced else self._relevance)
 
     def score_links(self, page: JudgedPage) -> Floats:
