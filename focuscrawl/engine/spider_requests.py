@@ -1,4 +1,4 @@
-"""Requests that a project's own spider yields: callbacks, storage, scores."""
+"""Requests of a project's own spider: callbacks, storage for resumed crawls, scores."""
 
 from __future__ import annotations
 
@@ -53,24 +53,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SLOT = "download_slot"
-_DEFAULT_SCORE = 0.5  # score by a critic that does not read words
-MAX_DATES = 50_000  #: dates that are stored_request; a site map has no more URLs
+_DEFAULT_SCORE = 0.5  # if the critic does not judge single words
+MAX_DATES = 50_000  #: dates in memory; a site map has at most as many URLs
 
-# Keys in the meta of requests that decide which way a request goes, how it is made, or how much is
-# downloaded. The file in a crawl's folder may be a stranger's, whose proxy would see all pages.
-#: of Scrapy
+# Keys of ``request.meta`` that set the route or method of a request, or the size of a download.
+# The request file of a crawl can be untrusted, and a proxy would see all pages.
 _STEERING = (
     *("proxy", "_auth_proxy", "bindaddress", "ftp_user", "ftp_password"),
     *("dont_obey_robotstxt", "download_maxsize"),
 )
-#: of handlers and middlewares that replace Scrapy's; what each key does is up to them
+# prefixes of the keys of other download handlers and middlewares
 _HANDLERS = ("playwright", "splash", "zyte_api", "impersonate", "scrapfly", "crawlera")
-#: politeness and time-outs are those of the crawl; our own keys are set when a link is due
+# keys that the crawl sets when the URL is fetched
 _SET_BY_CRAWL = ("download_slot", "download_timeout", "focuscrawl_")
 
 _KINDS = {kind.__name__: kind for kind in (Request, FormRequest, JsonRequest)}
-#: attributes of a request in the file: not its class, which would be imported; its method is GET,
-#: and it has no body
+# Stored attributes of a request, whose method is GET. The class is not stored, because loading it
+# would import a module.
 _STORED = (
     "url", "callback", "errback", "headers", "cookies", "meta", "encoding", "priority",
     "dont_filter", "flags", "cb_kwargs",
@@ -79,34 +78,38 @@ _HANDLED = "handle_httpstatus_list"
 
 
 def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of the meta of a request is stored_request for a resumed crawl.
+    """Return the part of a request's meta that is stored for a resumed crawl.
 
     Parameters
     ----------
-    trusted : keys and values that the project itself sets
+    trusted : mapping of str to object
+        Meta of the project's settings.
 
     Raises
     ------
     ValueError
-        It sets which way the request goes, and the project does not set the same.
+        The meta sets the route of the request, such as a proxy, and is not part of ``trusted``.
     """
     for key, value in meta.items():
         steers = key in _STEERING or key.startswith(_HANDLERS)
         if steers and not (key in trusted and trusted[key] == value):
-            msg = f"a file may not set {key}, unless FOCUSCRAWL_META says the same"
+            msg = f"a stored request may not set meta key {key}: set {key} in FOCUSCRAWL_META"
             raise ValueError(msg)
     return {key: value for key, value in meta.items() if not key.startswith(_SET_BY_CRAWL)}
 
 
 @dataclass(frozen=True)
 class LinkRequestSettings:
-    """The settings of a project for requests that its spider did not yield.
+    """A project's settings for requests that the spider did not yield.
 
     Attributes
     ----------
-    callback : None for Scrapy's default
-    meta : besides the crawl's own keys
-    visits : True if every fetch is an item of the spider, errors included
+    callback : callable or None
+        None for the default callback of the spider.
+    meta : dict of str to object
+        Meta in addition to the keys of the crawl.
+    visits : bool
+        True if every fetch, including an error, is an item of the spider.
     """
 
     callback: Callable[[Response], Any] | None
@@ -115,12 +118,12 @@ class LinkRequestSettings:
 
     @classmethod
     def of(cls, spider: Spider, config: CrawlConfig) -> Self:
-        """Return what `config` says of the requests of a spider.
+        """Return the settings of a configuration for a spider.
 
         Raises
         ------
         UserError
-            The spider has no method of the name ``FOCUSCRAWL_CALLBACK``.
+            The spider has no method with the name in ``FOCUSCRAWL_CALLBACK``.
         """
         visits = bool(getattr(spider, "yields_visits", False))
         return cls(_callback(spider, config.callback), dict(config.meta), visits)
@@ -134,33 +137,32 @@ def _callback(spider: Spider, name: str) -> Callable[[Response], Any] | None:
     method: Callable[[Response], Any] | None = getattr(spider, name, None)
     if not callable(method):
         raise UserError(
-            f"FOCUSCRAWL_CALLBACK={name}: spider {spider.name} has no such method; "
-            "an empty value gives the pages to nobody"
+            f"FOCUSCRAWL_CALLBACK={name}: spider {spider.name} has no method {name}: name a "
+            "method, or set an empty value to call no method"
         )
     return method
 
 
 def _ignore_response(_: Response) -> tuple[()]:
-    # the page was judged and recorded
     return ()
 
 
 class RequestFile:
-    """A file of JSON lines in the crawl's folder: requests that wait, and URLs that were fetched.
+    """JSON lines file in the crawl's folder with queued requests and fetched URLs of a spider.
 
-    Nothing is unpickled. A request whose callback is no method of the spider, or whose meta is no
-    JSON or sets which way it goes, is not stored: its page is handled as one that was not
-    requested.
+    Nothing is unpickled. A request is not stored if its callback is not a method of the spider, or
+    if its meta is not JSON or sets the route. The page of such a request is handled like a page
+    that the spider did not request.
 
     Parameters
     ----------
-    folder : of the crawl
-    spider : whose requests they are
-    trusted : meta that its project itself sets, see `storable_meta`
+    trusted : mapping of str to object or None
+        Meta of the project's settings, see `storable_meta`.
 
     Attributes
     ----------
-    given : URLs that were fetched for the spider
+    fetched : set of str
+        URLs that were fetched for the spider.
     """
 
     NAME = "requests.jsonl"
@@ -176,17 +178,19 @@ class RequestFile:
         self._warned = False
 
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
-        """Read what an earlier run left; drop requests for pages that were given.
+        """Read the file of an earlier run, and rewrite it without requests that are done.
 
-        The last line may be half a line, if the run was killed.
+        The last line may be incomplete, if the run was killed.
 
         Parameters
         ----------
-        is_queued : whether a URL is yet to be fetched
+        is_queued : callable
+            Tells whether a URL is queued.
 
         Returns
         -------
-        Requests for pages that were fetched, and not for the spider
+        list of Request
+            Requests for pages that were fetched, but not for the spider.
         """
         if not self._path.exists():
             return []
@@ -214,7 +218,7 @@ class RequestFile:
         return [request for request in late if request is not None]
 
     def add(self, url: str, request: Request) -> None:
-        """Store a request that is_queued for its URL's turn."""
+        """Store a request whose URL is queued."""
         try:
             attributes = request.to_dict(spider=self._spider)
             kind = type(request).__name__
@@ -230,7 +234,7 @@ class RequestFile:
         except (TypeError, ValueError) as error:
             if not self._warned:
                 self._warned = True
-                logger.warning("%s is not stored_request for a resumed crawl: %s", request, error)
+                logger.warning("%s is not stored for a resumed crawl: %s", request, error)
 
     def mark_fetched(self, url: str) -> None:
         """Record that a URL is being fetched for the spider."""
@@ -239,7 +243,7 @@ class RequestFile:
             self._append([url, None])
 
     def pop(self, url: str) -> Request | None:
-        """Return the request that an earlier run stored for a URL; None if there is none."""
+        """Return the request that an earlier run stored for a URL, or None."""
         stored_request = self._stored.pop(url, None)
         if stored_request is None:
             return None
@@ -248,16 +252,16 @@ class RequestFile:
             stored = {name: stored_request[name] for name in _STORED if name in stored_request}
             stored["meta"] = storable_meta(stored_request.get("meta", {}), self._trusted)
             if normalize(stored["url"]) != url:
-                raise ValueError(f"its line is about {stored['url']}")
+                raise ValueError(f"the stored request is for {stored['url']}")
             if not all(isinstance(each, int) for each in stored["meta"].get(_HANDLED, ())):
-                raise ValueError(f"{_HANDLED} is no list of statuses")
+                raise ValueError(f"{_HANDLED} is not a list of status codes")
             stored["headers"] = {
                 name.encode("latin-1"): [value.encode("latin-1") for value in values]
                 for name, values in stored_request.get("headers", {}).items()
             }
             plain = request_from_dict(stored, spider=self._spider)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
-            logger.warning("cannot ask for %s as before: %s", url, error)
+            logger.warning("cannot restore the stored request for %s: %s", url, error)
             return None
         return plain.replace(cls=kind)
 
@@ -268,10 +272,10 @@ class RequestFile:
 
 
 class RequestWords:
-    """Scores start requests, those of a site map, and others without a known link.
+    """Scores requests without a known link, such as start requests and those of a site map.
 
-    The score is the relevance of a page of these words alone: those of the URL, and the
-    ``link_text`` that Scrapy's rules put into the meta.
+    The score is the relevance of a page that consists of the words of the URL and of the
+    ``link_text`` that Scrapy's rules set in the meta.
     """
 
     def __init__(self, critic: Critic) -> None:
@@ -283,7 +287,7 @@ class RequestWords:
         """Return a score from 0 to 1."""
         if not self._can_score:
             return _DEFAULT_SCORE
-        from scipy.special import expit  # noqa: PLC0415 - slow to import, for a few requests
+        from scipy.special import expit  # noqa: PLC0415 - slow to import, and rarely used
 
         address = request.url.partition("://")[2]
         words, owner = tokenize([f"{address} {request.meta.get('link_text', '')}"])
@@ -292,14 +296,15 @@ class RequestWords:
 
 
 class SitemapDates:
-    """Remembers ``lastmod`` of what a `SitemapSpider` reads; its requests do not have it.
+    """Sorts the requests of a `SitemapSpider` by ``lastmod``, which the requests do not contain.
 
-    The age of a page is no sign of its relevance: it decides between equal scores only.
+    The date only decides between equal scores, because it says nothing about relevance.
 
     Parameters
     ----------
-    spider : any; of one that reads site maps ``sitemap_filter`` is wrapped, so that entries it
-        leaves out are not remembered
+    spider : Spider or None
+        Any spider. The method ``sitemap_filter`` of a `SitemapSpider` is wrapped, so that only
+        dates of accepted entries are stored.
     """
 
     def __init__(self, spider: Spider | None) -> None:
@@ -315,7 +320,7 @@ class SitemapDates:
             spider.sitemap_filter = filter_and_record  # type: ignore[method-assign]
 
     def newest_first(self, requests: Iterable[Request]) -> list[Request]:
-        """Return requests, the latest date first; those without one last, as they came."""
+        """Sort requests by date, latest first; requests without a date are last."""
         return sorted(requests, key=lambda request: -self._pop_date(request.url))
 
     def _add_date(self, loc: Any, lastmod: Any) -> None:
@@ -323,7 +328,7 @@ class SitemapDates:
         if url is None or at is None:
             return
         self._at[url] = at
-        if len(self._at) > MAX_DATES:  # the spider does not ask for all of them
+        if len(self._at) > MAX_DATES:  # the spider does not request all entries
             del self._at[next(iter(self._at))]
 
     def _pop_date(self, url: str) -> float:
@@ -331,17 +336,19 @@ class SitemapDates:
 
 
 class SpiderRequests:
-    """Keeps requests until the frontier gives out their URL.
+    """Keeps the requests of a spider until the frontier returns their URLs.
 
-    A URL that the crawl knows keeps its place in the frontier, and its page gets the request's
-    callback. One that it does not know is scored by the words of the request. Requests that are
-    not for a page, are repeated on purpose, or are for a page that was fetched before, bypass the
-    frontier: their answers are neither judged nor recorded, and count against the budget.
+    A known URL keeps its score, and its page is passed to the request's callback. A new URL is
+    scored by `RequestWords`. Some requests bypass the frontier: requests that are not for a page,
+    deliberately repeated requests, and requests for fetched pages. Their answers are not judged
+    or recorded, but count against the budget.
 
     Parameters
     ----------
-    link_settings : settings for pages that the spider does not request
-    failed : called with every failure of a request for a page, before its own errback
+    link_settings : LinkRequestSettings
+        Settings for pages that the spider does not request.
+    failed : callable
+        Called with every failure of a request for a page, before its own errback.
     """
 
     def __init__(
@@ -358,18 +365,18 @@ class SpiderRequests:
         self._file = RequestFile(crawl.folder.path, spider, link_settings.meta)
         self._requests: dict[int, Request] = {}
         self._bypassing: list[tuple[int, int, Request]] = []
-        self._late: set[str] = set()  # pages that were fetched before the spider asked
+        self._late: set[str] = set()  # URLs that were fetched before the spider requested them
         self._count = 0
         self._words: RequestWords | None = None
         for request in self._file.load(self._is_queued):
             self._add_late(normalize(request.url) or request.url, request)
 
     def requeue(self, url_id: int, request: Request) -> None:
-        """Keep a request that was in flight and has to be made again."""
+        """Keep a request that was in flight and has to be sent again."""
         self._requests[url_id] = request
 
     def add(self, request: Request) -> bool:
-        """Keep a request of the project; False if it is for a page that was fetched."""
+        """Keep a request of the spider; return False if its page was fetched for the spider."""
         crawl, request = self._crawl, _without_own_keys(request)
         url = normalize(request.url)
         if url is None or not has_allowed_length(url) or request.method != "GET" or request.body:
@@ -384,7 +391,7 @@ class SpiderRequests:
                 return self._add_late(url, request)
             return request.dont_filter and self._add_bypassing(request)
         assert url_id is not None
-        if url_id in self._requests:  # Scrapy's own filter would take the first of them
+        if url_id in self._requests:  # keep the first request, like Scrapy's duplicate filter
             return request.dont_filter and self._add_bypassing(request)
         self._requests[url_id] = request = request.replace(
             url=url
@@ -393,13 +400,13 @@ class SpiderRequests:
         return True
 
     def pop(self, fetch: Fetch, meta: dict[str, Any]) -> Request | None:
-        """Return the request that was kept for a URL, with `meta` added, or None."""
+        """Return the request that was kept for a URL, with ``meta`` added, or None."""
         request = self._requests.pop(fetch.id, None)
-        if request is None and not fetch.is_refetch:  # a second fetch is none of the project's
+        if request is None and not fetch.is_refetch:  # the spider did not request a second fetch
             request = self._file.pop(fetch.url)
         if request is None:
             return None
-        if URL_ID in request.meta:  # it was under way before
+        if URL_ID in request.meta:  # the request was in flight before
             return request.replace(meta=request.meta | meta)
         self._file.mark_fetched(fetch.url)
         own = {OWN_REQUEST: _redirects_to_pass_on(request)}
@@ -407,7 +414,7 @@ class SpiderRequests:
         return request.replace(meta=request.meta | meta | own, errback=errback)
 
     def pop_bypassing(self) -> Request | None:
-        """Return a request that bypasses the frontier, the highest priority first."""
+        """Return the request with the highest priority that bypasses the frontier, or None."""
         if not self._bypassing:
             return None
         request = heapq.heappop(self._bypassing)[2]
@@ -419,23 +426,23 @@ class SpiderRequests:
         return request
 
     def close(self) -> None:
-        """Warn of requests that are lost: those that bypass the frontier are in no file."""
+        """Warn about requests that bypass the frontier and are lost, because no file has them."""
         lost = sum(normalize(request.url) not in self._late for _, _, request in self._bypassing)
         if lost:
             logger.warning(
-                "%d requests that go past the frontier, as forms and second fetches do, were not "
-                "made: a resumed crawl does not know of them",
+                "%d requests that bypass the frontier, such as forms and repeated requests, were "
+                "not sent and will not be sent by a resumed crawl",
                 lost,
             )
 
     @property
     def has_bypassing(self) -> bool:
-        """True if requests that bypass the frontier wait."""
+        """True if requests that bypass the frontier are queued."""
         return bool(self._bypassing)
 
     def _score(self, request: Request) -> float:
         if self._words is None or self._words.critic is not self._crawl.critic:
-            self._words = RequestWords(self._crawl.critic)  # the topic is another one
+            self._words = RequestWords(self._crawl.critic)  # the topic has changed
         return self._words.score(request)
 
     def _is_queued(self, url: str) -> bool:
@@ -443,7 +450,7 @@ class SpiderRequests:
         return url_id is not None and self._crawl.urls.state(url_id) in (QUEUED, UNFOLLOWED)
 
     def _spider_got_page(self, url: str, request: Request) -> bool:
-        """Tell whether the spider got the page, in this callback or one that does the same."""
+        """Tell whether the page was passed to this callback or to an equal one."""
         if url in self._file.fetched or url in self._late:
             return True
         default = request.callback in (None, getattr(self._spider, "parse", None))
@@ -455,7 +462,7 @@ class SpiderRequests:
 
     def _add_bypassing(self, request: Request) -> bool:
         url = normalize(request.url)
-        if url is not None and _SLOT not in request.meta:  # be as polite as to the host's pages
+        if url is not None and _SLOT not in request.meta:  # use the delay of the host
             request = request.replace(meta={**request.meta, _SLOT: host(url)})
         self._count += 1
         heapq.heappush(self._bypassing, (-request.priority, self._count, request))
@@ -464,9 +471,9 @@ class SpiderRequests:
 
 @dataclass(frozen=True)
 class _ReportingErrback:
-    """The errback of a project's request; it reports the failure to the crawl first.
+    """Errback that reports a failure to the crawl, and then calls the request's own errback.
 
-    A request that was given up as the crawl ends has not failed: it is queued again.
+    A request that was cancelled because the crawl stops has not failed, and is queued again.
     """
 
     report: Callable[[Failure], object]
@@ -480,11 +487,10 @@ class _ReportingErrback:
 
 
 def redirected_request(request: Request, url: str) -> Request:
-    """Return a request of the project for where its page has moved.
+    """Return a project's request for the target of a redirect.
 
-    As with Scrapy's redirects, secrets are not sent to another server: ``Authorization`` stays
-    with the origin, ``Cookie`` with the host and encryption (and the cookies of the project in
-    Scrapy's jar).
+    As with Scrapy's redirects, ``Authorization`` is dropped for another origin, and ``Cookie`` for
+    another host or without encryption. Cookies of the request remain in Scrapy's cookie jar.
     """
     before = request.meta.get("redirect_urls", [])
     plain = _without_own_keys(request)
@@ -499,7 +505,7 @@ def redirected_request(request: Request, url: str) -> Request:
 
 
 def _without_own_keys(request: Request) -> Request:
-    """Remove the crawl's own keys: spiders pass the meta of one page on to the next."""
+    """Remove the crawl's own meta keys, which spiders copy from a page to new requests."""
     if URL_ID not in request.meta:
         return request
     ours = {
@@ -520,7 +526,7 @@ def _without_own_keys(request: Request) -> Request:
 
 
 def _redirects_to_pass_on(request: Request) -> str:
-    """Return which redirects a project wants to see itself, by its meta for Scrapy."""
+    """Return which redirects are passed to the project, according to Scrapy's keys in the meta."""
     if request.meta.get("dont_redirect"):
         return ALL_REDIRECTS
     return ANSWERS if request.meta.get("handle_httpstatus_all") else NO_REDIRECT

@@ -150,7 +150,7 @@ def test_of_requests_for_a_page_the_first_waits_and_others_are_second_fetches_or
     assert not caplog.text
     assert own.add(Request(url, method="POST", body=b"q=1"))
     own.close()
-    assert "1 requests that go past the frontier" in caplog.text
+    assert "1 requests that bypass the frontier" in caplog.text
     crawl.close("interrupted")
 
 

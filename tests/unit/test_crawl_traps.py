@@ -100,7 +100,7 @@ def test_why_and_summary_tell(tmp_path: Path) -> None:
     crawl(tmp_path, calendar(), 80)
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
     waits = Explanation.of(store, at("/calendar/?month=200")).state
-    assert waits.endswith("held back: of pattern a.example/*?month, 30 fetches, 0 relevant pages")
+    assert waits.endswith("held back: pattern a.example/*?month: 30 fetches, 0 relevant pages")
     assert "held back" not in Explanation.of(store, at("b/articles/59")).state
     summary = Summary.of(store)
     store.close()
@@ -132,7 +132,7 @@ def test_near_duplicates_earn_nothing(tmp_path: Path) -> None:
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
     told = Explanation.of(store, at("/w?version=7")).state
     assert told.endswith(f"% like {at('/w?version=0')}")
-    assert dict(Summary.of(store).lines())["duplicates"].startswith("0, 99 more nearly; ")
+    assert dict(Summary.of(store).lines())["duplicates"].startswith("0, 99 near-duplicates; ")
     store.close()
 
 
