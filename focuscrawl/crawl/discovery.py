@@ -74,10 +74,10 @@ class Discovery(Part):
     def restore(self, fetch: RestoredFetch) -> None:
         """Count the relevance of an earlier fetch for its host."""
         stored = fetch.stored
-        if not stored.again and stored.url not in self._queued_files:
-            self._count(stored.name, stored.relevance)
+        if not stored.is_revisit and stored.url not in self._queued_files:
+            self._count(stored.url_text, stored.relevance)
             if stored.relevance > RELEVANT:
-                self._searched_hosts.add(host(stored.name))
+                self._searched_hosts.add(host(stored.url_text))
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
         """Store up to ten site maps that the robots.txt of a host names."""

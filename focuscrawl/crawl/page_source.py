@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, read_page
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def open_page_webs(
     ------
     UserError
         A live crawl recorded no pages, or its recorded web was replaced or may be named by the
-        user only (`focuscrawl.webs.opening.check_named`); and ``others`` is empty.
+        user only (`focuscrawl.webs.opening.check_web_from_file`); and ``others`` is empty.
     """
     try:
         return [*_own(identity, folder), *others]
@@ -60,8 +60,8 @@ def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
                 f"{folder} has no recording (WARC) of its pages: name a recording with --web; new "
                 "crawls record with -s FOCUSCRAWL_WARC=1"
             )
-        return [RecordedWeb(path, plain=True) for path in recorded]
-    web = open_named(identity.get("web_name", ""), folder)
+        return [RecordedWeb(path, no_links=True) for path in recorded]
+    web = open_web_from_file(identity.get("web_name", ""), folder)
     if web.fingerprint != identity["web"]:
         raise UserError(
             f"{web.name} has changed since {folder} crawled it: name the original recording with "

@@ -22,15 +22,15 @@ from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, reload, restore_lin
 from focuscrawl.critic.critic_files import load_trained, reject_callable_spec
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, open_plain, refuse_link, write_whole
-from focuscrawl.foundation.model_folder import UNSOUND, reason
+from focuscrawl.foundation.files import open_nofollow, refuse_link, update_lock, write_atomically
+from focuscrawl.foundation.model_folder import DECODING_ERRORS, error_message
 from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store import schema
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.store.writer import rewrite
 from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,7 +110,7 @@ def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
 
 def _unreadable_error(store: CrawlStore) -> UserError:
     return UserError(
-        f"{store.where}: no page of the crawl can be read again: name a recording with --web; new "
+        f"{store.location}: no page of the crawl can be read again: name a recording with --web; new "
         "crawls record their pages with -s FOCUSCRAWL_WARC=1"
     )
 
@@ -173,7 +173,7 @@ class Rejudging:
         last = history.n_fetches()
         for fetch in history.fetches():
             self._linked[[link.target for link in fetch.links]] = True
-            if fetch.again:
+            if fetch.is_revisit:
                 # recordings return only the first version of a page that was fetched again
                 self._keep_scores(fetch)
                 continue
@@ -246,7 +246,7 @@ class Rejudging:
         if self._failed_in_a_row >= MAX_CONSECUTIVE_FAILURES:
             raise error
         logger.warning(
-            "%s keeps its judgement, because critic or strategy failed: %r", fetch.name, error
+            "%s keeps its judgement, because critic or strategy failed: %r", fetch.url_text, error
         )
 
     def _keep_scores(self, fetch: StoredFetch) -> None:
@@ -322,7 +322,7 @@ def check_topic_changeable(store: CrawlStore, identity: Mapping[str, str]) -> No
     """Raise `UserError` if a crawl uses knowledge, which belongs to its present topic."""
     if identity.get("knowledge"):
         raise UserError(
-            f"{store.where}: a crawl with knowledge of its topic cannot change the topic: start a "
+            f"{store.location}: a crawl with knowledge of its topic cannot change the topic: start a "
             "new crawl without knowledge"
         )
 
@@ -369,7 +369,7 @@ def rejudge_crawl(
     seed = int(identity.get("random_state", "0"))
     context = StrategyContext(critic, seed, replayed, tuple(topic.split(",")))
 
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         options = dict(json.loads(identity.get("options", "{}")))
 
     def fresh() -> Strategy:
@@ -403,8 +403,8 @@ def rejudge_crawl(
 def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
     """Request that the crawl in ``folder`` uses another critic, now or when it is resumed."""
     wanted = {"critic": critic_name, "topic": topic, "web": web}
-    with changing(folder / REQUEST_FILE):
-        write_whole(folder / REQUEST_FILE, json.dumps(wanted))
+    with update_lock(folder / REQUEST_FILE):
+        write_atomically(folder / REQUEST_FILE, json.dumps(wanted))
 
 
 def read_request(folder: Path) -> tuple[str, str, str | None] | None:
@@ -426,7 +426,7 @@ def remove_request(
         Rename the file of the request to `REFUSED_FILE` instead.
     """
     request = folder / REQUEST_FILE
-    with changing(request):
+    with update_lock(request):
         if read_request(folder) != answered:
             return
         if refused:
@@ -444,12 +444,12 @@ def _parse_request(request: Path) -> tuple[str, str, str | None]:
         The file is invalid.
     """
     try:
-        with open(request, encoding="utf-8", opener=open_plain) as file:
+        with open(request, encoding="utf-8", opener=open_nofollow) as file:
             content = json.load(file)
         critic, topic, web = (content[name] for name in ("critic", "topic", "web"))
-    except UNSOUND as error:
+    except DECODING_ERRORS as error:
         raise UserError(
-            f"{request} is not a valid request ({reason(error)}): remove this file"
+            f"{request} is not a valid request ({error_message(error)}): remove this file"
         ) from error
     if not (isinstance(critic, str) and isinstance(topic, str) and isinstance(web, str | None)):
         raise UserError(f"{request} is not a valid request: remove this file")
@@ -501,7 +501,7 @@ class TopicChange(Part):
             name, topic, named = _parse_request(self._request)
             webs = [crawl.web] if crawl.web is not None else None
             if webs is None:
-                others = [] if named is None else [open_named(named, self._request)]
+                others = [] if named is None else [open_web_from_file(named, self._request)]
                 webs = open_page_webs(crawl.store.identity(), folder, others)
             critic, strategy, found = rejudge_crawl(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:

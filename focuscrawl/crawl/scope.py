@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.critic.critic_files import model_file
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL, host, no_url, normalize
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, invalid_url_message, normalize
 from focuscrawl.foundation.user_input import (
-    Hosts,
+    HostSet,
     UrlPatterns,
-    lines_of,
-    numbered,
+    csv_reader,
+    numbered_lines,
+    numbered_rows,
     read_text,
     split_urls,
-    table_of,
 )
 from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.taxonomy import lies_under, normalise
@@ -46,7 +46,7 @@ class Scope:
     """
 
     def __init__(self, config: CrawlConfig) -> None:
-        self._hosts = Hosts(config.hosts) if config.hosts else None
+        self._hosts = HostSet(config.hosts) if config.hosts else None
         self._deny = UrlPatterns(config.deny)
         self._max_depth = config.max_depth
         self.languages = LanguageFilter(config.languages)
@@ -117,12 +117,12 @@ _MAX_ENDING = max(map(len, _OTHER_MEDIA))
 
 def has_allowed_length(url: str) -> bool:
     """Tell whether a normalised URL is short enough to be queued."""
-    return len(url) <= MAX_URL
+    return len(url) <= MAX_URL_LENGTH
 
 
 def can_be_page(url: str, *, pdf: bool = False) -> bool:
     """Tell whether a normalised URL can be a page, by its extension; or PDF, if ``pdf``."""
-    if len(url) > MAX_URL:
+    if len(url) > MAX_URL_LENGTH:
         return False
     dot = url.rfind(".", -_MAX_ENDING - 1)
     ending = "" if dot < 0 else url[dot + 1 :].lower()
@@ -216,11 +216,13 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
         text = read_text(path)
     except UserError as error:
         raise UserError(f"seeds: {error}") from None
-    rows = table_of(text.splitlines())
+    rows = csv_reader(text.splitlines())
     if "url" in (rows.fieldnames or ()):
         found = _from_csv(rows, source, topics)
     else:
-        found = [(line, f"{source}, line {number}") for number, line in lines_of(text).items()]
+        found = [
+            (line, f"{source}, line {number}") for number, line in numbered_lines(text).items()
+        ]
     if not found:
         raise UserError(f"seeds: {source} contains no URL: add one URL a line")
     return _check_urls(found)
@@ -232,7 +234,7 @@ def _from_csv(
     of_topics = "topic" in (rows.fieldnames or ())
     found = [
         (row["url"] or "", f"{source}, row {number}")
-        for number, row in numbered(rows, source)
+        for number, row in numbered_rows(rows, source)
         if not of_topics or lies_under(normalise(row["topic"] or ""), topics)
     ]
     if not found and of_topics:
@@ -255,10 +257,10 @@ def _check_urls(found: list[tuple[str, str]]) -> list[str]:
     for text, where in found:
         url = normalize(text.strip())
         if url is None:
-            raise UserError(f"{where}: {_shown(text.strip())} {no_url(text)}")
+            raise UserError(f"{where}: {_shown(text.strip())} {invalid_url_message(text)}")
         if not has_allowed_length(url):
             raise UserError(
-                f"{where}: {_shown(url)} has {len(url):,} characters, more than {MAX_URL:,}: "
+                f"{where}: {_shown(url)} has {len(url):,} characters, more than {MAX_URL_LENGTH:,}: "
                 "remove this URL"
             )
         seeds[url] = None

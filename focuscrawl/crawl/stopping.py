@@ -69,7 +69,7 @@ class Completeness(Part):
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a fetch of an earlier run to the estimator."""
         stored = fetch.stored
-        if not stored.again:
+        if not stored.is_revisit:
             relevant = stored.relevance > RELEVANT
             targets = [link.target for link in stored.links]
             self._estimator.add_fetch(
