@@ -110,8 +110,8 @@ def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
 
 def _unreadable_error(store: CrawlStore) -> UserError:
     return UserError(
-        f"{store.location}: no page of the crawl can be read again: name a recording with --web; new "
-        "crawls record their pages with -s FOCUSCRAWL_WARC=1"
+        f"{store.location}: no page of the crawl can be read again: name a recording with --web; "
+        "new crawls record their pages with -s FOCUSCRAWL_WARC=1"
     )
 
 
@@ -322,8 +322,8 @@ def check_topic_changeable(store: CrawlStore, identity: Mapping[str, str]) -> No
     """Raise `UserError` if a crawl uses knowledge, which belongs to its present topic."""
     if identity.get("knowledge"):
         raise UserError(
-            f"{store.location}: a crawl with knowledge of its topic cannot change the topic: start a "
-            "new crawl without knowledge"
+            f"{store.location}: a crawl with knowledge of its topic cannot change the topic: start "
+            "a new crawl without knowledge"
         )
 
 

@@ -260,8 +260,8 @@ def _check_urls(found: list[tuple[str, str]]) -> list[str]:
             raise UserError(f"{where}: {_shown(text.strip())} {invalid_url_message(text)}")
         if not has_allowed_length(url):
             raise UserError(
-                f"{where}: {_shown(url)} has {len(url):,} characters, more than {MAX_URL_LENGTH:,}: "
-                "remove this URL"
+                f"{where}: {_shown(url)} has {len(url):,} characters, more than "
+                f"{MAX_URL_LENGTH:,}: remove this URL"
             )
         seeds[url] = None
     return list(seeds)
