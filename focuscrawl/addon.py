@@ -1,4 +1,4 @@
-"""An add-on that makes the spider of any Scrapy project a focused one."""
+"""The Scrapy add-on that turns the spider of any project into a focused crawler."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-#: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
+#: polite defaults of the add-on; settings of the project override them
 POLITE_SETTINGS = {
     "ROBOTSTXT_OBEY": True,
     "ROBOTSTXT_PARSER": ours.ROBOTSTXT_PARSER,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
     "DOWNLOAD_DELAY": 1.0,
 }
-#: what stands between the crawl and a spider that yields items of its own: two nearest to the
-#: engine, one nearest to the spider
+#: middlewares for spiders that yield their own items: the first two nearest to the engine, the
+#: third nearest to the spider
 _SPIDER_COMPONENTS = (
     ("DOWNLOADER_MIDDLEWARES", "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40),
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.AskedMiddleware", 0),
@@ -38,15 +38,16 @@ _LIVE_HANDLER = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 class FocusedCrawling:
     """``ADDONS = {"focuscrawl.addon.FocusedCrawling": 500}``.
 
-    The spider's start requests are the seeds. Every page that comes is judged, its links are
-    scored, and the link with the best score is fetched next, whether the spider has asked for
-    it (its callback, meta and headers are kept) or not (``FOCUSCRAWL_CALLBACK``). The arguments
-    of ``scrapy crawl focused`` are settings: ``FOCUSCRAWL_TOPIC``, ``FOCUSCRAWL_CRITIC``, ...
+    The spider's start requests are the seeds. The critic judges each fetched page, the strategy
+    scores the links of the page, and the scheduler fetches the link with the best score next.
+    Requests that the spider has yielded keep their callback, meta and headers. All other links
+    use ``FOCUSCRAWL_CALLBACK``. The arguments of ``scrapy crawl focused`` are settings:
+    ``FOCUSCRAWL_TOPIC``, ``FOCUSCRAWL_CRITIC``, ...
 
     Raises
     ------
     UserError
-        Anything the user has to put right; nothing has been written then.
+        A setting is invalid. No file has been written then.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -54,14 +55,14 @@ class FocusedCrawling:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the add-on of a crawler that has its spider."""
+        """Create the add-on of a crawler that already has its spider."""
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Put the components in, and open the crawl that they work on.
+        """Add the components of focuscrawl, and open the crawl.
 
-        Under ``scrapy crawl`` an error of the user's is one line and exit code 2, as everywhere;
-        a program that runs crawlers itself gets the exception.
+        ``scrapy crawl`` prints a `UserError` as one line and exits with code 2. A program that
+        runs crawlers itself gets the exception.
         """
         try:
             self._update(settings)
@@ -75,7 +76,7 @@ class FocusedCrawling:
     def _update(self, settings: BaseSettings) -> None:
         spider = self._crawler.spider
         if spider is None or is_started_by_command(spider):
-            return  # `scrapy shell`, `fetch`, `parse`, ...: nothing is crawled
+            return  # `scrapy shell`, `fetch`, `parse`, ... do not crawl
         _take_over_scheduling(settings)
         for name, value in POLITE_SETTINGS.items():
             settings.set(name, value, priority="addon")
@@ -89,7 +90,7 @@ class FocusedCrawling:
             settings.set("DOWNLOAD_HANDLERS", handlers, priority=priority)
         for name in ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS"):
             for path, place in getattr(ours, name).items():
-                # None: what a component of ours stands in for
+                # None: a component of Scrapy that a component of focuscrawl replaces
                 if path.startswith("focuscrawl.") or name == "DOWNLOADER_MIDDLEWARES":
                     component = load_object(path)
                     settings.setdefault_in_component_priority_dict(name, component, place)
@@ -102,7 +103,7 @@ class FocusedCrawling:
             from focuscrawl.spiders.focused import open_spider_crawl  # noqa: PLC0415 - slow to import
 
             config = read_config(settings)
-            # without seeds of its own: those are the spider's start requests
+            # seeds="": the spider's start requests are the seeds
             open_spider_crawl(spider, config.with_values(seeds=config.seeds or ""), settings)
 
 
@@ -112,7 +113,7 @@ def _take_over_scheduling(settings: BaseSettings) -> None:
     theirs = (settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["addon"]
     if theirs and load_object(settings["SCHEDULER"]) is not FrontierScheduler:
         raise UserError(
-            f"SCHEDULER is {settings['SCHEDULER']}: a focused crawl orders its requests itself, "
-            "leave the setting out"
+            f"SCHEDULER is {settings['SCHEDULER']}, but a focused crawl needs its own scheduler: "
+            "remove the setting"
         )
     settings.set("SCHEDULER", FrontierScheduler, priority="addon")

@@ -1,7 +1,7 @@
 """Scrapy item pipelines, in the order of ITEM_PIPELINES: judge, score, record, extract text.
 
-The items are `focuscrawl.crawl.visit.PageVisit`, one a fetch. A pipeline of your own between two
-of these sees what those before it have set; what it changes counts for those after it.
+The items are `focuscrawl.crawl.visit.PageVisit`, one for each fetch. A pipeline of your own
+between two of these pipelines can read and change the attributes of an item.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 
 class CriticPipeline(Component):
-    """Parses the answer and sets `relevance`, `topic`, `probabilities` and `view` of the item.
+    """Parses the response and sets `relevance`, `topic`, `probabilities` and `view` of the item.
 
-    Redirects, errors, duplicates and what is no HTML have relevance 0. Pipelines after this one
-    may set another relevance: links, limits and lessons go by that.
+    Redirects, errors, duplicates and other media than HTML have relevance 0. Later pipelines may
+    change the relevance; scores, limits and training then use the changed value.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -44,7 +44,7 @@ class CriticPipeline(Component):
         self._rendering = self._context.rendering
 
     async def process_item(self, item: Any) -> Any:
-        """Judge a fetch; items of other kinds pass."""
+        """Judge a fetch; return other items unchanged."""
         if isinstance(item, PageVisit) and item.excluded is None:
             try:
                 await self._parsing.parse(item)
@@ -57,12 +57,12 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Scores the links of the page, queues where they lead, and emits (u,v) instances.
+    """Scores the links of the page, queues their targets, and emits (u,v) instances.
 
-    The page is v for the links to it: with R(v) known, each of them is an instance to learn from.
-    The strategy gets them, as does the feed or callable of `FOCUSCRAWL_INSTANCES`. One page at a
-    time is between here and `RecordPipeline`: the strategy sees pages in the order in which they
-    are recorded.
+    The page is v for the links to it: now that R(v) is known, each of these links is a training
+    instance. The strategy gets the instances, and so does the feed or callable of
+    ``FOCUSCRAWL_INSTANCES``. Only one page at a time is between this pipeline and
+    `RecordPipeline`, so that the strategy sees pages in the order of the store.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -71,7 +71,7 @@ class LinkPipeline(Component):
         self._instances = InstanceFeed.of(crawler, self._crawl)
 
     async def process_item(self, item: Any) -> Any:
-        """Expand a fetch; items of other kinds pass."""
+        """Score and queue the links of a fetch; return other items unchanged."""
         if isinstance(item, PageVisit) and item.excluded is None:
             await self._visit_lock.acquire(item)
             try:
@@ -86,7 +86,7 @@ class LinkPipeline(Component):
 
 
 class TextPipeline(Component):
-    """Makes every fetch a `TextVisit`; on with ``FOCUSCRAWL_TEXT``, after `RecordPipeline`."""
+    """Turns every fetch into a `TextVisit` after `RecordPipeline`, with ``FOCUSCRAWL_TEXT``."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -94,7 +94,7 @@ class TextPipeline(Component):
         self._markdown = self._crawl.config.text_markdown
 
     async def process_item(self, item: Any) -> Any:
-        """Extract the text of a fetch; items of other kinds pass."""
+        """Extract the text of a fetch; return other items unchanged."""
         if not isinstance(item, PageVisit):
             return item
         found = await self._texts.extract(item) if self._texts.needs_text(item) else None
@@ -102,10 +102,10 @@ class TextPipeline(Component):
 
 
 class RecordPipeline(Component):
-    """Records every fetch, once, and drops those that are no items: feeds come after it.
+    """Records every fetch once, and drops fetches that must not appear in feeds.
 
-    A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as it
-    was processed. What was excluded (robots.txt) is no fetch, and no item.
+    If another pipeline drops the item of a fetch or fails, the fetch is recorded with the
+    attributes set so far. A URL that robots.txt excludes is neither a fetch nor an item.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -117,7 +117,7 @@ class RecordPipeline(Component):
             crawler.signals.connect(self.record_replaced, signal=signals.item_scraped)
 
     def process_item(self, item: Any) -> Any:
-        """Record a fetch; items of other kinds pass."""
+        """Record a fetch; return other items unchanged."""
         if not isinstance(item, PageVisit):
             return item
         if item.url_id in self._crawl.in_flight:
@@ -127,25 +127,27 @@ class RecordPipeline(Component):
             raise DropItem(f"excluded: {item.excluded}")
         if item.is_refetch:
             count_refetch(self._crawler.stats, item)
-            raise DropItem("fetched again for its new links: nobody else asked for it")
+            raise DropItem("hub revisit: its links are queued, the feeds do not get the page")
         if item.noindex:
             self._crawler.stats.inc_value("focuscrawl/noindex")
-            raise DropItem("the page asks not to be listed anywhere")
+            raise DropItem("the page has the directive noindex")
         return item
 
     async def record_dropped(self, item: Any) -> None:
-        """Record a fetch that another pipeline has dropped, or failed on."""
+        """Record a fetch whose item another pipeline has dropped or failed on."""
         if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
             await self._visit_lock.acquire(item)
             self._record(item)
 
     def record_replaced(self, item: Any, response: Any) -> None:
-        """Record the fetch whose turn it is, if a pipeline has returned something else for it."""
+        """Record the current fetch if a pipeline has returned another item in its place."""
         visit = self._visit_lock.holder
         if visit is None or isinstance(item, PageVisit) or response is None:
             return
         if response.request.meta.get(URL_ID) == visit.url_id:
-            logger.error("a pipeline returned no fetch for %s, but %r", visit.url, item)
+            logger.error(
+                "A pipeline replaced the item of %s by %r: return the item", visit.url, item
+            )
             self._record(visit)
 
     def _record(self, visit: PageVisit) -> None:
@@ -154,13 +156,13 @@ class RecordPipeline(Component):
                 self._crawl.record(visit, time.monotonic())
         finally:
             self._visit_lock.release(visit)
-        wake(self._crawler)  # the next request need not wait until Scrapy is done with the item
+        wake(self._crawler)  # start the next request before Scrapy has finished with the item
         if visit.excluded is None and not visit.is_refetch:
             send = self._crawler.signals.send_catch_log
             send(page_visited, crawl=self._crawl, visit=visit)
 
 
 def _has_others(settings: BaseSettings, ours: int) -> bool:
-    # pipelines of the user besides the project's own
+    # pipelines of the user in addition to those of focuscrawl
     places = settings.getdict("ITEM_PIPELINES").values()
     return len([place for place in places if place is not None]) > ours

@@ -1,4 +1,4 @@
-"""The spider ``round``: a bucket's share of a round, for `focuscrawl.rounds.live_rounds`."""
+"""The spider ``round``, which `focuscrawl.rounds.live_rounds` runs for each bucket of a round."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ROUND_ARGUMENTS = ("tables", "bucket", "number")
 
 
 class RoundSpider(FocusedSpider):
-    """Fetches the URLs that a round has chosen of one bucket, and writes their tables.
+    """Fetches the URLs that a round has chosen from one bucket, and writes their tables.
 
-    Arguments are ``tables``, ``bucket`` and ``number`` of the round; all else is in the tables.
-    It ends when standard input does: the process that started it has died.
+    The arguments are ``tables``, ``bucket`` and ``number`` of the round. The spider stops at the
+    end of standard input, because the process that started it has then died.
     """
 
     name = "round"
@@ -39,8 +39,8 @@ class RoundSpider(FocusedSpider):
         missing = [name for name in _ROUND_ARGUMENTS if not given.get(name)]
         if missing:
             raise UserError(
-                f"the spider round needs {', '.join(missing)}: it is for focuscrawl rounds, which "
-                "starts it; take the spider focused"
+                f"the spider round needs the arguments {', '.join(missing)}: run `focuscrawl "
+                "rounds`, which starts it, or crawl with the spider focused"
             )
         left = {name: value for name, value in given.items() if name not in _ROUND_ARGUMENTS}
         return read_config(settings, {"topic": "of the tables", **left})
@@ -54,6 +54,6 @@ class RoundSpider(FocusedSpider):
         end_with_stdin()
         context, bucket, number = context_of(self.tables), int(self.bucket), int(self.number)
         crawl = open_round(context, bucket, number, context.applied_to(config))
-        # whoever asked these hosts before may have been killed with requests that nobody noted
+        # a killed process may have sent requests to these hosts that are not recorded
         time.sleep(config.delay)
         return crawl

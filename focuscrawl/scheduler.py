@@ -1,4 +1,4 @@
-"""Scrapy's scheduler over the frontier: a Request is created when its link is due."""
+"""Scrapy scheduler that takes URLs from the frontier and creates their requests."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# requests that bypass the frontier are still made
+# with these stop reasons, requests that bypass the frontier are still sent
 _FRONTIER_DONE = ("frontier_empty", "hosts_unavailable", "seeds_unreachable")
 
 
 class FrontierScheduler(BaseScheduler):
-    """Gives Scrapy the best link whose host has room.
+    """Gives Scrapy a request for the best link whose host is ready.
 
-    Requests that a spider or a middleware yields keep their callbacks, see `SpiderRequests`; a
-    retry keeps the place of its URL. Nothing waits in the downloader's own queues, so a new model
-    re-orders everything that was not fetched.
+    Requests that a spider or a middleware yields keep their callbacks (see `SpiderRequests`), and
+    a retry keeps the score of its URL. No request waits in the queues of the downloader, so that a
+    new model re-scores all URLs that are not fetched.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -59,14 +59,11 @@ class FrontierScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
-        """Create the scheduler of a crawler; Scrapy's own if it has no crawl.
-
-        As in ``scrapy shell`` and ``fetch``.
-        """
+        """Create the scheduler; Scrapy's own for ``scrapy shell`` and ``fetch``."""
         return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Tell whether the crawl is not over when everything in flight is done."""
+        """Return whether there are requests in flight, or more to send."""
         if self._crawl.in_flight or self._deferred:
             return True
         if self._crawl.stop_reason is None:
@@ -74,11 +71,13 @@ class FrontierScheduler(BaseScheduler):
         return self._spider_requests.has_bypassing and self._crawl.stop_reason in _FRONTIER_DONE
 
     def enqueue_request(self, request: Request) -> bool:
-        """Queue a request that is not from the frontier, or comes back to it."""
-        if self._pages.was_queued(request):  # queued with the page that it was made for
+        """Queue a request of a spider or middleware, or a retry of a request from the frontier."""
+        if self._pages.was_queued(
+            request
+        ):  # `OpenPages` has queued it with the page that yielded it
             return True
         url_id = request.meta.get(URL_ID)
-        # once its page is here, a callback has handed its meta on: that is no retry
+        # once the page is open, a callback has copied the meta: the request is no retry
         if url_id in self._crawl.in_flight and url_id not in self._pages:
             self._spider_requests.requeue(url_id, request)
             self._crawl.requeue(url_id, time.monotonic(), tried=True)
@@ -89,19 +88,19 @@ class FrontierScheduler(BaseScheduler):
         return self._spider_requests.add(request)
 
     def next_request(self) -> Request | None:
-        """Create the Request for the best link that may be fetched now."""
+        """Return the request for the best link that may be fetched now."""
         now = time.monotonic()
         while self._deferred and not self._crawl.reloading:
             self._spider_requests.add(self._deferred.pop(0))
-        aside = self._spider_requests.has_bypassing and not self._crawl.reloading
-        if aside and self._crawl.stop_reason in (None, *_FRONTIER_DONE):
+        bypassing = self._spider_requests.has_bypassing and not self._crawl.reloading
+        if bypassing and self._crawl.stop_reason in (None, *_FRONTIER_DONE):
             if self._crawl.is_budget_exhausted:
                 return None
             self._crawler.stats.inc_value("focuscrawl/aside")
             return self._spider_requests.pop_bypassing()
         self._fail_lost_requests()
         if self._crawl.web is not None and self._crawl.is_at_capacity:
-            return None  # the answer is there: asked again as soon as it is recorded
+            return None  # Scrapy asks again once the response of the replay is recorded
         fetch = self._crawl.next(now)
         if fetch is None:
             self._wake_when_ready(now)
@@ -109,25 +108,25 @@ class FrontierScheduler(BaseScheduler):
         return self._spider_requests.pop(fetch, _meta(fetch)) or self._follow(fetch)
 
     def _fail_lost_requests(self) -> None:
-        """Record the fetches that will never have an answer.
+        """Record the fetches that will never get a response, as failed.
 
-        When Scrapy has no request in flight, a URL that counts as in flight was swallowed by a
-        middleware or callback of the project.
+        If Scrapy is idle, a middleware or callback of the project has dropped the request of a URL
+        in flight.
         """
         if self._crawl.in_flight and is_idle(self._crawler):
             for url_id in list(self._crawl.in_flight):
-                if url_id in self._pages:  # judged, and its callback was never called
+                if url_id in self._pages:  # judged, but its callback was never called
                     deferred_from_coro(self._pages.finish(url_id))
                     continue
                 logger.error(
-                    "no answer and no error came for %s: an item pipeline, a middleware or a "
-                    "callback took it and passed nothing on",
+                    "%s got neither a response nor an error: an item pipeline, a middleware or a "
+                    "callback dropped it",
                     self._crawl.urls[url_id],
                 )
                 self._crawl.record_failed(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
-        """Close the crawl; Scrapy's reason for a signal becomes ``interrupted``."""
+        """Close the crawl; the reason is ``interrupted`` if Scrapy received a signal."""
         self._spider_requests.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 
@@ -139,7 +138,7 @@ class FrontierScheduler(BaseScheduler):
         return Request(fetch.url, callback, meta=meta, errback=errback, dont_filter=True)
 
     def _failed(self, failure: Failure) -> Iterator[PageVisit]:
-        """Handle the failure of a request from the frontier: an item of a spider of visits."""
+        """Handle the failure of a request from the frontier; yield it if visits are items."""
         request: Request = failure.request  # type: ignore[attr-defined]
         if not self._link_requests.visits:
             self._on_failure(failure)
@@ -153,7 +152,7 @@ class FrontierScheduler(BaseScheduler):
                 yield visit_of_error(self._crawl, request, failure.value, answered=answered)
 
     def _on_failure(self, failure: Failure) -> None:
-        """Record a failure that no middleware has recorded, such as one of the project's own."""
+        """Record a failure that no middleware has recorded, such as an error of a callback."""
         request: Request = failure.request  # type: ignore[attr-defined]
         self._log(failure)
         if request.meta[URL_ID] not in self._crawl.in_flight:
@@ -161,7 +160,7 @@ class FrontierScheduler(BaseScheduler):
         if request.meta[URL_ID] in self._pages:
             deferred_from_coro(self._pages.finish(request.meta[URL_ID]))
         elif _given_up(failure):
-            if self._link_requests.visits:  # else `FocusMiddleware` has put it back
+            if self._link_requests.visits:  # otherwise `FocusMiddleware` has queued it again
                 self._crawl.requeue(request.meta[URL_ID], time.monotonic())
         else:
             assert isinstance(failure.value, Exception)
@@ -183,7 +182,7 @@ class FrontierScheduler(BaseScheduler):
             send(page_visited, crawl=self._crawl, visit=visit)
 
     def _log(self, failure: Failure) -> None:
-        # but for the everyday failures of the web
+        # except common failures of the Web
         request: Request = failure.request  # type: ignore[attr-defined]
         error = failure.value
         if error is None or is_web_error(error) or VISIT in request.meta or _given_up(failure):
@@ -192,10 +191,10 @@ class FrontierScheduler(BaseScheduler):
         if not isinstance(error, UserError):
             trace = failure.getTracebackObject()  # type: ignore[no-untyped-call]
             exc_info = (type(error), error, trace)
-        logger.error("cannot process %s: %s", request.url, error, exc_info=exc_info)
+        logger.error("Cannot process %s: %s", request.url, error, exc_info=exc_info)
 
     def _wake_when_ready(self, now: float) -> None:
-        # not at the heartbeat of the engine
+        # the engine itself asks only every few seconds
         ready = self._crawl.frontier.next_ready()
         if self._crawl.is_waiting:
             ready = now + self._crawl.wait_time
@@ -215,7 +214,7 @@ def _meta(fetch: Fetch) -> dict[str, Any]:
         URL_ID: fetch.id,
         "depth": fetch.depth,
         "download_slot": fetch.host,
-        "dont_redirect": True,  # every answer is recorded as it is
+        "dont_redirect": True,  # the crawl records every redirect and follows it itself
     }
 
 

@@ -30,7 +30,7 @@ def test_seeds_of_another_topic_are_told_before_the_crawl_and_by_it(tmp_path: Pa
     assert "/Arts/Music/Jazz" in done.stdout
     assert "warning: no start page is on the topic" in done.stderr
     begun = crawl(tmp_path / "crawl", **given, budget=10)
-    assert "none of the first 10 fetches is on the topic" in begun.stderr
+    assert "None of the first 10 fetches is relevant" in begun.stderr
     assert f"all start pages are on {HOST}" in begun.stderr
 
 

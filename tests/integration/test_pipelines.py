@@ -151,7 +151,7 @@ def test_the_pipelines_of_a_crawl_have_an_order(
 ) -> None:
     named = {**ITEM_PIPELINES, "focuscrawl.pipelines.LinkPipeline": place}
     line = refused(tmp_path / "crawl", ITEM_PIPELINES=json.dumps(named), **demo)
-    assert "a crawl needs CriticPipeline, LinkPipeline, RecordPipeline, in this order" in line
+    assert "enable CriticPipeline, LinkPipeline, RecordPipeline, in this order" in line
     assert not (tmp_path / "crawl").exists()
 
 
@@ -207,7 +207,7 @@ def test_a_fetch_that_a_spider_does_not_yield_is_recorded_as_lost(
     line[line.index("focused")] = "forgetful"
     done = warm.run(line, cwd=ROOT, env=environment())
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("no answer and no error came for") == 2
+    assert done.stderr.count("got neither a response nor an error") == 2
     pages = Kept(tmp_path / "crawl").query("SELECT seq, error FROM pages ORDER BY seq")
     assert [seq for seq, _ in pages] == list(range(1, 13))
     assert [error for _, error in pages[:2]] == ["lost", "lost"]
