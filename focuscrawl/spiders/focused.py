@@ -102,7 +102,7 @@ def add_pipelines(settings: BaseSettings, *, texts: bool) -> None:
         names = ", ".join(pipeline.__name__ for pipeline in ours)
         raise UserError(f"ITEM_PIPELINES: enable {names}, in this order")
     if texts:
-        from focuscrawl.pipelines import TextPipeline  # noqa: PLC0415 - few want it
+        from focuscrawl.pipelines import TextPipeline  # noqa: PLC0415 - an extra import
 
         settings.setdefault_in_component_priority_dict(
             "ITEM_PIPELINES", TextPipeline, _TEXT_PIPELINE_ORDER
@@ -146,8 +146,8 @@ def _config_for_own_spider(config: CrawlConfig, name: str) -> CrawlConfig:
     """Return the configuration for a project's own spider; refuse options of ``focused``."""
     if config.discover:
         raise UserError(
-            "discover works only with the spider focused: leave it out, and read site maps and feeds "
-            "in your own spider"
+            "discover works only with the spider focused: leave it out, and read site maps and "
+            "feeds in your own spider"
         )
     if config.browser is not None:
         raise UserError(

@@ -114,7 +114,7 @@ def test_status_shows_a_crawl_under_way(operated: dict[str, Any]) -> None:
     name, heading, crawled, recent = operated["crawling"].splitlines()
     assert name == str(operated["folder"])
     assert heading.strip() == "best-first of /Sports/Cycling on demo: crawling"
-    assert "URLs wait on" in crawled
+    assert "URLs queued on" in crawled
     assert "pages/s" in recent
 
 
