@@ -27,8 +27,8 @@ from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.report.figures import LineStyle, add_legend, png, single_plot
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.driver import size_of_round
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.driver import parse_round_size
+from focuscrawl.rounds.tasks import LocalMaster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,7 +88,7 @@ def fetches_of(size: str) -> int:
     """Return the fetches of a round; 0 for one process."""
     if size == ONE:
         return 0
-    share = size_of_round(size)
+    share = parse_round_size(size)
     return max(1, int(share * BUDGET if share < 1.0 else share))
 
 
@@ -111,7 +111,7 @@ def crawl(case: Case, folder: Path) -> Row:
         fetched, harvest = one.fetched, one.harvest_rate
     else:
         rounds = RoundsPlan(crawl=plan, round=case.round, buckets=BUCKETS)
-        last = crawl_in_rounds(rounds, str(folder / "rounds"), Processes(1), lambda _: None)
+        last = crawl_in_rounds(rounds, str(folder / "rounds"), LocalMaster(1), lambda _: None)
         fetched, harvest = last["fetched"], last["relevance"] / max(last["fetched"], 1)
     return Row(*case, plan.budget, fetched, harvest, process_time() - began)
 

@@ -1,7 +1,7 @@
-"""Scrapy item pipelines, in the order of ITEM_PIPELINES: judge, score, record, extract text.
+"""Scrapy item pipelines that judge, score and record every fetch, and extract its text.
 
 The items are `focuscrawl.crawl.visit.PageVisit`, one for each fetch. A pipeline of your own
-between two of these pipelines can read and change the attributes of an item.
+between two of these pipelines gets the fields set before, and its changes affect the later ones.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 
 class CriticPipeline(Component):
-    """Parses the response and sets `relevance`, `topic`, `probabilities` and `view` of the item.
+    """Parse the response and set the item's `relevance`, `topic`, `probabilities` and `view`.
 
-    Redirects, errors, duplicates and other media than HTML have relevance 0. Later pipelines may
-    change the relevance; scores, limits and training then use the changed value.
+    Redirects, errors, duplicates and documents other than HTML have relevance 0. A later pipeline
+    may change the relevance; link scores, limits and training then use the changed value.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -57,12 +57,12 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Scores the links of the page, queues their targets, and emits (u,v) instances.
+    """Score and queue the links of a page, and emit (u, v) instances.
 
-    The page is v for the links to it: now that R(v) is known, each of these links is a training
-    instance. The strategy gets the instances, and so does the feed or callable of
-    ``FOCUSCRAWL_INSTANCES``. Only one page at a time is between this pipeline and
-    `RecordPipeline`, so that the strategy sees pages in the order of the store.
+    The page is v in the instances of the links (u, v) to the page: its relevance is their label.
+    The strategy receives the instances, and so does the file or callable ``FOCUSCRAWL_INSTANCES``.
+    Only one page at a time is between this pipeline and `RecordPipeline`, so the strategy sees
+    pages in the order in which they are recorded.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -71,7 +71,7 @@ class LinkPipeline(Component):
         self._instances = InstanceFeed.of(crawler, self._crawl)
 
     async def process_item(self, item: Any) -> Any:
-        """Score and queue the links of a fetch; return other items unchanged."""
+        """Score the links of a fetch; return other items unchanged."""
         if isinstance(item, PageVisit) and item.excluded is None:
             await self._visit_lock.acquire(item)
             try:
@@ -86,7 +86,7 @@ class LinkPipeline(Component):
 
 
 class TextPipeline(Component):
-    """Turns every fetch into a `TextVisit` after `RecordPipeline`, with ``FOCUSCRAWL_TEXT``."""
+    """Turn every fetch into a `TextVisit`; with ``FOCUSCRAWL_TEXT``, after `RecordPipeline`."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -102,10 +102,10 @@ class TextPipeline(Component):
 
 
 class RecordPipeline(Component):
-    """Records every fetch once, and drops fetches that must not appear in feeds.
+    """Record every fetch once, and drop the fetches that feeds do not export.
 
-    If another pipeline drops the item of a fetch or fails, the fetch is recorded with the
-    attributes set so far. A URL that robots.txt excludes is neither a fetch nor an item.
+    If another pipeline drops the item or fails, the fetch is recorded as far as it was processed.
+    URLs excluded by robots.txt are neither fetches nor items.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -113,7 +113,7 @@ class RecordPipeline(Component):
         self._visit_lock = self._context.visit_lock
         crawler.signals.connect(self.record_dropped, signal=signals.item_dropped)
         crawler.signals.connect(self.record_dropped, signal=signals.item_error)
-        if _has_others(crawler.settings, 4 if self._crawl.config.text else 3):
+        if _has_other_pipelines(crawler.settings, 4 if self._crawl.config.text else 3):
             crawler.signals.connect(self.record_replaced, signal=signals.item_scraped)
 
     def process_item(self, item: Any) -> Any:
@@ -127,26 +127,28 @@ class RecordPipeline(Component):
             raise DropItem(f"excluded: {item.excluded}")
         if item.is_refetch:
             count_refetch(self._crawler.stats, item)
-            raise DropItem("hub revisit: its links are queued, the feeds do not get the page")
+            raise DropItem("fetched again only for its new links")
         if item.noindex:
             self._crawler.stats.inc_value("focuscrawl/noindex")
-            raise DropItem("the page has the directive noindex")
+            raise DropItem("the page forbids indexing (noindex)")
         return item
 
     async def record_dropped(self, item: Any) -> None:
-        """Record a fetch whose item another pipeline has dropped or failed on."""
+        """Record a fetch that another pipeline has dropped, or failed to process."""
         if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
             await self._visit_lock.acquire(item)
             self._record(item)
 
     def record_replaced(self, item: Any, response: Any) -> None:
-        """Record the current fetch if a pipeline has returned another item in its place."""
+        """Record the current fetch if another pipeline has replaced its item."""
         visit = self._visit_lock.holder
         if visit is None or isinstance(item, PageVisit) or response is None:
             return
         if response.request.meta.get(URL_ID) == visit.url_id:
             logger.error(
-                "A pipeline replaced the item of %s by %r: return the item", visit.url, item
+                "an item pipeline returned %r instead of the fetch of %s: return the item itself",
+                item,
+                visit.url,
             )
             self._record(visit)
 
@@ -156,13 +158,12 @@ class RecordPipeline(Component):
                 self._crawl.record(visit, time.monotonic())
         finally:
             self._visit_lock.release(visit)
-        wake(self._crawler)  # start the next request before Scrapy has finished with the item
+        wake(self._crawler)  # Scrapy may request the next page before it finishes the item
         if visit.excluded is None and not visit.is_refetch:
             send = self._crawler.signals.send_catch_log
             send(page_visited, crawl=self._crawl, visit=visit)
 
 
-def _has_others(settings: BaseSettings, ours: int) -> bool:
-    # pipelines of the user in addition to those of focuscrawl
-    places = settings.getdict("ITEM_PIPELINES").values()
-    return len([place for place in places if place is not None]) > ours
+def _has_other_pipelines(settings: BaseSettings, n_own: int) -> bool:
+    priorities = settings.getdict("ITEM_PIPELINES").values()
+    return sum(priority is not None for priority in priorities) > n_own

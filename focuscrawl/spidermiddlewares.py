@@ -1,6 +1,6 @@
-"""Scrapy spider middlewares for spiders of other projects.
+"""Scrapy spider middlewares for spiders of other projects: their requests and items.
 
-`focuscrawl.engine.open_pages` keeps the pages whose callbacks are running.
+`focuscrawl.engine.open_pages` holds each page until its callback has finished.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class AskedMiddleware(Component):
-    """Collects the requests that a callback yields, and records the page after the callback.
+    """Collect the requests that a callback yields, and record the page when the callback ends.
 
-    The middleware sits nearest to the engine, so that it does not collect requests that the
-    project's own spider middlewares drop (too deep, too long, off site).
+    The middleware is the nearest to the engine, so the project's own spider middlewares have
+    already dropped requests that are, for example, too deep or off site.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -38,7 +38,7 @@ class AskedMiddleware(Component):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Pass on the callback's output; record the page when the callback has ended or failed."""
+        """Yield the callback's output; record the page when the callback ends or fails."""
         url_id = _url_id(response)
         try:
             async for each in result:
@@ -52,7 +52,7 @@ class AskedMiddleware(Component):
             await self._pages.finish(url_id)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
-        """Record the page of a callback that fails before its first output."""
+        """Record the page of a callback that fails before it yields."""
         deferred_from_coro(self._pages.finish(_url_id(response)))
 
 
@@ -62,10 +62,10 @@ def _url_id(response: Response) -> int:
 
 
 class FollowedMiddleware(Component):
-    """Adds requests for the links of a page to the callback's output (``FOCUSCRAWL_FOLLOW``).
+    """Add requests for all links of a page to the callback's output (``FOCUSCRAWL_FOLLOW``).
 
-    The middleware sits nearest to the spider, so that the project's spider middlewares limit the
-    depth, length and site of these requests as well.
+    The middleware is the nearest to the spider, so the project's own spider middlewares filter
+    these links by depth, length and site, too.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -13,7 +13,7 @@ from focuscrawl.cli.common_options import write_files
 from focuscrawl.cli.paths_commands import label_options, training_options
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.processes import process_pool
 from focuscrawl.paths.forager import EVIDENCE_MODES
 from focuscrawl.report.plain_text import align_columns, one_line
@@ -113,7 +113,7 @@ def check(
     python -m studies paths pages.warc --labels labels.csv --goal /People \\
         --starts doors.txt --site-column site --out results/paths
     """
-    with needs("lab", "python -m studies paths"):
+    with require_extra("lab", "python -m studies paths"):
         import pandas as pd  # noqa: PLC0415
 
         from focuscrawl.report.figures import png  # noqa: PLC0415

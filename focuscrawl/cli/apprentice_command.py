@@ -84,7 +84,7 @@ def train(
     focuscrawl apprentice train crawls/first --out models/x --d-max cv --web pages.warc
     focuscrawl crawl -a apprentice=models/cycling-links ...
     """
-    FORMAT.check_out(out)
+    FORMAT.check_output(out)
     with closing(open_store(crawl_dir)) as store:
         options = _update_options(crawl_options(store) or Options(), options_json)
         changes: dict[str, Any] = {

@@ -84,7 +84,7 @@ def collect(
     focuscrawl collect crawls/cycling --language en --out cycling.parquet
     """
     check_output(out)
-    languages = () if language is None else LANGUAGES.read("--language", language)
+    languages = () if language is None else LANGUAGES.parse("--language", language)
     LanguageFilter(languages)  # raises an error for languages that cannot be detected
     options = ExportOptions(min_relevance, languages, extractor, near_duplicates)
     with (

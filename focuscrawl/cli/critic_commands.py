@@ -50,7 +50,7 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.page.words import PageWords
 from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import (
@@ -149,7 +149,7 @@ def train(
             "no examples to train on: give a file LABELS, or --words, --description, --good or "
             "--bookmarks for a single topic"
         )
-    FORMAT.check_out(Path(out), force=force)
+    FORMAT.check_output(Path(out), force=force)
     if labels is not None:
         with closing(ProgressBar("Reading")) as progress:
             trained = _train_on_labels(labels, progress=progress, **training)
@@ -543,7 +543,7 @@ def quality(
         measured = Quality.measure(trained, marked, opened, previous=earlier, progress=progress)
     if out is not None:
         with reporting_write_errors(out, "name another file with --out"):
-            write_whole(out, measured.json())
+            write_atomically(out, measured.json())
     reason = "the critic judges no example relevant" if measured.off else "no off-topic examples"
     click.echo(
         f"{measured.on} relevant examples, {measured.off} off-topic examples, "

@@ -30,9 +30,9 @@ from focuscrawl.critic.phrase_model import (
 )
 from focuscrawl.critic.training import parse_topic_name, read_urls, train_critic, train_few_shot
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import lines_of, read_text, split_urls
+from focuscrawl.foundation.user_input import numbered_lines, read_text, split_urls
 from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
@@ -104,7 +104,7 @@ def read_url_arguments(arguments: Iterable[str]) -> list[str]:
             continue
         if not Path(each).exists():
             raise UserError(f"{each} is neither an http(s) URL nor a file of URLs")
-        urls += lines_of(read_text(each)).values()
+        urls += numbered_lines(read_text(each)).values()
     return [normalize(url) or url for url in urls]  # the topic definition rejects invalid URLs
 
 
@@ -276,7 +276,7 @@ def _create_crawl_folder(folder: str | Path, seeds: Sequence[str]) -> Path:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _SEEDS, "\n".join(seeds))
+        write_atomically(folder / _SEEDS, "\n".join(seeds))
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder

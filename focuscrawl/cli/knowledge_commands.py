@@ -14,8 +14,8 @@ from focuscrawl.cli.common_options import history_progress_bar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.files import update_lock
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import whole_number
 from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, learn
 from focuscrawl.offline.knowledge_export import read_crawl_record
@@ -160,7 +160,7 @@ def _describe_knowledge(known: Knowledge, top: int) -> list[str]:
 def _describe_url(known: Knowledge, argument: str) -> list[str]:
     url = normalize(argument)
     if url is None:
-        raise UserError(f"{argument} {no_url(argument)}")
+        raise UserError(f"{argument} {invalid_url_message(argument)}")
     page = known.page(url)
     if page is None:
         expected = float(known.predict([url], [""])[0])
@@ -226,7 +226,7 @@ def recrawl(
     """
     topics = _normalise_topics(topic)
     path = knowledge or _default_path(topics)
-    whole_number().read("--budget", budget)
+    whole_number().parse("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
     existing_file = None
     if path.exists():
@@ -271,7 +271,7 @@ def _lock_recrawl(path: Path) -> Iterator[None]:
     busy = f"another recrawl with {path} is running: wait for its end, or name another file"
     try:
         # the lock of the knowledge file itself is needed at the end, to add the crawl
-        with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
+        with update_lock(path.with_name(f"{path.name}.recrawl"), timeout=0.0, busy=busy):
             yield
     finally:
         if is_new_folder:

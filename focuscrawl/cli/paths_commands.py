@@ -18,7 +18,7 @@ from focuscrawl.cli.common_options import check_output_file, run_crawl
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.paths.path_features import PathFeatureReader
 from focuscrawl.paths.path_model import FORMAT, read_model, save_model
@@ -179,7 +179,7 @@ def record(
     """
     start_url = normalize(start)
     if start_url is None:
-        raise UserError(f"{start} {no_url(start)}")
+        raise UserError(f"{start} {invalid_url_message(start)}")
     earlier = read_paths(out) if out.exists() else []
     with ExitStack() as opened:
         if web is not None:
@@ -191,7 +191,7 @@ def record(
                 )
             pages, start_url = WebPages(source), known
         else:
-            networks = Networks.of(filter(None, private.split(",")))
+            networks = Networks.parse(filter(None, private.split(",")))
             recorder = opened.enter_context(
                 WarcRecorder(warc or out.with_name(f"{out.name.partition('.')[0]}.warc.gz"))
             )
@@ -379,7 +379,7 @@ def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOpt
     \b
     focuscrawl paths train people.jsonl --web pages.warc --out models/people
     """
-    FORMAT.check_out(out)
+    FORMAT.check_output(out)
     pages = WebPages(open_web(web))
     walks = [path for file in files for path in read_paths(file)]
     corpus = read_corpus(walks, pages, PathFeatureReader(training.reading, keep_words=True))

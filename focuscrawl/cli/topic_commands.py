@@ -33,7 +33,7 @@ from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
 from focuscrawl.critic.phrase_model import parse_description, parse_phrases
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.knowledge import Keywords
 from focuscrawl.knowledge.keywords import rank_candidates, read_candidates
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
@@ -225,7 +225,7 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
     focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
     focuscrawl crawl -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
     """
-    FORMAT.check_out(Path(out))
+    FORMAT.check_output(Path(out))
     known = read_definition(definition)
     webs = open_webs(known.web, definition, named)
     pages = () if webs else training_urls(known)
@@ -389,7 +389,7 @@ def classify(
         raise UserError("no pages to classify: give URLs or --bookmarks")
     wrong = [url for url in wanted if normalize(url) is None]
     if wrong:
-        raise UserError(f"{wrong[0]} {no_url(wrong[0])}")
+        raise UserError(f"{wrong[0]} {invalid_url_message(wrong[0])}")
     trained, _ = read_critic(find_model(critic))
     if web is None:
         opened = fetch_examples(
@@ -449,7 +449,9 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     for number, label in enumerate(read_labels(pages), 1):
         url = normalize(label.url)
         if url is None:
-            raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
+            raise UserError(
+                f"{pages}: row {number}: {label.url!r} {invalid_url_message(label.url)}"
+            )
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else parse_topics(mark)
     made = edit_definition(definition, lambda known: split_classes(known, moved, marks))

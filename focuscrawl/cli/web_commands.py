@@ -10,7 +10,7 @@ import click
 
 from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import host, no_url, normalize
+from focuscrawl.foundation.urls import host, invalid_url_message, normalize
 from focuscrawl.report.plain_text import one_line, pluralize, printable
 from focuscrawl.webs import RecordedWeb, Web, open_web
 from focuscrawl.webs.capture_index import write_index
@@ -122,7 +122,7 @@ def _describe_file(recorded: RecordedWeb) -> None:
 def _resolve(opened: Web, warc: str, url: str) -> str:
     normalized = normalize(url)
     if normalized is None:
-        raise UserError(f"{url} {no_url(url)}")
+        raise UserError(f"{url} {invalid_url_message(url)}")
     resolved = opened.resolve([normalized])[0]
     if resolved is None:
         raise UserError(f"{url} is not in {warc}: list its URLs with `focuscrawl web urls {warc}`")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.foundation.files import open_plain, write_whole
+from focuscrawl.foundation.files import open_nofollow, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -334,9 +334,9 @@ class EstimateLog:
             rows.writerow({**asdict(each), "recall": each.recall, "low": low, "high": high})
         try:
             if is_new:
-                write_whole(self._path, text.getvalue())
+                write_atomically(self._path, text.getvalue())
             else:
-                with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
+                with open(self._path, "a", encoding="utf-8", opener=open_nofollow) as file:
                     file.write(text.getvalue())
         except OSError as error:
             if not self._failed:
@@ -362,7 +362,7 @@ def read_estimates(path: Path) -> list[RecallEstimate]:
 def _read(path: Path) -> tuple[list[RecallEstimate], bool]:
     """Return the estimates, and whether the file holds nothing else."""
     try:
-        with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+        with open(path, encoding="utf-8", errors="replace", opener=open_nofollow) as file:
             text = file.read(_LONGEST)
     except FileNotFoundError:
         return [], True

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from focuscrawl.foundation.user_input import Reader
+from focuscrawl.foundation.user_input import ValueParser
 
 if TYPE_CHECKING:
     from focuscrawl.completeness.recall_estimate import RecallEstimate
@@ -142,7 +142,7 @@ def _read(rule: str) -> dict[str, float]:
     return {"next_fetches": int(match[1]), "harvest": number}
 
 
-STOP_EXPRESSION = Reader(
+STOP_EXPRESSION = ValueParser(
     "rules separated by commas, each of `recall 0.9`, `next 100 < 0.1` and `time 8h` (s, m, h, "
     "d) at most once",
     StopExpression.parse,

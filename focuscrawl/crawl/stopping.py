@@ -66,7 +66,7 @@ class Completeness(Part):
     def restore(self, fetch: RestoredFetch) -> None:
         """Take in a fetch of an earlier run."""
         stored = fetch.stored
-        if not stored.again:
+        if not stored.is_revisit:
             relevant = stored.relevance > RELEVANT
             targets = [link.target for link in stored.links]
             self._estimator.add_fetch(

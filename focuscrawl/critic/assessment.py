@@ -34,7 +34,7 @@ from focuscrawl.critic.training import (
     sample_unlabelled_pages,
 )
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under
 from focuscrawl.webs.web_protocol import read_page
 
@@ -103,7 +103,7 @@ def check_classes(
     labels: Sequence[Label],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
     """Check the classes of a trained critic on the rows of `labels` it has not learned from.
 
@@ -155,7 +155,7 @@ def check_relevance(
     labels: Sequence[Label],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
     """Check R(u) of any critic: it should be above ½ on pages of `topics` and only readable.
 
@@ -297,7 +297,7 @@ def check_few_examples(
     examples: Sequence[Example],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> FewExamplesReport:
     """Check a critic by what it was learned from.
 
@@ -395,7 +395,7 @@ class Quality:
         webs: Sequence[Web] = (),
         *,
         previous: TrainedCritic | None = None,
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
     ) -> Self:
         """Measure a critic.
 

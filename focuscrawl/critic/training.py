@@ -27,7 +27,7 @@ from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, reject_everyday_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import SILENT, lines_of, read_text
+from focuscrawl.foundation.user_input import NO_PROGRESS, numbered_lines, read_text
 from focuscrawl.taxonomy import (
     ROOT,
     Label,
@@ -77,7 +77,7 @@ def train_critic(
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> TrainedCritic:
     """Train a critic on the rows of `labels` that are not for testing.
 
@@ -381,7 +381,7 @@ def read_urls(path: str | Path) -> list[str]:
     UserError
         It cannot be read or has no URL.
     """
-    urls = [*lines_of(read_text(path)).values()]
+    urls = [*numbered_lines(read_text(path)).values()]
     if not urls:
         raise UserError(f"{path}: no URLs in it; write one a line")
     return urls
@@ -397,7 +397,7 @@ def train_few_shot(
     relevant: Collection[str] = (),
     previous: TrainedCritic | None = None,
     random_state: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> TrainedCritic:
     """Train a critic from phrases, URLs of pages on the topic, and of pages that are not.
 
@@ -490,7 +490,7 @@ def sample_unlabelled_pages(
     relevant: Collection[str] = (),
     *,
     random_state: int,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> list[tuple[str, Bag]]:
     """Draw pages that stand for all others: of the first web, then of the next.
 

@@ -20,7 +20,7 @@ from focuscrawl.engine.address_guard import (
 from focuscrawl.engine.component import config_of
 from focuscrawl.engine.private import limit_connections
 from focuscrawl.engine.visits import NoStatusError, TooLargeError
-from focuscrawl.foundation.networks import literal
+from focuscrawl.foundation.networks import ip_literal
 from focuscrawl.foundation.urls import normalize
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
         name = urlsplit(url).hostname or ""
         _check_name(name)
         attempt = Attempt(self._networks)
-        address = literal(name)
+        address = ip_literal(name)
         if address is not None and not attempt.admits(address):
             raise attempt.error(name)
         try:

@@ -10,7 +10,7 @@ from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import response_class
 from focuscrawl.engine.visits import NotInArchiveError, TooLargeError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.webs.web_protocol import not_modified
+from focuscrawl.webs.web_protocol import is_not_modified
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -51,7 +51,7 @@ class ReplayDownloadHandler(Component):
             raise NotInArchiveError(answer.failure)
         if answer is None:
             status, headers, body = 404, Headers({"Content-Type": "text/plain"}), b""
-        elif not_modified(answer, _field(request, "If-None-Match"), _field(request, _SINCE)):
+        elif is_not_modified(answer, _field(request, "If-None-Match"), _field(request, _SINCE)):
             status, headers, body = 304, _headers(answer, _NOT_MODIFIED_HEADERS), b""
         else:
             status, body = answer.status, answer.body

@@ -22,7 +22,7 @@ from focuscrawl.engine.component import Component
 from focuscrawl.engine.lean_settings import sanitize
 from focuscrawl.engine.private import is_not_settings_list
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain
+from focuscrawl.foundation.files import open_nofollow
 from focuscrawl.report.outcomes import stop_reason
 from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.summary import Summary
@@ -91,7 +91,7 @@ class _RegularFileHandler(logging.FileHandler):
 
     def _open(self) -> TextIOWrapper:
         return open(  # type: ignore[return-value]  # text, whatever the mode
-            self.baseFilename, self.mode, encoding=self.encoding, opener=open_plain
+            self.baseFilename, self.mode, encoding=self.encoding, opener=open_nofollow
         )
 
 
@@ -201,7 +201,7 @@ class Progress(Component):
 
     def engine_stopped(self) -> None:
         """Print the summary, or log it if the log is a file or is JSON on standard error."""
-        store = self._crawl.store.reopened()
+        store = self._crawl.store.reopen()
         try:
             summary, reason = Summary.of(store), stop_reason(store)
         except UserError as error:

@@ -196,7 +196,7 @@ def parse_page(
     -----
     Raises nothing else on any bytes. Leaves and offsets are those of methods 4 [A02 section
     2.2.1]. Of more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or
-    `MAX_TOKENS` tokens, the first are kept. URLs longer than `focuscrawl.foundation.urls.MAX_URL`
+    `MAX_TOKENS` tokens, the first are kept. URLs longer than `MAX_URL_LENGTH`
     lead nowhere, and are no base of others: with 10,000 links, each character of it counts.
     """
     utf8, used_encoding = to_utf8(body, encoding, MAX_SIZE)

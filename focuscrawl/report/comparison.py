@@ -11,7 +11,7 @@ import numpy as np
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.databases import open_database
-from focuscrawl.foundation.files import draft_of
+from focuscrawl.foundation.files import replace_atomically
 from focuscrawl.report.measures import harvest_rate, load_pages, moving_harvest_rate
 from focuscrawl.report.plain_text import align_columns, one_line
 from focuscrawl.report.summary import Summary
@@ -221,7 +221,7 @@ def load_part_pages(lists: Path, part: str, start: int, n: int = SHOWN) -> list[
 
 
 def _write_parts(path: Path, parts: dict[str, _PagePart]) -> None:
-    with draft_of(path) as draft, closing(open_database(draft)) as connection:
+    with replace_atomically(path) as draft, closing(open_database(draft)) as connection:
         connection.execute("BEGIN")
         connection.execute(
             "CREATE TABLE page (part TEXT, place INTEGER, url TEXT, title TEXT, a REAL, b REAL, "

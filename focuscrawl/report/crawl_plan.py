@@ -69,9 +69,9 @@ def start_pages(store: CrawlStore) -> list[StartPage]:
             continue
         came = outcome(fetch.status, fetch.error, fetch.duplicate_of is not None)
         if came in (PAGE, UNCHANGED):
-            found.append(StartPage(fetch.name, PAGE, fetch.relevance, fetch.topic))
+            found.append(StartPage(fetch.url_text, PAGE, fetch.relevance, fetch.topic))
         elif came != REDIRECT:  # the target of the redirect is a start page as well
-            found.append(StartPage(fetch.name, came))
+            found.append(StartPage(fetch.url_text, came))
     for event in history.events("excluded"):
         url, _, why = event.detail.rpartition(": ")
         found.append(StartPage(url, _FORBIDDEN if _FORBIDDEN in why else why))

@@ -7,9 +7,9 @@ import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.report.plain_text import escape_csv_cell, one_line
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.strategies.path_strategy import PathMemo
 
@@ -58,17 +58,17 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
     strategy = store.identity().get("strategy")
     if strategy != _STRATEGY:
         raise UserError(
-            f"{store.where} has the strategy {strategy}: give a crawl of the strategy paths"
+            f"{store.location} has the strategy {strategy}: give a crawl of the strategy paths"
         )
     name: dict[int, str] = {}
     before: dict[int, int] = {}
     found = []
     for fetch in History(store).fetches(links=False):
-        if fetch.memo is None or fetch.again:
+        if fetch.memo is None or fetch.is_revisit:
             continue
-        with taking_in(store.where):
+        with reporting_damage(store.location):
             memo = PathMemo.from_bytes(fetch.memo)
-        name[fetch.url], before[fetch.url] = fetch.name, memo.parent
+        name[fetch.url], before[fetch.url] = fetch.url_text, memo.parent
         if memo.goal >= least:
             found.append((fetch.seq, memo.goal, fetch.title or "", fetch.url))
     pages = []
@@ -98,6 +98,6 @@ def write_goals(pages: list[GoalPage], out: Path) -> None:
             [escape_csv_cell(page.path[-1]), *numbers, title, escape_csv_cell(" ".join(page.path))]
         )
     try:
-        write_whole(out, text.getvalue().encode("utf-8", "replace"))
+        write_atomically(out, text.getvalue().encode("utf-8", "replace"))
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror})") from None

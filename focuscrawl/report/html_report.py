@@ -13,7 +13,7 @@ from focuscrawl.report.outcomes import PAGE
 from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.summary import load_estimates, replay_harvest_monitor
 from focuscrawl.report.templates import load_template, rows_of
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +133,7 @@ def _models(store: CrawlStore) -> dict[str, Any]:
     last = """SELECT version, trained_at_seq, instances, metrics FROM models
               ORDER BY version DESC LIMIT ?"""
     rows = [*map(tuple, store.rows(last, (_MODELS,)))]
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         found = [_numbers(metrics) for *_, metrics in rows]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     cells = [[_number(each.get(name)) for name in names] for each in found]

@@ -108,7 +108,7 @@ class RunState(NamedTuple):
 
 def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0) -> RunState:
     """Return the state of a crawl; `fetched` and `unchanged` are for `describe_stop_reason`."""
-    folder = CrawlFolder(Path(store.where).parent)
+    folder = CrawlFolder(Path(store.location).parent)
     while True:  # until the process has not changed while the store was read
         doing = folder.phase
         turn = next(iter(History(store).events(*RUN_EVENTS, last=1)), None)

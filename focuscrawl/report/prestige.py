@@ -77,7 +77,7 @@ class Distillation:
         source, target = graph.off_site_links()
         scores = Distiller(graph).distill()
         if not scores.hubs.any():
-            raise UserError(_explain_no_hubs(store.where, sites.rule, on_site=not len(source)))
+            raise UserError(_explain_no_hubs(store.location, sites.rule, on_site=not len(source)))
         hosts = crawl.host_names
         named = [registered_domain(name) for name in hosts] if sites.rule == "domain" else hosts
         relevant = crawl.relevance > RELEVANT

@@ -139,7 +139,7 @@ def _replay_quotas(history: History) -> Quotas:
         repeats = fetch.seq in nothing_new or fetch.duplicate_of is not None
         earns = fetch.relevance > RELEVANT and not repeats
         referrer = None if fetch.referrer is None else name[fetch.referrer]
-        for _ in quotas.count(fetch.name, referrer, earns=earns, repeats=repeats):
+        for _ in quotas.count(fetch.url_text, referrer, earns=earns, repeats=repeats):
             pass
         for _ in range(raised_at[fetch.seq]):
             quotas.raise_limits()
@@ -294,7 +294,7 @@ class Summary:
         failures = History(store).events(PAGE_FAILED)
         return cls(
             identity=store.identity(),
-            store_path=store.where,
+            store_path=store.location,
             stopped=_describe_state(store, fetched + again.fetches + rendered, unchanged),
             fetched=fetched,
             harvest_rate=relevance / fetched if fetched else 0.0,
@@ -479,7 +479,7 @@ class Summary:
 
 def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
     """Return the estimates of recall that a crawl has made."""
-    return read_estimates(Path(store.where).parent / ESTIMATES_FILE)
+    return read_estimates(Path(store.location).parent / ESTIMATES_FILE)
 
 
 def latest_model(store: CrawlStore) -> tuple[int, int]:
@@ -513,7 +513,7 @@ def _overtaken(store: CrawlStore) -> dict[str, int]:
 
 
 def _recorded(store: CrawlStore) -> dict[str, int]:
-    files = sorted(Path(store.where).parent.glob("*.warc.gz"))
+    files = sorted(Path(store.location).parent.glob("*.warc.gz"))
     return {path.name: path.stat().st_size for path in files}
 
 

@@ -14,13 +14,13 @@ from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL, host, normalize
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize
 from focuscrawl.page import ParseCost, ParseLimitError, parse_page
 from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.outcomes import outcome
 from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.store import schema
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -69,15 +69,15 @@ def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
 
 def _dropped(store: CrawlStore, url: str) -> str | None:
     """Return why the crawl drops links to a URL; None if it might queue them."""
-    if len(url) > MAX_URL:
-        return f"the URL is longer than {MAX_URL:,} characters"
+    if len(url) > MAX_URL_LENGTH:
+        return f"the URL is longer than {MAX_URL_LENGTH:,} characters"
     if not can_be_page(url):
         return "the file extension is not of HTML (FOCUSCRAWL_ANY_MEDIA=1 follows such links)"
     identity = store.identity()
     if identity.get("web", LIVE) == LIVE:
         return None
     try:
-        web = open_named(identity.get("web_name", ""), store.where)
+        web = open_web_from_file(identity.get("web_name", ""), store.location)
     except UserError:
         return None
     (there,) = web.resolve([url])
@@ -282,7 +282,7 @@ def load_recorded_page(identity: Mapping[str, str], folder: Path, url: str) -> R
         The page is not recorded, or it is too large or too slow to parse.
     """
     for web in open_page_webs(identity, folder):
-        answer = HtmlAnswer.found(web, url)
+        answer = HtmlAnswer.from_web(web, url)
         if answer is not None:
             break
     else:

@@ -89,7 +89,7 @@ def write_sorted_copy(store: CrawlStore, path: Path) -> None:
 @contextmanager
 def open_sorted_copy(store: CrawlStore, path: Path) -> Iterator[Database]:
     """Open a store as ``main`` with its sorted copy attached as ``sorted``."""
-    with closing(store.reopened()) as reading, reading.connection() as connection:
+    with closing(store.reopen()) as reading, reading.connection() as connection:
         connection.execute("ATTACH ? AS sorted", (str(path),))
         yield connection
 

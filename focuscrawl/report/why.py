@@ -19,7 +19,7 @@ from focuscrawl.report.outcomes import PAGE, outcome, skipped_hosts
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, printable
 from focuscrawl.report.summary import describe_limit, near_duplicate_note
 from focuscrawl.report.url_lookup import find_url
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
@@ -155,7 +155,7 @@ def explain_score(store: CrawlStore, url: int) -> Reasons | None:
     if identity.get("strategy") != "apprentice":
         return None
     initial = initial_apprentice(store)
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         given = json.loads(identity.get("options", "{}"))
         apprentice = Apprentice.warm_started(Options.from_mapping(given), initial)
         words = _replay_pages(store, apprentice, url)
@@ -176,7 +176,7 @@ def _replay_pages(store: CrawlStore, apprentice: Apprentice, url: int) -> list[s
         apprentice.load(model[1])
     n_urls = history.n_urls()
     for fetch in history.fetches(links=False):
-        if not fetch.again:
+        if not fetch.is_revisit:
             # the relevance of the page itself must not count as a reason to fetch it
             url_id = n_urls if fetch.url == url else fetch.url
             apprentice.observe(url_id, fetch.relevance)

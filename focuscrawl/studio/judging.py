@@ -19,7 +19,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.rejudging import REFUSED_FILE, REQUEST_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
-from focuscrawl.foundation.files import plain_below
+from focuscrawl.foundation.files import safe_join
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.status import open_store
 from focuscrawl.report.url_tables import frontier_top
@@ -85,7 +85,7 @@ def routes(context: StudioContext) -> list[Route]:
                 return load_crawl_definition(store, path)
 
         applier.record_frontier(path)
-        definition = plain_below(path, DEFINITION_FILE)
+        definition = safe_join(path, DEFINITION_FILE)
         edit_definition(definition, lambda known: with_judgement(known, url, good=verdict), create)
         questions.settle(path, url, skipped=False)
         if crawl_summary(crawl)["fetched"] <= _MAX_AUTOMATIC:
@@ -251,13 +251,13 @@ def _read_frontier(crawl: Path, n: int) -> list[QueuedUrl]:
 
 
 def _judged_urls(crawl: Path) -> frozenset[str]:
-    path = plain_below(crawl, DEFINITION_FILE)
+    path = safe_join(crawl, DEFINITION_FILE)
     return read_definition(path).judged_urls if path.exists() else frozenset()
 
 
 def _only_host(crawl: Path) -> str:
     """Return the host of all good pages, from which a critic may learn the site, or empty."""
-    path = plain_below(crawl, DEFINITION_FILE)
+    path = safe_join(crawl, DEFINITION_FILE)
     good = read_definition(path).good if path.exists() else ()
     hosts = {host(url) for url in good}
     return hosts.pop() if len(good) >= _MIN_GOOD and len(hosts) == 1 else ""

@@ -89,11 +89,6 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
         ``name``, ``about``, ``state`` (text), ``running``, ``wanted`` (``run``, ``pause`` or
         ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of recent fetches,
         ``last_fetch`` (ISO 8601, UTC).
-
-    Raises
-    ------
-    UserError
-        The crawl cannot be read.
     """
     with closing(open_store(named.path)) as store:
         state = named.read_state(store)
@@ -112,13 +107,7 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
 
 
 def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
-    """Request a crawl to pause, resume or stop, like the commands; return `crawl_summary`.
-
-    Raises
-    ------
-    UserError
-        The crawl is not paused or not running, or the request cannot be written.
-    """
+    """Request a crawl to pause, resume or stop, like the commands; return `crawl_summary`."""
     control = named.control
     if wanted is Command.RUN and control.command is not Command.PAUSE:
         raise UserError(f"{named.name} is not paused, so it cannot be resumed")

@@ -17,7 +17,7 @@ from focuscrawl.critic.critic_files import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.studio import listing, topic_folder
 from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
@@ -69,15 +69,8 @@ JUDGED = {"HX-Trigger": "judged"}
 _MARKED = {"HX-Trigger": "marked"}
 #: fields of a definition that the API returns
 _DEFINITION_FIELDS = (
-    "critic",
-    "web",
-    "topics",
-    "words",
-    "description",
-    "seeds",
-    "good",
-    "bad",
-    "classes",
+    *("critic", "web", "topics", "words", "description"),
+    *("seeds", "good", "bad", "classes"),
 )
 
 
@@ -282,18 +275,9 @@ def _class_pages(context: StudioContext) -> list[Route]:
 def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     """Write ``NAME/topic.toml``, and return its path.
 
-    Parameters
-    ----------
-    folder : StudioFolder
-    values : mapping of str to Any
-        ``name``; ``words``, phrases separated by commas; ``description``; ``urls``, on-topic
-        pages, also used as seeds; ``bad``, off-topic pages; ``critic`` and its ``classes`` on
-        topic; ``web``, a recording to read pages from. Values may be missing or empty.
-
-    Raises
-    ------
-    UserError
-        A value is invalid, or the values do not describe a topic.
+    The values are ``name``; ``words``, phrases separated by commas; ``description``; ``urls``,
+    on-topic pages, also used as seeds; ``bad``, off-topic pages; ``critic``, and its ``classes``
+    on topic; and ``web``, a recording to read pages from. Values may be missing or empty.
     """
     place = folder.new_folder(text_value(values, "name"))
     critic, web = text_value(values, "critic"), text_value(values, "web")
@@ -336,7 +320,7 @@ def parse_urls(lines: list[str]) -> list[str]:
     found = {line: normalize(line) for line in lines if not line.startswith("#")}
     for line, url in found.items():
         if url is None:
-            raise UserError(f"{line!r:.120} {no_url(line)}")
+            raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
     return list(dict.fromkeys(url for url in found.values() if url is not None))
 
 

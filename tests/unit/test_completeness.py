@@ -133,7 +133,7 @@ def test_nothing_is_left_where_nothing_waits() -> None:
 )
 def test_what_is_no_rule_is_refused_with_what_is(written: str) -> None:
     with pytest.raises(UserError, match=r"stop must be .*`recall 0.9`.*`time 8h`"):
-        STOP_EXPRESSION.read("stop", written)
+        STOP_EXPRESSION.parse("stop", written)
 
 
 def test_the_first_rule_that_applies_ends_the_crawl() -> None:

@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[CrawlStore]:
 @pytest.fixture
 def folder(store: CrawlStore) -> Iterator[CrawlFolder]:
     """Return the folder of the crawl."""
-    made = CrawlFolder(Path(store.where).parent)
+    made = CrawlFolder(Path(store.location).parent)
     yield made
     made.release()
 
