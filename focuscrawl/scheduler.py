@@ -196,7 +196,7 @@ class FrontierScheduler(BaseScheduler):
         if not isinstance(error, UserError):
             trace = failure.getTracebackObject()  # type: ignore[no-untyped-call]
             exc_info = (type(error), error, trace)
-        logger.error("cannot process %s: %s", request.url, error, exc_info=exc_info)
+        logger.error("Cannot process %s: %s", request.url, error, exc_info=exc_info)
 
     def _wake_when_ready(self, now: float) -> None:
         # without waiting for the heartbeat of Scrapy's engine

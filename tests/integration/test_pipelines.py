@@ -151,7 +151,7 @@ def test_the_pipelines_of_a_crawl_have_an_order(
 ) -> None:
     named = {**ITEM_PIPELINES, "focuscrawl.pipelines.LinkPipeline": place}
     line = refused(tmp_path / "crawl", ITEM_PIPELINES=json.dumps(named), **demo)
-    assert "a crawl needs CriticPipeline, LinkPipeline, RecordPipeline, in this order" in line
+    assert "enable CriticPipeline, LinkPipeline, RecordPipeline, in this order" in line
     assert not (tmp_path / "crawl").exists()
 
 

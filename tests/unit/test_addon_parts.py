@@ -129,7 +129,7 @@ def test_what_cannot_be_written_is_left_out_with_a_word(
     request_: Request, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert kept(tmp_path, request_).pop(URL) is None
-    assert "not kept for a resumed crawl" in caplog.text
+    assert "not stored for a resumed crawl" in caplog.text
 
 
 def test_a_strangers_file_imports_nothing(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_pages_nobody_asked_for_go_to_parse_if_there_is_one() -> None:
     assert nobody(None) == ()  # type: ignore[arg-type]
     page = LinkRequestSettings.of(Reader(), CrawlConfig(callback="parse_page")).callback
     assert getattr(page, "__name__", "") == "parse_page"
-    with pytest.raises(UserError, match="no such method"):
+    with pytest.raises(UserError, match="has no method"):
         LinkRequestSettings.of(Reader(), CrawlConfig(callback="parse_pages"))
 
 
