@@ -322,8 +322,8 @@ def check_topic_changeable(store: CrawlStore, identity: Mapping[str, str]) -> No
     """Raise `UserError` if a crawl uses knowledge, which belongs to its present topic."""
     if identity.get("knowledge"):
         raise UserError(
-            f"{store.location}: a crawl with knowledge of its topic cannot change its topic: start "
-            "a new crawl without knowledge"
+            f"{store.location}: a crawl with knowledge of its topic cannot change its topic: "
+            "start a new crawl without knowledge"
         )
 
 

@@ -104,7 +104,7 @@ def test_why_and_summary_tell(tmp_path: Path) -> None:
     assert "held back" not in Explanation.of(store, at("b/articles/59")).state
     summary = Summary.of(store)
     store.close()
-    assert ("limits", "1 pattern held back") in summary.lines()
+    assert ("limits", "1 pattern limited") in summary.lines()
 
 
 def versions() -> Shelf:
