@@ -145,7 +145,7 @@ def new(
         raise UserError(
             f"{definition} exists already: add examples with `focuscrawl topic add {definition}`"
         )
-    made = TopicDefinition(
+    created = TopicDefinition(
         critic=critic,
         web=web,
         topics=split_at_commas(marked),
@@ -154,11 +154,11 @@ def new(
         name=name,
         description=None if description is None else read_description(description),
     ).with_judgements(good, bad)
-    if made.topics and critic is None:
+    if created.topics and critic is None:
         raise UserError("--topic needs --critic: name the critic that has the classes")
-    check_marked_classes(made)
-    write_definition(made, definition)
-    click.echo(f"{definition}: {describe_definition(made)}")
+    check_marked_classes(created)
+    write_definition(created, definition)
+    click.echo(f"{definition}: {describe_definition(created)}")
 
 
 @topic.command()
@@ -168,8 +168,8 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     """Add example pages to TOPIC.toml. A new judgement of a page replaces an earlier one."""
     if not good and not bad:
         raise UserError("no examples to add: give --good, --bad or --bookmarks")
-    made = edit_definition(definition, lambda known: known.with_judgements(good, bad))
-    click.echo(f"{definition}: {describe_definition(made)}")
+    updated = edit_definition(definition, lambda known: known.with_judgements(good, bad))
+    click.echo(f"{definition}: {describe_definition(updated)}")
 
 
 @topic.command()
@@ -333,8 +333,8 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     def with_seeds(now: TopicDefinition) -> TopicDefinition:
         return replace(now, seeds=tuple(dict.fromkeys([*now.seeds, *urls])))
 
-    made = edit_definition(definition, with_seeds)
-    click.echo(f"{definition}: {describe_definition(made)}")
+    updated = edit_definition(definition, with_seeds)
+    click.echo(f"{definition}: {describe_definition(updated)}")
 
 
 def _keywords(known: TopicDefinition) -> Keywords:
@@ -454,6 +454,6 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
             )
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else parse_topics(mark)
-    made = edit_definition(definition, lambda known: split_classes(known, moved, marks))
-    for path, urls in sorted(made.classes.items()):
+    updated = edit_definition(definition, lambda known: split_classes(known, moved, marks))
+    for path, urls in sorted(updated.classes.items()):
         click.echo(f"{path}: {pluralize(len(urls), 'page')}")
