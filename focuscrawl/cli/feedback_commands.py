@@ -61,9 +61,9 @@ _WEB = click.option(
     "--web", help="Recorded web with pages and examples that the crawl did not record."
 )
 _NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
-_OUT = common_options.path_option("--out", "CSV file for the pages to judge.", metavar="FILE")
+_OUT = common_options.path_option("--out", "CSV file for the pages to judge.")
 _ANSWERS = common_options.path_option(
-    "--answers", "CSV file from --out with your verdicts filled in.", metavar="FILE"
+    "--answers", "CSV file from --out with your verdicts filled in."
 )
 
 

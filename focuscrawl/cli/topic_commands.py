@@ -72,18 +72,8 @@ for command in (apply, mark, neighbours_command, suggest_command):
 def _example_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options for example pages; the command gets the URLs as ``good`` and ``bad``."""
 
-    @click.option(
-        "--good",
-        multiple=True,
-        metavar="URLS|FILE",
-        help="Relevant pages: URLs or a file of URLs; repeatable.",
-    )
-    @click.option(
-        "--bad",
-        multiple=True,
-        metavar="URLS|FILE",
-        help="Off-topic pages: URLs or a file of URLs; repeatable.",
-    )
+    @common_options.urls_option("--good", "Relevant pages")
+    @common_options.urls_option("--bad", "Off-topic pages")
     @common_options.BOOKMARKS
     @common_options.BOOKMARK_FOLDER
     @wraps(command)
@@ -114,12 +104,7 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.WORDS
 @common_options.DESCRIPTION
 @common_options.NAME
-@click.option(
-    "--seeds",
-    multiple=True,
-    metavar="URLS|FILE",
-    help="Start pages of crawls: URLs or a file of URLs; repeatable.",
-)
+@common_options.urls_option("--seeds", "Start pages of crawls")
 @_example_options
 def new(
     *,
@@ -353,15 +338,11 @@ def _keywords(known: TopicDefinition) -> Keywords:
 @topic.command()
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option(
-    "--critic",
-    required=True,
-    help="Critic with the classes: a folder or a name in models/.",
+    "--critic", required=True, help="Critic with the classes: a folder or a name in models/."
 )
 @click.option("--web", help=common_options.EXAMPLES_WEB)
 @crawl_folder_options
-@common_options.path_option(
-    "--bookmarks", "Bookmarks file of a browser with further pages.", metavar="FILE"
-)
+@common_options.path_option("--bookmarks", "Bookmarks file of a browser with further pages.")
 @common_options.BOOKMARK_FOLDER
 @common_options.top_option("Number of classes printed in the summary.")
 def classify(
