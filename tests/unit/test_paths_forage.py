@@ -284,7 +284,7 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
             ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
             "no page with the label 'dean'",
         ),
-        (("train", sites, "--web", web.warc, *out), "line 1: no path"),
+        (("train", sites, "--web", web.warc, *out), "line 1 is not a path"),
         (("train", sites, "--web", web.warc, "--out", model), "exists already"),
         (("forage", tmp_path, sites, *out), "focuscrawl paths train"),
         (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
