@@ -217,7 +217,8 @@ def test_what_is_wrong_with_a_strategy_is_found(
 def test_the_check_that_fails_is_named() -> None:
     with pytest.raises(AssertionError) as failed:
         check_strategy(Generous)
-    assert re.match("check page_value_is_a_share of <class '.*Generous'>", failed.value.__notes__[0])
+    note = failed.value.__notes__[0]
+    assert re.match("check page_value_is_a_share of <class '.*Generous'>", note)
     with pytest.raises(AssertionError) as failed:
         check_critic(sure)
     assert re.match("check relevance_is_a_probability of ", failed.value.__notes__[0])
