@@ -318,7 +318,7 @@ _RATIOS = ("ratio", "most")
 _WORDS, _NEW, _ALL = CRAWL_CRITICS = ("words", "phrase and pages", "all labels")
 _HARVEST_NOTE = (
     "On: labelled pages of the topic among the fetches. Judged: share of all fetches, also of its "
-    "own crawls, that a critic of all labels judges relevant. Means over draws. Ratio: critic from "
+    "own crawls, that a critic of all labels judges relevant. Means over draws. Ratio: critic of "
     "the phrase and three pages against critic from the phrase's words. Most: the ratio if all "
     "fetches were relevant."
 )

@@ -147,8 +147,8 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
         [url for url, yes in zip(pages, verdicts, strict=True) if not yes],
     )
     applied = apply_definition(judged, second)
-    before, without = _go_on(setting, first, **plan)
-    _, after = _go_on(setting, second, **plan)
+    before, without = _continue_crawl(setting, first, **plan)
+    _, after = _continue_crawl(setting, second, **plan)
     found: dict[str, object] = {
         "strategy": strategy,
         "judged": len(pages),
@@ -176,7 +176,7 @@ def without_copies(tests: Mapping[str, Bag], judged: Sequence[Bag]) -> list[str]
     return [url for url, bag in tests.items() if frozenset(bag.items()) not in told]
 
 
-def _go_on(setting: _Setting, folder: Path, **plan: str) -> tuple[float, float]:
+def _continue_crawl(setting: _Setting, folder: Path, **plan: str) -> tuple[float, float]:
     """Continue a crawl to twice its budget; return the true harvest rate of each half."""
     n = setting.task.budget
     pages = crawled(setting.task, folder, budget=2 * n, **plan)
@@ -213,9 +213,9 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
         return {"restored": pd.DataFrame()}
     proposed = alarm.proposals[0]
     wide = np.maximum(own, whole.relevance(proposed.topic))
-    wider = crawl.again(wide)
-    unmarked = [own[page] for page, _ in crawl.go_on(NEXT)]
-    marked = [page for page, _ in wider.go_on(NEXT)]
+    wider = crawl.rejudged(wide)
+    unmarked = [own[page] for page, _ in crawl.fetch(NEXT)]
+    marked = [page for page, _ in wider.fetch(NEXT)]
     row = {
         "fetches": alarm.seq,
         "cause": alarm.cause,
@@ -234,7 +234,7 @@ def first_alarm(crawl: SoftCrawl, topic: str) -> Diagnosis | None:
     """Crawl until the harvest rate falls; None if it does not within `MOST` fetches."""
     watch = HarvestMonitor([topic])
     whole = crawl.whole
-    while len(crawl.fetched) < MOST and (found := crawl.go_on(1)):
+    while len(crawl.fetched) < MOST and (found := crawl.fetch(1)):
         ((page, referrer),) = found
         new = crawl.fetched[page] and bool(whole.probabilities[page].any())
         told = watch.add_fetch(
