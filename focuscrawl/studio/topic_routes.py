@@ -69,15 +69,8 @@ JUDGED = {"HX-Trigger": "judged"}
 _MARKED = {"HX-Trigger": "marked"}
 #: fields of a definition that the API returns
 _DEFINITION_FIELDS = (
-    "critic",
-    "web",
-    "topics",
-    "words",
-    "description",
-    "seeds",
-    "good",
-    "bad",
-    "classes",
+    *("critic", "web", "topics", "words", "description"),
+    *("seeds", "good", "bad", "classes"),
 )
 
 
@@ -282,18 +275,9 @@ def _class_pages(context: StudioContext) -> list[Route]:
 def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     """Write ``NAME/topic.toml``, and return its path.
 
-    Parameters
-    ----------
-    folder : StudioFolder
-    values : mapping of str to Any
-        ``name``; ``words``, phrases separated by commas; ``description``; ``urls``, on-topic
-        pages, also used as seeds; ``bad``, off-topic pages; ``critic`` and its ``classes`` on
-        topic; ``web``, a recording to read pages from. Values may be missing or empty.
-
-    Raises
-    ------
-    UserError
-        A value is invalid, or the values do not describe a topic.
+    The values are ``name``; ``words``, phrases separated by commas; ``description``; ``urls``,
+    on-topic pages, also used as seeds; ``bad``, off-topic pages; ``critic``, and its ``classes``
+    on topic; and ``web``, a recording to read pages from. Values may be missing or empty.
     """
     place = folder.new_folder(text_value(values, "name"))
     critic, web = text_value(values, "critic"), text_value(values, "web")
