@@ -198,13 +198,7 @@ def apply_definition(
 
 
 def _lock_crawl(folder: CrawlFolder) -> bool:
-    """Lock the folder of a stopped or stopping crawl; return False if the crawl is running.
-
-    Raises
-    ------
-    UserError
-        Another process is judging the crawl again.
-    """
+    """Lock the folder of a stopped or stopping crawl; return False if the crawl is running."""
     until = time.monotonic() + _STOP_TIMEOUT
     while True:
         try:

@@ -211,12 +211,9 @@ def _requested_url(request: Request) -> str:
 def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) -> Values:
     """Return a part of the table `which`, ``pages`` or ``frontier``, of the crawl in `path`.
 
-    Returns
-    -------
-    dict
-        The fields of `focuscrawl.report.url_tables.UrlRows`, ``total`` (rows of the table),
-        ``as_of`` (ISO 8601, UTC), and ``sorting``. While the crawl is sorted, ``sorting`` is True
-        and the only field.
+    The result has the fields of `focuscrawl.report.url_tables.UrlRows`, ``total`` (rows of the
+    table), ``as_of`` (ISO 8601, UTC) and ``sorting``. While the crawl is being sorted, ``sorting``
+    is True and the only field.
     """
     wanted = _parse_query(query)
     with crawls.sorted(path) as found:
@@ -251,11 +248,9 @@ def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
 def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """Return why a URL was fetched or is queued, see `focuscrawl.report.why.Explanation`.
 
-    Returns
-    -------
-    dict
-        ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``, ``relevance``), and
-        ``reasons``: None, or ``lines``, ``parts`` (log-odds by name), ``words``, ``score``.
+    The result has ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``,
+    ``relevance``), and ``reasons``: None, or ``lines``, ``parts`` (log-odds by name), ``words``,
+    ``score``.
     """
     with crawls.store(path) as store:
         found = Explanation.of(store, url)

@@ -321,12 +321,9 @@ def list_files(folder: Path, most: int | None = _MAX_FILES) -> list[Path]:
 
 
 def read_preview(path: Path) -> dict[str, Any]:
-    """Return the first rows, or the first characters, of an exported file.
+    """Return ``columns`` and first ``rows`` of an exported file, or ``text``, or a ``note``.
 
-    Returns
-    -------
-    dict
-        ``columns`` and ``rows``; or ``text``; or ``note``, why the file has no preview.
+    The note explains why a file has no preview.
     """
     if path.is_dir():
         files = list_files(path)

@@ -83,12 +83,9 @@ def list_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
 def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
     """Return the state of a crawl; the cost does not grow with the crawl.
 
-    Returns
-    -------
-    dict
-        ``name``, ``about``, ``state`` (text), ``running``, ``wanted`` (``run``, ``pause`` or
-        ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of recent fetches,
-        ``last_fetch`` (ISO 8601, UTC).
+    The result has ``name``, ``about``, ``state`` (text), ``running``, ``wanted`` (``run``,
+    ``pause`` or ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of recent
+    fetches, and ``last_fetch`` (ISO 8601, UTC).
     """
     with closing(open_store(named.path)) as store:
         state = named.read_state(store)

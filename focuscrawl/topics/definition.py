@@ -290,13 +290,7 @@ def _parse_url(where: str, text: str) -> str:
 
 
 def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:
-    """Read the critic that a definition names; None if it names none.
-
-    Raises
-    ------
-    UserError
-        The critic does not exist or is damaged.
-    """
+    """Read the critic that a definition names; None if the definition names no critic."""
     if definition.critic is None:
         return None
     return read_critic(find_model(definition.critic))[0]
