@@ -118,7 +118,7 @@ def test_a_critic_learns_from_all_that_there_is_of_a_topic(folder: Path) -> None
         "--web", "small.warc.gz", "--name", "Birds", "--out", "models/birds",
     )  # fmt: skip
     assert "  /Birds       3 examples\n  /bad         1 examples\n" in result.output
-    assert "Examples left out: 1 that cannot be read" in result.output
+    assert "Skipped examples: 1 unreadable" in result.output
     assert "left out, it cannot be read: http://gone.example/\n" in result.output
     trained, _ = read_critic(str(folder / "models" / "birds"))
     assert trained.phrases == (("bird",), ("nest", "bird", "wing", "beak"))
@@ -172,7 +172,7 @@ def test_an_existing_critic_needs_force() -> None:
         (["train", "--words", "bird", "--kind", "words", "--name", "x", "--out", "o"], "alone"),
         (["train", "--words", "bird", "--kind", "x", "--out", "o"], "unknown kind of critic 'x'"),
         (["train", "labels.csv", "--web", "small.warc.gz", "--out", "o", "--kind", "x"], "kind"),
-        (["check", "o", "--labels", "labels.csv", "--web", "small.warc.gz"], "no critic o"),
+        (["check", "o", "--labels", "labels.csv", "--web", "small.warc.gz"], "critic o not found"),
         (["check", "json:dumps", "--labels", "labels.csv", "--web", "small.warc.gz"], "--topic"),
     ],
 )
