@@ -368,7 +368,7 @@ def read_urls(path: str | Path) -> list[str]:
     """
     urls = [*lines_of(read_text(path)).values()]
     if not urls:
-        raise UserError(f"{path} has no URLs; write one URL a line")
+        raise UserError(f"{path}: the file has no URLs; write one URL a line")
     return urls
 
 

@@ -71,7 +71,7 @@ def read_dmoz(path: str | Path, max_examples: int | None = 300, random_state: in
                     merged = sampling.draw(merged)
             examples[topic] = merged
     if not examples:
-        raise UserError(f"{path} has no Dmoz topics; give a file content.rdf.u8[.gz]")
+        raise UserError(f"{path}: the file has no Dmoz topics; give a file content.rdf.u8[.gz]")
     if sampling is not None:
         for topic in large:
             examples[topic] = sampling.draw(examples[topic])

@@ -136,7 +136,7 @@ def read_labels(path: str | Path) -> list[Label]:
     """
     labels = list(iterate_labels(path))
     if not labels:
-        raise UserError(f"{path} has no rows below the header; add rows of url,topic[,split]")
+        raise UserError(f"{path}: the table has no rows below the header; add rows of url,topic[,split]")
     return labels
 
 
@@ -215,7 +215,7 @@ class Taxonomy:
                 others.add(label.split)
         if others and not examples:
             raise UserError(
-                f"the labels have only the split {', '.join(sorted(others))}; give training rows "
+                f"all labels are of the split {', '.join(sorted(others))}; give training rows "
                 "the split train"
             )
         return cls(examples)

@@ -196,7 +196,7 @@ def test_fingerprint_tells_model_focus_and_calibration(tmp_path: Path) -> None:
         ("/Computer/Code", "unknown topic /Computer/Code; similar topics: /Computers/Code"),
         ("/Zebra", "similar topics: /Computers/Code"),
         ("/Computers/Lost", "no example"),
-        (" , ", "no topic"),
+        (" , ", "the topic is empty"),
     ],
 )
 def test_topics_the_critic_does_not_know(tmp_path: Path, topic: str, message: str) -> None:
