@@ -50,9 +50,9 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.page.words import PageWords
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import (
     Label,
     choose_min_examples,
@@ -149,7 +149,7 @@ def train(
             "no examples to train on: give a file LABELS, or --words, --description, --good or "
             "--bookmarks for a single topic"
         )
-    FORMAT.check_out(Path(out), force=force)
+    FORMAT.check_output(Path(out), force=force)
     if labels is not None:
         with closing(ProgressBar("Reading")) as progress:
             trained = _train_on_labels(labels, progress=progress, **training)
@@ -302,7 +302,7 @@ def check(
         writer = csv.writer(text)
         writer.writerow(["url", "topic", "predicted", "probability"])
         writer.writerows(
-            (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
+            (*map(escape_csv_cell, prediction[:3]), f"{prediction.probability:.6g}")
             for prediction in predictions
         )
         write_file(table, text.getvalue().encode(), "--csv")
@@ -418,12 +418,12 @@ def _report_lines(
         f"{_describe_recall(report, good)} {_describe_precision(listed, wrong)}",
         f"Good examples: {good}, bad examples: {len(examples) - good}"
         + "".join(f"; {n} skipped ({reason})" for reason, n in skipped.items()),
-        f"{len(called)} of {counted(len(report.others), 'other page')} judged relevant",
+        f"{len(called)} of {pluralize(len(report.others), 'other page')} judged relevant",
     ]
     bad = [page.relevance for page in report.examples if page.label != report.topic]
     if bad:
         lines.append(
-            f"{sum(each > 0.5 for each in bad)} of {counted(len(bad), 'bad example')} judged "
+            f"{sum(each > 0.5 for each in bad)} of {pluralize(len(bad), 'bad example')} judged "
             "relevant when held out"
         )
     lines += [f"Warning: {one_line(warning)}" for warning in report.warnings]
@@ -543,7 +543,7 @@ def quality(
         measured = Quality.measure(trained, marked, opened, previous=earlier, progress=progress)
     if out is not None:
         with reporting_write_errors(out, "name another file with --out"):
-            write_whole(out, measured.json())
+            write_atomically(out, measured.json())
     reason = "the critic judges no example relevant" if measured.off else "no off-topic examples"
     click.echo(
         f"{measured.on} relevant examples, {measured.off} off-topic examples, "
@@ -557,7 +557,7 @@ def quality(
     if measured.change is not None:
         change = measured.change
         click.echo(
-            f"{counted(change.pages, 'new example')}: {change.right_before} judged right by the "
+            f"{pluralize(change.pages, 'new example')}: {change.right_before} judged right by the "
             f"earlier critic, {change.right} by this one"
         )
     for page in measured.doubtful[:_SHOWN]:

@@ -30,10 +30,10 @@ from focuscrawl.critic.phrase_model import (
 )
 from focuscrawl.critic.training import parse_topic_name, read_urls, train_critic, train_few_shot
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import lines_of, read_text, split_urls
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.foundation.user_input import numbered_lines, read_text, split_urls
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.taxonomy import Label
@@ -104,7 +104,7 @@ def read_url_arguments(arguments: Iterable[str]) -> list[str]:
             continue
         if not Path(each).exists():
             raise UserError(f"{each} is neither an http(s) URL nor a file of URLs")
-        urls += lines_of(read_text(each)).values()
+        urls += numbered_lines(read_text(each)).values()
     return [normalize(url) or url for url in urls]  # the topic definition rejects invalid URLs
 
 
@@ -155,9 +155,9 @@ def describe_definition(definition: TopicDefinition) -> str:
     """Return the contents of a topic definition in one line."""
     contents = [
         *([f"topics {', '.join(definition.topics)}"] if definition.topics else []),
-        *([counted(len(definition.words), "phrase")] if definition.words else []),
-        counted(len(definition.good), "good page"),
-        counted(len(definition.bad), "bad page"),
+        *([pluralize(len(definition.words), "phrase")] if definition.words else []),
+        pluralize(len(definition.good), "good page"),
+        pluralize(len(definition.bad), "bad page"),
     ]
     return ", ".join(contents)
 
@@ -217,9 +217,9 @@ def fetch_examples(
         crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds
     )
     recording = folder / _RECORDING
-    and_others = f" and {counted(others, 'other page')}" if max_distance != 0 else ""
+    and_others = f" and {pluralize(others, 'other page')}" if max_distance != 0 else ""
     target = recording if source is None else folder
-    click.echo(f"Fetching {counted(len(seeds), 'example')}{and_others} into {target}", err=True)
+    click.echo(f"Fetching {pluralize(len(seeds), 'example')}{and_others} into {target}", err=True)
     strategy, strategy_settings = "random", list[str]()
     if max_distance is not None:
         options = {"depth": max_distance, "width": -(-others // len(seeds))}
@@ -248,7 +248,7 @@ def fetch_examples(
     except SystemExit:
         _remove_unstarted_crawl(folder)
         raise
-    none = f"none of {counted(len(seeds), 'example')} could be fetched as a page"
+    none = f"none of {pluralize(len(seeds), 'example')} could be fetched as a page"
     try:
         opened = open_web(str(recording)) if source is None else source
     except UserError as error:
@@ -260,7 +260,7 @@ def fetch_examples(
         raise UserError(f"{none}: {_list_urls(missing)}; see the log {folder / _LOG}")
     if missing:
         click.echo(
-            f"{counted(len(missing), 'example')} could not be fetched as a page: "
+            f"{pluralize(len(missing), 'example')} could not be fetched as a page: "
             f"{_list_urls(missing)}",
             err=True,
         )
@@ -276,7 +276,7 @@ def _create_crawl_folder(folder: str | Path, seeds: Sequence[str]) -> Path:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _SEEDS, "\n".join(seeds))
+        write_atomically(folder / _SEEDS, "\n".join(seeds))
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder
@@ -298,11 +298,11 @@ def _fetch_errors(folder: Path) -> str:
             summary = Summary.of(store)
     except UserError:
         return ""
-    return summary.errors_in_words() if summary.fetched else ""
+    return summary.describe_errors() if summary.fetched else ""
 
 
 def _list_urls(urls: Sequence[str]) -> str:
-    shown = [middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
+    shown = [shorten_middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
     more = len(urls) - len(shown)
     return ", ".join([*shown, *([f"and {more:,} more"] if more else [])])
 

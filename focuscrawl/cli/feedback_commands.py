@@ -38,7 +38,7 @@ from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
 from focuscrawl.feedback.suggestions import neighbour_sources, read_verdict, suggest_neighbours
 from focuscrawl.feedback.teacher import KEY_VARIABLE
 from focuscrawl.offline.link_graph import CrawlGraph
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import check_marked_classes, edit_definition, read_definition, training_urls
@@ -327,7 +327,7 @@ def _ask_on_terminal(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]
     for number, page in enumerate(pages, 1):
         click.echo(f"{number}/{len(pages)}  {page.kind}, {page.reason}")
         click.echo(f"  {one_line(page.title, 90)}")
-        click.echo(f"  {middle(one_line(page.url), 110)}")
+        click.echo(f"  {shorten_middle(one_line(page.url), 110)}")
         try:
             answer = click.prompt(
                 "  on the topic? yes, no, skip, quit", type=click.Choice(list("ynsq")), default="s"
@@ -376,7 +376,7 @@ def _ask_teacher(
                 word = answer.outcome if answer.outcome in ("no verdict", "unread") else ""
                 word = word or _VERDICT_WORDS[answer.verdict]
                 found[word] += 1
-                url = middle(one_line(answer.page.url), 90)
+                url = shorten_middle(one_line(answer.page.url), 90)
                 click.echo(f"{number}/{len(pages)}  {word:10}  {url}")
                 if answer.verdict is not None:
                     made = _save_verdict(path, known, answer.page.url, good=answer.verdict)
@@ -385,7 +385,7 @@ def _ask_teacher(
         except UserError as error:
             if made is known:
                 raise
-            n = counted(found["good"] + found["bad"], "answer")
+            n = pluralize(found["good"] + found["bad"], "answer")
             raise UserError(
                 f"{error}. {n} saved in {path}: apply them with `focuscrawl topic apply`"
             ) from None

@@ -13,13 +13,13 @@ from focuscrawl.collection.origin import Origin, find_answer, read_robots_signal
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import host
-from focuscrawl.foundation.user_input import SILENT, Progress
+from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary_subtag
 from focuscrawl.page.words import PageWords, tokenize
-from focuscrawl.report.plain_text import without_controls
+from focuscrawl.report.plain_text import strip_controls
 from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import FILE, TextStore
@@ -167,8 +167,8 @@ def collect(
     *,
     web: str | None = None,
     processes: int = 2,
-    progress: Progress = SILENT,
-    critic_progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
+    critic_progress: Progress = NO_PROGRESS,
 ) -> Collection:
     """Select the relevant pages of a crawl and extract their texts.
 
@@ -286,7 +286,7 @@ def _read_page(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
         answer = None if known is None else web.fetch(known)
         if answer is None or blake2b(answer.body, digest_size=_DIGEST).digest() != digest:
             continue
-        page = HtmlAnswer.of(answer, url)
+        page = HtmlAnswer.from_answer(answer, url)
         if page is not None:
             return RawPage(url, page.body, page.encoding)
         if 200 <= answer.status < 300 and not answer.too_large and is_pdf(answer.body):
@@ -296,7 +296,7 @@ def _read_page(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
 
 def _exported_page(row: sqlite3.Row, text: PageText) -> ExportedPage:
     fetched = datetime.fromisoformat(row["fetched_at"])
-    text = text.map(without_controls)
+    text = text.map(strip_controls)
     return ExportedPage(
         seq=row["seq"],
         url=row["url"],
@@ -412,12 +412,12 @@ def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
 
 
 def _sanitize(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", without_controls(text))
+    return _SURROGATE.sub("\ufffd", strip_controls(text))
 
 
 def split_into_chunks(text: str, most: int) -> list[Chunk]:
     """Split a text at sentences and paragraphs into chunks of at most `most` characters."""
-    with needs("text", "chunks of text"):
+    with require_extra("text", "chunks of text"):
         from semantic_text_splitter import TextSplitter  # noqa: PLC0415
     found = TextSplitter(most).chunk_indices(text)
     return [Chunk(start, start + len(part)) for start, part in found]

@@ -74,10 +74,10 @@ class Discovery(Part):
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run."""
         stored = fetch.stored
-        if not stored.again and stored.url not in self._lists:
-            self._count(stored.name, stored.relevance)
+        if not stored.is_revisit and stored.url not in self._lists:
+            self._count(stored.url_text, stored.relevance)
             if stored.relevance > RELEVANT:
-                self._asked.add(host(stored.name))
+                self._asked.add(host(stored.url_text))
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
         """Take in the site maps that the robots.txt of a host names; at most ten are kept."""

@@ -133,7 +133,7 @@ class Crawl(CrawlState):
         """
         waits = self._wait is not None and self._wait < math.inf
         busy = self._scoring is not None or self.reloading or self.is_deferring
-        return waits or busy or self.writer.full
+        return waits or busy or self.writer.is_full
 
     @property
     def wait_time(self) -> float:
@@ -177,7 +177,7 @@ class Crawl(CrawlState):
     def _waits(self, now: float) -> bool:
         waits = [seconds for part in self.parts if (seconds := part.wait(now)) is not None]
         self._wait = min(waits, default=None)
-        return self.is_at_capacity or self.writer.full or self._wait is not None
+        return self.is_at_capacity or self.writer.is_full or self._wait is not None
 
     def _fetch(self, url_id: int) -> Fetch:
         return Fetch(

@@ -195,7 +195,7 @@ class Traps(Part):
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run, and raise the limits where that run raised them."""
         stored = fetch.stored
-        if stored.again:
+        if stored.is_revisit:
             return
         self._count(stored.url, stored.relevance, repeats=fetch.is_duplicate)
         for _ in range(self._raised[stored.seq]):

@@ -33,7 +33,7 @@ from focuscrawl.critic.training import (
     sample_unlabelled_pages,
 )
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under
 from focuscrawl.webs.web_protocol import read_page
 
@@ -102,7 +102,7 @@ def check_classes(
     labels: Sequence[Label],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
     """Check the classes of a trained critic on labelled pages that are not its training examples.
 
@@ -154,7 +154,7 @@ def check_relevance(
     labels: Sequence[Label],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
     """Check the relevance that any critic gives to pages: above 1/2 on pages of `topics` only.
 
@@ -296,7 +296,7 @@ def check_few_examples(
     examples: Sequence[Example],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> FewExamplesReport:
     """Check a few-shot critic by cross-validation of its examples.
 
@@ -395,7 +395,7 @@ class Quality:
         webs: Sequence[Web] = (),
         *,
         previous: TrainedCritic | None = None,
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
     ) -> Self:
         """Measure the quality of a critic by cross-validation.
 

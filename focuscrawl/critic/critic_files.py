@@ -27,11 +27,11 @@ from focuscrawl.critic.phrase_model import PhraseModel
 from focuscrawl.critic.protocol import CustomCritic, is_callable_spec, load_custom
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import (
-    array_of_lines,
-    expect,
-    lines_of,
+    decode_lines,
+    encode_lines,
     pack_arrays,
-    unpack_numbers,
+    require_array,
+    unpack_finite_arrays,
 )
 from focuscrawl.foundation.model_folder import MANIFEST, ModelFormat
 from focuscrawl.taxonomy import Taxonomy, parse_topics
@@ -104,10 +104,10 @@ def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
 
 
 def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
-    arrays = unpack_numbers(files[_ARRAYS])
+    arrays = unpack_finite_arrays(files[_ARRAYS])
     calibration = None
     if "calibration" in arrays:
-        scale, exponent = expect(arrays, "calibration", (2,), "f").tolist()
+        scale, exponent = require_array(arrays, "calibration", (2,), "f").tolist()
         calibration = Calibration(scale, exponent)
     rows = list(csv.reader(io.StringIO(files[_EXAMPLES].decode(), newline="")))
     if not rows or rows[0] != _COLUMNS or any(len(row) != 2 for row in rows):
@@ -159,7 +159,7 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
     return {
         # counts by class instead of logarithms: zeros and small integers compress well
         "counts": np.ascontiguousarray(counts.counts.T.astype(smallest)),
-        "words": array_of_lines(counts.words),
+        "words": encode_lines(counts.words),
     }, {
         "pages": dict(zip(counts.classes, counts.pages.tolist(), strict=True)),
         "words": len(counts.words),
@@ -186,7 +186,7 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
     kind = manifest["kind"]
     if kind == PhraseModel.kind:
         forms = [str(form) for form in manifest["forms"]]
-        background = expect(arrays, "background", (len(forms),), "f").tolist()
+        background = require_array(arrays, "background", (len(forms),), "f").tolist()
         phrases = [[str(word) for word in phrase] for phrase in manifest["phrases"]]
         return PhraseModel(
             phrases, dict(zip(forms, background, strict=True)), _unpack_languages(manifest)
@@ -194,8 +194,8 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
     if kind == LogisticModel.kind:
         return _unpack_logistic(manifest, arrays)
     pages = manifest["pages"]
-    vocabulary = lines_of(arrays, "words")
-    counts = expect(arrays, "counts", (len(pages), len(vocabulary)), "u")
+    vocabulary = decode_lines(arrays, "words")
+    counts = require_array(arrays, "counts", (len(pages), len(vocabulary)), "u")
     return KINDS[kind](
         ClassCounts(
             tuple(pages),
@@ -212,7 +212,7 @@ def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[
     vectors, linear = model.vectors, model.linear
     link_model, link_facts = pack_model(model.link_model)
     arrays: dict[str, NDArray[Any]] = {
-        "words": array_of_lines(vectors.words),
+        "words": encode_lines(vectors.words),
         "idf": vectors.idf,
         "weights": linear.weights.astype(np.float32),
         "intercept": linear.intercept.astype(np.float32),
@@ -233,8 +233,8 @@ def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[
 
 def _unpack_subwords(arrays: Mapping[str, NDArray[Any]], n_words: int) -> Subwords:
     """Return the stored subwords of words; computing them takes longer than judging a page."""
-    lengths = expect(arrays, "pieces_of_words", (n_words,), "u")
-    ids = expect(arrays, "pieces", (int(lengths.sum()),), "u")
+    lengths = require_array(arrays, "pieces_of_words", (n_words,), "u")
+    ids = require_array(arrays, "pieces", (int(lengths.sum()),), "u")
     if ids.max(initial=0) >= load_word_vectors().n_subwords:
         raise ValueError("a word has an unknown subword")
     return Subwords.from_lengths(ids, lengths)
@@ -243,15 +243,15 @@ def _unpack_subwords(arrays: Mapping[str, NDArray[Any]], n_words: int) -> Subwor
 def _unpack_logistic(
     manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> LogisticModel:
-    vocabulary = lines_of(arrays, "words")
+    vocabulary = decode_lines(arrays, "words")
     classes = tuple(map(str, manifest["classes"]))
     columns = 1 if len(classes) == 2 else len(classes)
     centre = None
     if manifest["embeddings"]:
-        centre = expect(arrays, "centre", (len(arrays["centre"]),), "f")
+        centre = require_array(arrays, "centre", (len(arrays["centre"]),), "f")
     vectors = PageVectors(
         vocabulary,
-        expect(arrays, "idf", (len(vocabulary),), "f"),
+        require_array(arrays, "idf", (len(vocabulary),), "f"),
         centre,
         _unpack_languages(manifest),
         _unpack_subwords(arrays, len(vocabulary)) if "pieces" in arrays else None,
@@ -261,8 +261,8 @@ def _unpack_logistic(
     shape = (len(vocabulary) + vectors.dimensions, columns)
     linear = LinearModel(
         classes,
-        expect(arrays, "weights", shape, "f").astype(np.float64),
-        expect(arrays, "intercept", (columns,), "f").astype(np.float64),
+        require_array(arrays, "weights", shape, "f").astype(np.float64),
+        require_array(arrays, "intercept", (columns,), "f").astype(np.float64),
     )
     link_facts = {"kind": NaiveBayes.kind, **manifest["reader"]}
     link_model = _unpack_model(

@@ -14,7 +14,7 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import BagRows, Vocabulary
 from focuscrawl.critic.languages import ENGLISH, everyday_words, page_frequency, to_terms
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -79,7 +79,7 @@ class WordVectors:
     """
 
     def __init__(self) -> None:
-        with needs("embeddings", "a critic with word embeddings"):
+        with require_extra("embeddings", "a critic with word embeddings"):
             from safetensors.numpy import load_file  # noqa: PLC0415 - an extra
 
             spec = find_spec("wordllama")
@@ -118,7 +118,7 @@ class WordVectors:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        with needs("embeddings", "a critic with word embeddings"):
+        with require_extra("embeddings", "a critic with word embeddings"):
             from tokenizers import Tokenizer  # noqa: PLC0415 - an extra
         return Tokenizer.from_file(str(self._folder / _TOKENIZER))
 

@@ -27,7 +27,7 @@ from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, reject_everyday_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import SILENT, lines_of, read_text
+from focuscrawl.foundation.user_input import NO_PROGRESS, numbered_lines, read_text
 from focuscrawl.taxonomy import (
     ROOT,
     Label,
@@ -78,7 +78,7 @@ def train_critic(
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> TrainedCritic:
     """Train a critic on labelled pages.
 
@@ -366,7 +366,7 @@ def read_urls(path: str | Path) -> list[str]:
     UserError
         If the file cannot be read or has no URLs.
     """
-    urls = [*lines_of(read_text(path)).values()]
+    urls = [*numbered_lines(read_text(path)).values()]
     if not urls:
         raise UserError(f"{path}: the file has no URLs; write one URL a line")
     return urls
@@ -382,7 +382,7 @@ def train_few_shot(
     relevant: Collection[str] = (),
     previous: TrainedCritic | None = None,
     random_state: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> TrainedCritic:
     """Train a critic from phrases and URLs of relevant and off-topic pages.
 
@@ -476,7 +476,7 @@ def sample_unlabelled_pages(
     relevant: Collection[str] = (),
     *,
     random_state: int,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> list[tuple[str, Bag]]:
     """Sample unlabelled pages from the first web, and from the next webs if it has too few.
 

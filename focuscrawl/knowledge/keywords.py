@@ -16,7 +16,7 @@ import numpy as np
 from focuscrawl.critic.languages import ENGLISH, detect_title_language, frequency
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import open_source, read_rows
+from focuscrawl.foundation.user_input import open_maybe_gzip, read_csv_rows
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy.topic_tree import OTHER
 
@@ -193,7 +193,7 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
     if ":" in source and not Path(source).exists():
         found = list(_find_candidates(_call_function(source, query)))
     elif source.endswith((".csv", ".csv.gz")):
-        rows = read_rows(source, ["url"], optional=["title", "description"])
+        rows = read_csv_rows(source, ["url"], optional=["title", "description"])
         found = [Candidate(row["url"], row["title"], row["description"]) for _, row in rows]
     else:
         found = list(_find_candidates(_read(source)))
@@ -212,7 +212,7 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
 
 
 def _read(source: str) -> Any:
-    with open_source(source) as file:
+    with open_maybe_gzip(source) as file:
         text = file.read(_LARGEST)
     try:
         return json.loads(text)

@@ -16,7 +16,7 @@ from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.crawl.revisit_policy import KNOWLEDGE_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import read_trained_apprentice
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def crawl_options(store: CrawlStore) -> Options | None:
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         options = Options.from_mapping(json.loads(identity.get("options", "{}")))
     trained_apprentice = initial_apprentice(store)
     return (
@@ -61,11 +61,11 @@ def initial_apprentice(store: CrawlStore) -> bytes | None:
     UserError
         That is no longer there.
     """
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
     if folder is not None:
         return read_apprentice(Path(folder))
-    known = Path(store.where).parent / KNOWLEDGE_FILE
+    known = Path(store.location).parent / KNOWLEDGE_FILE
     return read_trained_apprentice(known) if known.exists() else None
 
 
@@ -110,29 +110,30 @@ def train_apprentice(
             if kept is None:
                 why = "is another strategy's than the apprentice"
             raise UserError(
-                f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
+                f"{store.location}: this crawl {why}; name the web to read its pages again with "
+                "--web"
             )
         reader = _FeatureReader(store, critic, web, apprentice)
     history = History(store)
     n_urls = history.n_urls()
     for fetch in history.fetches(links=False, memos=reader is None):
-        if not fetch.again:
+        if not fetch.is_revisit:
             on_page()
             apprentice.observe(fetch.url, fetch.relevance)
         features = None
         if reader is None:
-            with taking_in(store.where):
+            with reporting_damage(store.location):
                 features = (
                     None if fetch.memo is None else PageFeatures.from_bytes(fetch.memo, n_urls)
                 )
         elif fetch.is_page:
             features = reader.read(fetch.url, fetch.relevance)
         if features is not None:
-            with taking_in(store.where):
+            with reporting_damage(store.location):
                 apprentice.expand(fetch.url, features)
     if not apprentice.n_judged:
         raise UserError(
-            f"{store.where}: no link of this crawl was followed: nothing to learn from"
+            f"{store.location}: no link of this crawl was followed: nothing to learn from"
         )
     for _ in range(TRAINING_PASSES):
         apprentice.adopt(apprentice.learn())

@@ -340,7 +340,7 @@ def _check(store: CrawlStore, y: Floats) -> None:
     for kind, n in (("relevant", high.sum()), ("irrelevant", (~high).sum())):
         if n < _LEAST:
             raise UserError(
-                f"{store.where}: cross-validation takes {_LEAST} fetches of {kind} pages that "
+                f"{store.location}: cross-validation takes {_LEAST} fetches of {kind} pages that "
                 f"links were followed to, there are {n}: give --d-max a number"
             )
 

@@ -21,7 +21,7 @@ import numpy as np
 from lxml import etree
 
 from focuscrawl.foundation import urls
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import host, resolve
 from focuscrawl.page.metadata import MAX_LANGUAGE_TAG, MAX_TRANSLATIONS, resolve_bounded
 from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOKENS, count_within_limit
@@ -153,7 +153,7 @@ def _document_view(
 
 def _read_feed(xml: bytes, url: str) -> PageView:
     """Return the URLs and titles of a feed's entries, latest first."""
-    with needs("feeds", "reading feeds"):
+    with require_extra("feeds", "reading feeds"):
         import feedparser  # noqa: PLC0415 - an extra
     # feedparser would open a text that is a file name or a URL, so it gets a file object
     read = feedparser.parse(io.BytesIO(xml), sanitize_html=False, resolve_relative_uris=False)
@@ -209,7 +209,7 @@ def pdf_text(body: bytes, url: str) -> PdfText:
     UnreadableError
         If the PDF is damaged or encrypted.
     """
-    with needs("pdf", "reading PDF"):
+    with require_extra("pdf", "reading PDF"):
         from pypdf import PdfReader  # noqa: PLC0415 - an extra
     try:
         return _read_pdf(PdfReader(io.BytesIO(body), strict=False), url)

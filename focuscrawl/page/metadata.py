@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import MAX_URL, resolve
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -208,12 +208,12 @@ def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
 
 
 def resolve_bounded(base: str, references: list[str]) -> list[str | None]:
-    """Resolve references as `resolve` does; None also for URLs longer than `MAX_URL`."""
-    if max(map(len, references)) > MAX_URL:
-        references = [each if len(each) <= MAX_URL else _UNRESOLVABLE for each in references]
+    """Resolve references as `resolve` does; None also for URLs longer than `MAX_URL_LENGTH`."""
+    if max(map(len, references)) > MAX_URL_LENGTH:
+        references = [each if len(each) <= MAX_URL_LENGTH else _UNRESOLVABLE for each in references]
     found = resolve(base, references)
-    if max(map(len, filter(None, found)), default=0) > MAX_URL:
-        found = [None if url is not None and len(url) > MAX_URL else url for url in found]
+    if max(map(len, filter(None, found)), default=0) > MAX_URL_LENGTH:
+        found = [None if url is not None and len(url) > MAX_URL_LENGTH else url for url in found]
     return found
 
 
@@ -308,7 +308,7 @@ def primary_subtag(tag: str) -> str:
 
 @cache
 def _detector() -> Any:
-    with needs("languages", "detecting the language of pages"):
+    with require_extra("languages", "detecting the language of pages"):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415
     detector = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     short = [code for code in detector.labels if len(code) == _CODE_LENGTH]

@@ -192,7 +192,7 @@ def parse_page(
     -----
     Leaves and offsets are those of methods 4 [A02 section 2.2.1]. The first `MAX_SIZE` bytes,
     `MAX_LINKS` links and `MAX_TOKENS` tokens are kept. URLs longer than
-    `focuscrawl.foundation.urls.MAX_URL` are neither links nor base URLs.
+    `focuscrawl.foundation.urls.MAX_URL_LENGTH` are neither links nor base URLs.
     """
     utf8, used_encoding = to_utf8(body, encoding, MAX_SIZE)
     if max_cost < ParseCost.UNBOUNDED and estimate_cost(utf8, max_cost) > max_cost:

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import open_source
+from focuscrawl.foundation.user_input import open_maybe_gzip
 from focuscrawl.taxonomy.topic_tree import Sampling, Taxonomy, is_too_deep, normalise
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def read_dmoz(path: str | Path, max_examples: int | None = 300, random_state: in
     sampling = None if max_examples is None else Sampling(max_examples, random_state)
     examples: dict[str, list[str]] = {}
     large: set[str] = set()
-    with open_source(path) as source:
+    with open_maybe_gzip(path) as source:
         for topic, urls in _examples(source):
             known = examples.get(topic)
             merged = list(dict.fromkeys([*known, *urls])) if known else urls

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import read_rows
+from focuscrawl.foundation.user_input import read_csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -142,7 +142,7 @@ def read_labels(path: str | Path) -> list[Label]:
 
 def iterate_labels(path: str | Path) -> Iterator[Label]:
     """Yield the rows of a label table one by one; see `read_labels`."""
-    for number, row in read_rows(path, ["url", "topic"], optional=["split"]):
+    for number, row in read_csv_rows(path, ["url", "topic"], optional=["split"]):
         for column in ("topic", "url"):
             if not row[column]:
                 raise UserError(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urljoin
 
 from focuscrawl.errors import UserError, WorkerError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import detect_language
@@ -113,7 +113,7 @@ def extract_text(
     UserError
         The libraries are not installed.
     """
-    with needs("text", "extracting text"):
+    with require_extra("text", "extracting text"):
         import lxml_html_clean  # noqa: F401, PLC0415 - required by trafilatura, see pyproject.toml
         from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
         from resiliparse.parse.html import HTMLTree  # noqa: PLC0415
@@ -228,7 +228,7 @@ def extract_pdf(body: bytes, url: str) -> PageText:
     UserError
         The library is not installed.
     """
-    with needs("pdf", "extracting the text of PDF files"):
+    with require_extra("pdf", "extracting the text of PDF files"):
         from focuscrawl.page.documents import pdf_text  # noqa: PLC0415
     found = pdf_text(body, url)
     text = "\n\n".join(filter(None, map(str.strip, found.pages)))[:LONGEST_TEXT]

@@ -48,7 +48,7 @@ def first(tmp_path_factory: pytest.TempPathFactory, demo: dict[str, str]) -> Pat
 def test_show(first: Path) -> None:
     show = ("knowledge", "show", first / "k.db")
     result = focuscrawl(*show, "--top", "3")
-    assert "apprentice kept" in result.output
+    assert "apprentice  saved" in result.output
     assert TOPIC in result.output
     with closing(Knowledge(first / "k.db")) as known:
         seeds, keywords = known.seeds(3), [*known.keywords.weights][:3]
@@ -66,7 +66,7 @@ def test_what_learning_refuses(first: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.db"
     cut.write_bytes(before[:5000])
     for crawled, topic, out, named in (
-        (first / "crawl", "/Home", tmp_path / "k.db", "not of /Home"),
+        (first / "crawl", "/Home", tmp_path / "k.db", "not /Home"),
         (first / "crawl", TOPIC, first / "k.db", "already"),
         (tmp_path, TOPIC, first / "k.db", "holds no crawl"),
         (first / "crawl", TOPIC, cut, "cut short"),
