@@ -210,7 +210,9 @@ def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
 def resolve_bounded(base: str, references: list[str]) -> list[str | None]:
     """Resolve references as `resolve` does; None also for URLs longer than `MAX_URL_LENGTH`."""
     if max(map(len, references)) > MAX_URL_LENGTH:
-        references = [each if len(each) <= MAX_URL_LENGTH else _UNRESOLVABLE for each in references]
+        references = [
+            each if len(each) <= MAX_URL_LENGTH else _UNRESOLVABLE for each in references
+        ]
     found = resolve(base, references)
     if max(map(len, filter(None, found)), default=0) > MAX_URL_LENGTH:
         found = [None if url is not None and len(url) > MAX_URL_LENGTH else url for url in found]

@@ -136,7 +136,7 @@ def read_labels(path: str | Path) -> list[Label]:
     """
     labels = list(iterate_labels(path))
     if not labels:
-        raise UserError(f"{path}: the table has no rows below the header; add rows of url,topic[,split]")
+        raise UserError(f"{path}: no rows below the header; add rows of url,topic[,split]")
     return labels
 
 
