@@ -67,19 +67,11 @@ class DistillerInput(NamedTuple):
 
 
 class DistillerResult(NamedTuple):
-    """Result of the distiller.
-
-    Attributes
-    ----------
-    hubs : list of int
-        URL ids of the top hubs, best first.
-    unfetched_targets : int64 array of shape (n,)
-        Unfetched URLs that the top hubs link to, best first.
-    """
+    """Result of the distiller."""
 
     scores: HubScores
-    hubs: list[int]
-    unfetched_targets: NDArray[np.int64]
+    hubs: list[int]  # URL ids of the top hubs, best first
+    unfetched_targets: NDArray[np.int64]  # URL ids of their unfetched links, best first
     links: int
     rule: str
 
@@ -94,17 +86,7 @@ class DistillerResult(NamedTuple):
 def run_distiller(
     graph: DistillerInput, sites: str, host_names: Sequence[str], start: HubScores | None = None
 ) -> DistillerResult:
-    """Run the distiller.
-
-    Parameters
-    ----------
-    sites : str
-        One of `SITES`.
-    host_names : sequence of str
-        Names of the hosts for the rule ``domain``.
-    start : Scores or None
-        Scores to start the iteration from.
-    """
+    """Run the distiller with a rule of `SITES`; only the rule ``domain`` needs host names."""
     source, host = graph.source, graph.host
     canonical_ids = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
     target = canonical_ids[graph.target]

@@ -48,13 +48,7 @@ ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
 
 
 def guard_resolver(networks: Networks) -> None:
-    """Wrap the name resolver of the reactor in a `GuardedResolver`.
-
-    Parameters
-    ----------
-    networks : Networks
-        Networks that look-ups without a known request may connect to.
-    """
+    """Wrap the name resolver of the reactor in a `GuardedResolver`."""
     from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
 
     if not isinstance(reactor.nameResolver, GuardedResolver):
