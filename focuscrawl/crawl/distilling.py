@@ -107,8 +107,8 @@ class Distilling(Part):
     """Runs the distiller in a background thread and raises unfetched links of the top hubs.
 
     A raised URL gets the score of a start page. The crawl fetches raised URLs before all links,
-    and training of the strategy does not change their scores. Between two runs of the distiller, at
-    most a fifth of the fetches are raised URLs.
+    and training of the strategy does not change their scores. Between two runs of the distiller,
+    at most a fifth of the fetches are raised URLs.
 
     In a replay, the result takes effect a fixed number of fetches after the distiller started, and
     the distiller does not start from its last scores. Hence resumed and uninterrupted replays are
