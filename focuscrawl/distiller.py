@@ -125,7 +125,7 @@ class Distiller:
         start: HubScores | None = None,
         *,
         top: int = 100,
-        steady: int = 3,
+        stable_rounds: int = 3,
         rounds: int = 200,
     ) -> HubScores:
         """Pass scores along the links until the order of the best no longer changes.
@@ -136,7 +136,7 @@ class Distiller:
             rounds are needed from there. Every page starts with at least their mean, since what
             starts with 0 would stay 0
         top : how many of the best hubs, and authorities, have to keep their order
-        steady : for how many rounds
+        stable_rounds : for how many rounds
         rounds : at most
         """
         hubs = np.ones(len(self._hubs))
@@ -147,7 +147,7 @@ class Distiller:
         authorities = np.zeros(len(self._authorities))
         order: tuple[bytes, bytes] | None = None
         same = done = 0
-        while done < rounds and same < steady:
+        while done < rounds and same < stable_rounds:
             authorities = _unit(self._forward @ hubs)
             hubs = _unit(self._backward @ authorities)
             done += 1
@@ -160,7 +160,7 @@ class Distiller:
             hubs=self._spread(self._hubs, hubs),
             authorities=self._spread(self._authorities, authorities),
             rounds=done,
-            stable=same >= steady,
+            stable=same >= stable_rounds,
         )
 
     def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:

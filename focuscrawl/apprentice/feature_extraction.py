@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hash_features, hstack
-from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
-    BITS,
+    HASH_BITS,
+    HASH_SIZE,
     OFFSET_SALT,
     PREFIX,
     PREFIXES,
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 TITLE, CLASS, HEADING, ANCHOR, SECTION, PROBABILITY = 3, 4, 5, 6, 7, 9  # salts
-_LINK, _URL, _PAGE = 0, SPACE, 2 * SPACE  # where the features of each begin
+_LINK, _URL, _PAGE = 0, HASH_SIZE, 2 * HASH_SIZE  # where the features of each begin
 _TOP = 3  # classes of u that are named
 _AROUND = 10  # words on either side of a link that the critic reads
-_LIKELY = 0.1  # posterior of a class that is named
-_POSSIBLE = 0.001  # of one that has a value
-_SURE = 1e-9  # no posterior is taken for smaller
+_MIN_NAMED_PROBABILITY = 0.1  # posterior of a class that is named
+_MIN_STORED_PROBABILITY = 0.001  # of one that has a value
+_MIN_PROBABILITY = 1e-9  # no posterior is taken for smaller
 _CACHE_SIZE = 200_000  # texts, about 50 MB
 _WORD_CACHE_SIZE = 500_000  # about 100 MB
 _START = np.zeros(1, np.int64)
@@ -66,10 +66,10 @@ class FeatureExtractor:
         self._paths = TextEvidence(self._words, url_words)
         self._hashes = WordHashes()
         self._class_features = [
-            hash_features(self._hashes(class_prefixes(name)), CLASS, BITS)
+            hash_features(self._hashes(class_prefixes(name)), CLASS, HASH_BITS)
             for name in critic.classes
         ]
-        self._of_classes = hash_features(self._hashes(critic.classes), PROBABILITY, BITS)
+        self._of_classes = hash_features(self._hashes(critic.classes), PROBABILITY, HASH_BITS)
 
     def extract(
         self,
@@ -163,10 +163,10 @@ class FeatureExtractor:
             )
             parts = [offset_features(near)]
         if "anchor" in on:
-            parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
+            parts.append(self._hashes.rows(anchors, ANCHOR, HASH_BITS))
         if "section" in on:
             above = view.heading_leaf.searchsorted(left, side="right")
-            headings = self._hashes.rows(["", *view.headings], SECTION, BITS)
+            headings = self._hashes.rows(["", *view.headings], SECTION, HASH_BITS)
             parts.append(headings.take(above))
         if "site" in on:
             parts.append(site_features(view.url, urls))
@@ -178,17 +178,21 @@ class FeatureExtractor:
         """Return the features of a page, and their values; (0,) if all are 1."""
         found = [np.zeros(0, np.int32)]
         if "title" in self._groups:
-            found.append(self._hashes.rows([view.title], TITLE, BITS).indices)
+            found.append(self._hashes.rows([view.title], TITLE, HASH_BITS).indices)
         if "headings" in self._groups:
             words = dict.fromkeys(tokenize(view.headings)[0])
-            found.append(hash_features(self._hashes([*words]), HEADING, BITS))
+            found.append(hash_features(self._hashes([*words]), HEADING, HASH_BITS))
         if "classes" in self._groups and probabilities is not None:
             top = np.argsort(-probabilities, kind="stable")[:_TOP]
-            found += [self._class_features[i] for i in top.tolist() if probabilities[i] > _LIKELY]
+            found += [
+                self._class_features[i]
+                for i in top.tolist()
+                if probabilities[i] > _MIN_NAMED_PROBABILITY
+            ]
         there = np.unique(np.concatenate(found))
         if "probabilities" not in self._groups or probabilities is None:
             return there, np.zeros(0, np.float32)
-        possible = np.flatnonzero(probabilities > _POSSIBLE)
+        possible = np.flatnonzero(probabilities > _MIN_STORED_PROBABILITY)
         values = np.concatenate([np.ones(len(there)), probabilities[possible]])
         return np.append(there, self._of_classes[possible]), values.astype(np.float32)
 
@@ -279,7 +283,7 @@ class WordEvidence:
             judgement = self._critic.judge([_page_of(word) for word in words])
         else:
             judgement = read(words)
-        return np.log(np.maximum(_distribution(judgement), _SURE))
+        return np.log(np.maximum(_distribution(judgement), _MIN_PROBABILITY))
 
 
 class TextEvidence:
@@ -365,7 +369,7 @@ def name_features(
     def name(space: int, salt: int, texts: Sequence[str], form: str) -> None:
         if not len(texts):
             return
-        numbers = hash_features(WordHashes()(texts), salt, BITS) + space
+        numbers = hash_features(WordHashes()(texts), salt, HASH_BITS) + space
         for at in np.flatnonzero(np.isin(numbers, wanted)).tolist():
             names.setdefault(int(numbers[at]), form.format(texts[at]))
 
@@ -377,7 +381,7 @@ def name_features(
     name(_URL, WORD, url_words([url])[0], "'{}' in the URL")
     parts = url.partition("//")[2].partition("?")[0].split("/")
     keys = np.array(url_set_keys(url)[:PREFIXES], np.uint64)
-    for i, feature in enumerate(hash_features(keys[keys > 0], PREFIX, BITS).tolist()):
+    for i, feature in enumerate(hash_features(keys[keys > 0], PREFIX, HASH_BITS).tolist()):
         names.setdefault(feature + _URL, "on " + "/".join(parts[: i + 1]))
     for feature, relation in zip(RELATION_FEATURES.tolist(), RELATIONS, strict=True):
         names.setdefault(feature, f"link to {relation}")
@@ -408,7 +412,7 @@ def _distribution(judgement: Judgement) -> Floats:
 
 def _log_sum(log: Floats) -> Floats:
     if not log.shape[1]:
-        return np.full(len(log), np.log(_SURE))
+        return np.full(len(log), np.log(_MIN_PROBABILITY))
     total: Floats = np.logaddexp.reduce(log, axis=1)
     return total
 

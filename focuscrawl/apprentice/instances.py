@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers
 from focuscrawl.apprentice.learners import Instances, row_sums, unit_scale
-from focuscrawl.apprentice.link_features import BITS
+from focuscrawl.apprentice.link_features import HASH_SIZE
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 
 #: hashed features of links, addresses and pages lie one after another
-SPACE = 1 << BITS
-N_FEATURES = 3 * SPACE
+N_FEATURES = 3 * HASH_SIZE
 _SLICE = 100_000  # links scored in one go, so that a large frontier needs little memory
 _NOTHING = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
 
@@ -85,7 +84,7 @@ def make_instances(
         if rows.values is not None:
             values = values * rows.values
         block_values.append(values)
-        blocks.append(SparseRows(rows.indices + np.int32(i * SPACE), row_pointers(lengths)))
+        blocks.append(SparseRows(rows.indices + np.int32(i * HASH_SIZE), row_pointers(lengths)))
     rows, order = hstack(*blocks)
     values = np.empty(len(rows.indices))
     values[order] = np.concatenate(block_values)
@@ -100,7 +99,7 @@ def link_margins(
     *,
     unit_length: bool,
 ) -> Floats:
-    """Return the margins of links and their pages by weights (SPACE,) of either.
+    """Return the margins of links and their pages by weights (HASH_SIZE,) of either.
 
     Parameters
     ----------

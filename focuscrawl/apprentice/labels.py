@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _MAX_LOG_ODDS = 36.0  # log-odds; nearer to 0 or 1 a float64 cannot say much
-_LEAST = float(np.log(99.0))  # a scale on which 0.99 is 1
+_MIN_SCALE = float(np.log(99.0))  # a scale on which 0.99 is 1
 _SCALE_FACTOR = 1.25  # times the mean, the log-odds that 1 stands for
 _PSEUDO_FETCHES = 2.0  # fetches without relevance that are added to those through a page
 _MAX_CLICKS = 12  # clicks that a reward is carried back
@@ -150,7 +150,7 @@ class GradedLabels:
     def scale(self) -> float:
         """The log-odds s from which on the grade is 1."""
         mean = self._total / self._n if self._n else 0.0
-        return min(max(_SCALE_FACTOR * mean, _LEAST), _MAX_LOG_ODDS)
+        return min(max(_SCALE_FACTOR * mean, _MIN_SCALE), _MAX_LOG_ODDS)
 
     def observe(self, relevance: float) -> None:
         """Take in the relevance of one fetch."""

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
-BITS = 18  # of the feature space
+HASH_BITS = 18
+HASH_SIZE = 1 << HASH_BITS  # features of the hashed space
 WORD, PREFIX, SITE = 1, 2, 8  # salts
 OFFSET_SALT = 1 << 16  # plus the offset
 #: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
 #: and an anchor left open the whole page
 MAX_TOKENS = 40
 RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
-RELATION_FEATURES = hash_features(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
+RELATION_FEATURES = hash_features(np.arange(len(RELATIONS), dtype=np.uint64), SITE, HASH_BITS)
 _CACHE_SIZE = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
@@ -111,8 +112,8 @@ def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHash
     inside = keys[:, :PREFIXES] > 0
     features = np.concatenate(
         [
-            hash_features(hashes(words), WORD, BITS),
-            hash_features(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, BITS),
+            hash_features(hashes(words), WORD, HASH_BITS),
+            hash_features(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, HASH_BITS),
         ]
     )
     owner = np.concatenate([number.astype(np.int64), np.nonzero(inside)[0]])
@@ -205,7 +206,7 @@ def window(
 def offset_features(near: Window) -> SparseRows:
     """Return the features (t, d): a word and its DOM offset."""
     salt = (near.offset + OFFSET_SALT).astype(np.uint64)
-    return SparseRows(hash_features(near.words, salt, BITS), row_pointers(near.lengths))
+    return SparseRows(hash_features(near.words, salt, HASH_BITS), row_pointers(near.lengths))
 
 
 def _drop_repeats(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from focuscrawl.apprentice.hashing import ROWS, PackedRecord, SparseRows
-from focuscrawl.apprentice.link_features import ALIASES, BITS, PATTERNS, PREFIXES
+from focuscrawl.apprentice.link_features import ALIASES, HASH_SIZE, PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_SPACE = 1 << BITS
 _KEYS = PREFIXES + PATTERNS + ALIASES
 _PAGE_FIELDS = {"relevance", "own_keys", "page_indices", "page_values", "vocabulary"}
 _COLUMNS = ("source", "target", "weight", "reading", "around", "relevance", "first", "position")
@@ -90,7 +89,7 @@ class PageFeatures(PackedRecord):
         features = super(PageFeatures, cls).from_bytes(
             data
         )  # the class is made twice, for its slots
-        _check_below(features.page_indices, _SPACE)
+        _check_below(features.page_indices, HASH_SIZE)
         values = features.page_values
         if len(values) not in (0, len(features.page_indices)) or not (np.abs(values) <= 1.0).all():
             raise ValueError("values of features that do not fit")
@@ -98,7 +97,7 @@ class PageFeatures(PackedRecord):
             (features.links, len(features.targets)),
             (features.urls, len(features.new)),
         ):
-            _check_below(rows.indices, _SPACE)
+            _check_below(rows.indices, HASH_SIZE)
             _check_below(rows.lengths, len(rows.indices) + 1)
             if len(rows.lengths) != n or rows.lengths.sum(dtype=np.int64) != len(rows.indices):
                 raise ValueError("rows of features that do not fit")

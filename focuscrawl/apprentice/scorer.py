@@ -9,13 +9,12 @@ import numpy as np
 from focuscrawl.apprentice.evidence import UrlEvidence
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
-    SPACE,
     link_margins,
     make_instances,
     row_margins,
 )
 from focuscrawl.apprentice.learners import LinearRegressor, LogisticLearner, NaiveBayesLearner
-from focuscrawl.apprentice.link_features import cocitation
+from focuscrawl.apprentice.link_features import HASH_SIZE, cocitation
 from focuscrawl.apprentice.options import INPUTS, active_inputs, input_names, prior_weights
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Scorer:
         self.table, self.outcomes = table, outcomes
         self.weights, self.dense = learner.linear()
         # half the memory to go through, when a million links are scored
-        self._link_weights = self.weights[:SPACE].astype(np.float32)
+        self._link_weights = self.weights[:HASH_SIZE].astype(np.float32)
         self._active = active_inputs(options)
         self.evidence = self._no_evidence()
 
@@ -169,7 +168,7 @@ class Scorer:
         return margin
 
     def _url_margins(self, urls: Ints) -> Floats:
-        of_addresses = self.weights[SPACE : 2 * SPACE]
+        of_addresses = self.weights[HASH_SIZE : 2 * HASH_SIZE]
         return row_margins(
             of_addresses, self.table.features_of_urls(urls), self.learner.unit_length
         )
@@ -212,7 +211,7 @@ class Scorer:
         return features.astype(np.int64), total
 
     def _link_margins(self, links: Ints | range) -> Floats:
-        of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
+        of_pages, unit_length = self.weights[2 * HASH_SIZE :], self.learner.unit_length
         return link_margins(
             self._link_weights, of_pages, self.table, links, unit_length=unit_length
         )

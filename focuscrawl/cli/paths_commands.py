@@ -293,7 +293,7 @@ def extract(
     walked = None
     if (Path(source) / "crawl.db").is_file():
         with closing(open_store(source)) as store:
-            walked = CrawlGraph.of(store)
+            walked = CrawlGraph.from_store(store)
         links, resolve = walked.links, walked.resolve
     else:
         web = open_web(source)

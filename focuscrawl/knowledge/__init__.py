@@ -8,7 +8,7 @@ another visit), and how a finished crawl is taken in. Not here: reading a crawl'
 from focuscrawl.knowledge.keywords import Keywords
 from focuscrawl.knowledge.knowledge import Knowledge, read_trained_apprentice
 from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord, UpdateCounts
-from focuscrawl.knowledge.update import AlreadyLearnedError, learn
+from focuscrawl.knowledge.update import AlreadyLearnedError, add_crawl
 
 __all__ = [
     "AlreadyLearnedError",
@@ -17,6 +17,6 @@ __all__ = [
     "Keywords",
     "Knowledge",
     "UpdateCounts",
-    "learn",
+    "add_crawl",
     "read_trained_apprentice",
 ]

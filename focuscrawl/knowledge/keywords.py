@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats
 
 
-MOST = 200  # keywords of a topic
-_SHORTEST = 2  # characters of a word
+MAX_KEYWORDS = 200  # keywords of a topic
+_MIN_LENGTH = 2  # characters of a word
 _PSEUDO_PAGES = 10.0  # other pages taken as seen, that are written in the ordinary way
-_WORDS = 20  # in titles, headings and anchors of such a page
-_RAREST = 1e-4  # share of a text: a few pages do not show how much rarer a word is
+_WORDS_PER_PAGE = 20  # in titles, headings and anchors of such a page
+_MIN_FREQUENCY = 1e-4  # share of a text: a few pages do not show how much rarer a word is
 _MIN_PAGES = 2  # relevant pages a keyword is on
 _UNINFORMATIVE = (OTHER, "good")  # of a topic's path
 
@@ -39,7 +39,7 @@ _URL = ("url", "link", "href", "firsturl")
 _TITLE = ("title", "name", "text")
 _DESCRIPTION = ("description", "snippet", "content", "body", "abstract", "summary")
 _TAG = re.compile(r"<[^>]*>")
-_LARGEST = 50_000_000  # bytes of an answer
+_MAX_BYTES = 50_000_000  # bytes of an answer
 
 
 class WordCount(NamedTuple):
@@ -52,7 +52,7 @@ class WordCount(NamedTuple):
 def distinct_words(texts: Sequence[str]) -> set[str]:
     """Return the distinct words of some texts, without numbers and single letters."""
     tokens, _ = tokenize(list(texts))
-    return {word for word in tokens if len(word) >= _SHORTEST and not word.isdecimal()}
+    return {word for word in tokens if len(word) >= _MIN_LENGTH and not word.isdecimal()}
 
 
 class Keywords:
@@ -101,7 +101,7 @@ class Keywords:
 
     @classmethod
     def from_counts(
-        cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MOST
+        cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MAX_KEYWORDS
     ) -> Keywords:
         """Choose the words that tell relevant pages from others.
 
@@ -124,7 +124,7 @@ class Keywords:
             p = count.relevant / max(relevant, 1)
             if count.relevant < _MIN_PAGES:
                 continue
-            usual = min(1.0, _WORDS * max(frequency(word, language), _RAREST))
+            usual = min(1.0, _WORDS_PER_PAGE * max(frequency(word, language), _MIN_FREQUENCY))
             q = (count.other + _PSEUDO_PAGES * usual) / (other + _PSEUDO_PAGES)
             if p > q:
                 weights[word] = p * log(p / q)
@@ -213,7 +213,7 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
 
 def _read(source: str) -> Any:
     with open_source(source) as file:
-        text = file.read(_LARGEST)
+        text = file.read(_MAX_BYTES)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

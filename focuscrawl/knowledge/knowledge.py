@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hstack, row_pointers
-from focuscrawl.apprentice.link_features import BITS, url_features, url_key_table
+from focuscrawl.apprentice.link_features import HASH_BITS, HASH_SIZE, url_features, url_key_table
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge.keywords import Keywords, WordCount
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 
-SEEDS = 20  # start URLs given to a crawl that is given none
-NEAREST = 10  # earlier pages that predict a URL
-MOST = 20_000  # earlier pages kept for predictions: bounds memory and time
+N_START_URLS = 20  # start URLs given to a crawl that is given none
+N_NEIGHBOURS = 10  # earlier pages that predict a URL
+MAX_EXEMPLARS = 20_000  # earlier pages kept for predictions: bounds memory and time
 MAX_FAILURES = 3  # failures in a row after which a page is given up
 MIN_CHANGE_PROBABILITY = 0.1  # chance that a page has changed, below which it is not visited again
-_SHORTEST = 1e-6  # of an interval: nothing changes between visits a moment apart
-_TRUST = 2.0  # visits that what is known of all pages counts for, in judging one
-_COMMON = 500  # pages: what is on more of them tells too little for its cost
-_DOUBT = 0.5  # weight of the mean relevance of all pages, against similarities
-_ANCHOR = 3  # salt; 1 and 2 are those of address_features
+_MIN_INTERVAL = 1e-6  # of an interval: nothing changes between visits a moment apart
+_PRIOR_VISITS = 2.0  # visits that what is known of all pages counts for, in judging one
+_MAX_DOCUMENT_FREQUENCY = 500  # pages: what is on more of them tells too little for its cost
+_PRIOR_WEIGHT = 0.5  # weight of the mean relevance of all pages, against similarities
+_ANCHOR_SALT = 3  # salt; 1 and 2 are those of address_features
 _APPRENTICE = "apprentice"
 _KINDS = ("relevant", "other")
 
@@ -154,7 +154,7 @@ class Knowledge:
 
     # -- the three knowledge bases of the paper ------------------------------------------
 
-    def seeds(self, most: int = SEEDS) -> list[str]:
+    def seeds(self, most: int = N_START_URLS) -> list[str]:
         """Return the best start URLs: hubs and authorities (methods 8, seed URLs)."""
         found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
         return [url for url in (normalize(text) for (text,) in found) if url is not None]
@@ -197,7 +197,7 @@ class Knowledge:
         words = [np.frombuffer(each, "<i4") for each in packed]
         lengths = np.array([len(each) for each in words], np.int64)
         features = np.concatenate([np.zeros(0, "<i4"), *words]).astype(np.int32)
-        if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
+        if len(features) and not 0 <= features.min() <= features.max() < HASH_SIZE:
             raise self._damaged("exemplars")
         return NeighbourPrediction(SparseRows(features, row_pointers(lengths)), kept)
 
@@ -298,7 +298,7 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT 3 (2003), section 4.2: of n
     visits at intervals I, X found a change; the rate is -log((n - X + 0.5) / (n + 0.5)) / I, whose
     bias is much below that of X / (n I), since several changes between two visits look like
-    one. I is the mean interval here. To n and X are added `_TRUST` visits that found changes as
+    one. I is the mean interval here. To n and X are added `_PRIOR_VISITS` visits that found changes as
     often as those of all pages (of none, every other one), as few visits tell little.
 
     Parameters
@@ -312,11 +312,11 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     float64 (n,), changes in a unit of the time of `span`
     """
     often = (changes.sum() + 0.5) / (accesses.sum() + 1.0)
-    n, found = accesses + _TRUST, changes + _TRUST * often
+    n, found = accesses + _PRIOR_VISITS, changes + _PRIOR_VISITS * often
     usual = float(span.sum() / accesses.sum()) if accesses.any() else 1.0
     interval = np.where(accesses > 0, span / np.maximum(accesses, 1.0), usual)
     rate: Floats = -np.log((n - found + 0.5) / (n + 0.5))
-    rate /= np.maximum(interval, _SHORTEST)
+    rate /= np.maximum(interval, _MIN_INTERVAL)
     return rate
 
 
@@ -376,7 +376,7 @@ class LinkDescriber:
 
     def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
         """Return one row of features a link, with repetitions."""
-        words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
+        words = self._hashes.rows(list(anchors), _ANCHOR_SALT, HASH_BITS)
         addresses = url_features(urls, url_key_table(urls), self._hashes)
         return hstack(addresses, words)[0]
 
@@ -385,7 +385,7 @@ class NeighbourPrediction:
     """Predicts the relevance of a page by its nearest neighbours among earlier ones.
 
     Neighbours are near by the cosine of their descriptions, features weighed by log(n/df). The
-    prediction is the mean of the relevances of the `NEAREST` ones, weighed by similarity and
+    prediction is the mean of the relevances of the `N_NEIGHBOURS` ones, weighed by similarity and
     shrunk to the mean of all pages: (sum s R + a m) / (sum s + a).
 
     Parameters
@@ -399,10 +399,10 @@ class NeighbourPrediction:
         self._relevance = relevance
         self._mean = float(relevance.mean()) if n else 0.0
         rows = _binary(described)
-        df = np.bincount(rows.indices, minlength=1 << BITS)
+        df = np.bincount(rows.indices, minlength=HASH_SIZE)
         idf = np.log(max(n, 1) / np.maximum(df, 1))
         # a feature that is on every page is on few if there are few pages
-        idf[df > max(_COMMON, n // 20)] = 0.0
+        idf[df > max(_MAX_DOCUMENT_FREQUENCY, n // 20)] = 0.0
         self._idf = idf
         self._by_feature = _tfidf(rows, idf).T.tocsr()
         self._describe = LinkDescriber()
@@ -417,12 +417,12 @@ class NeighbourPrediction:
         # the nearest first within each link; of equals the one kept first
         order = np.lexsort((near.indices, -near.data, link))
         place = np.arange(len(order)) - near.indptr[link]
-        chosen = order[place < NEAREST]
+        chosen = order[place < N_NEIGHBOURS]
         similarity, page = near.data[chosen], near.indices[chosen]
         link = link[chosen]
         total = np.bincount(link, similarity * self._relevance[page], len(urls))
         weight = np.bincount(link, similarity, len(urls))
-        predicted: Floats = (total + _DOUBT * self._mean) / (weight + _DOUBT)
+        predicted: Floats = (total + _PRIOR_WEIGHT * self._mean) / (weight + _PRIOR_WEIGHT)
         return np.round(predicted, 9)
 
 
@@ -430,7 +430,7 @@ def _binary(rows: SparseRows) -> csr_array:
     from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import, and not for every crawl
 
     matrix = csr_array(
-        (np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=(len(rows), 1 << BITS)
+        (np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=(len(rows), HASH_SIZE)
     )
     matrix.sum_duplicates()
     matrix.data[:] = 1.0

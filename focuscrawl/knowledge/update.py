@@ -10,13 +10,13 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge.keywords import distinct_words
 from focuscrawl.knowledge.knowledge import (
+    MAX_EXEMPLARS,
     MAX_FAILURES,
     LinkDescriber,
     PageRecord,
     read_page,
     store_apprentice,
 )
-from focuscrawl.knowledge.knowledge import MOST as EXEMPLARS
 from focuscrawl.knowledge.knowledge_file import (
     KIND,
     SCHEMA_VERSION,
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
     from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord
 
-WAITING = 20_000  # URLs never fetched that are kept, the best
-WORDS = 50_000  # words kept, the most frequent
-SEEDS = 100
+MAX_QUEUED = 20_000  # URLs never fetched that are kept, the best
+MAX_WORDS = 50_000  # words kept, the most frequent
+MAX_SEEDS = 100
 _NOT_MODIFIED = 304
 _BATCH = 2_000  # pages described at a time
 _GONE = (404, 410)
-_GREATEST = (1 << 63) - 1  # of all keys
+_MAX_KEY = (1 << 63) - 1  # of all keys
 
 
 class AlreadyLearnedError(UserError):
     """A crawl is in a file of knowledge already."""
 
 
-def learn(path: Path, collection: CrawlRecord) -> UpdateCounts:
+def add_crawl(path: Path, crawl: CrawlRecord) -> UpdateCounts:
     """Add a crawl to the knowledge at `path`; create the file if there is none.
 
     The file is replaced at the end; if anything goes wrong it stays as it was.
@@ -58,57 +58,57 @@ def learn(path: Path, collection: CrawlRecord) -> UpdateCounts:
         already; it cannot be written.
     """
     with open_draft(path) as file:
-        about = read_meta(file)
-        _check(path, about, file, collection)
-        update = _Update(file, None if not collection.replay else float(_next(about)))
-        for fetch in collection.fetches:
+        meta = read_meta(file)
+        _check(path, meta, file, crawl)
+        update = _Update(file, None if not crawl.replay else float(_next(meta)))
+        for fetch in crawl.fetches:
             update.add(fetch)
-        learned = update.end(collection.queued)
-        if collection.trained_apprentice is not None:
-            store_apprentice(file, collection.trained_apprentice)
+        learned = update.end(crawl.queued)
+        if crawl.trained_apprentice is not None:
+            store_apprentice(file, crawl.trained_apprentice)
         file.execute(
             "INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (_next(about), collection.id, collection.name, collection.learned_at, *learned),
+            (_next(meta), crawl.id, crawl.name, crawl.learned_at, *learned),
         )
         state = hashlib.blake2b(digest_size=16)
-        state.update(f"{about.get('state', '')} {collection.id}".encode())
+        state.update(f"{meta.get('state', '')} {crawl.id}".encode())
         now = {
             "kind": KIND,
             "schema_version": str(SCHEMA_VERSION),
-            "topic": collection.topic,
-            "critic": collection.critic,
-            "critic_name": collection.critic_name,
-            "clock": _clock(collection),
-            "crawls": str(_next(about)),
+            "topic": crawl.topic,
+            "critic": crawl.critic,
+            "critic_name": crawl.critic_name,
+            "clock": _clock(crawl),
+            "crawls": str(_next(meta)),
             "state": state.hexdigest(),
-            "relevant_pages": str(int(about.get("relevant_pages", 0)) + update.described[True]),
-            "other_pages": str(int(about.get("other_pages", 0)) + update.described[False]),
+            "relevant_pages": str(int(meta.get("relevant_pages", 0)) + update.described[True]),
+            "other_pages": str(int(meta.get("other_pages", 0)) + update.described[False]),
         }
         file.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", now.items())
     return learned
 
 
-def _next(about: Mapping[str, str]) -> int:
-    return int(about.get("crawls", 0)) + 1
+def _next(meta: Mapping[str, str]) -> int:
+    return int(meta.get("crawls", 0)) + 1
 
 
-def _clock(collection: CrawlRecord) -> str:
-    return "crawls" if collection.replay else "days"
+def _clock(crawl: CrawlRecord) -> str:
+    return "crawls" if crawl.replay else "days"
 
 
 def _check(
-    path: Path, about: Mapping[str, str], file: sqlite3.Connection, new: CrawlRecord
+    path: Path, meta: Mapping[str, str], file: sqlite3.Connection, new: CrawlRecord
 ) -> None:
-    if not about:
+    if not meta:
         return
     for key, value, what in (
         ("topic", new.topic, "is of topic"),
         ("critic", new.critic, "was judged by critic"),
         ("clock", _clock(new), "counts time in"),
     ):
-        if about.get(key) != value:
+        if meta.get(key) != value:
             raise UserError(
-                f"knowledge {path} {what} {about.get(key)}, crawl {new.name} is not "
+                f"knowledge {path} {what} {meta.get(key)}, crawl {new.name} is not "
                 f"({value}): learn it into another file"
             )
     if file.execute("SELECT 1 FROM crawl WHERE id = ?", (new.id,)).fetchone():
@@ -200,15 +200,15 @@ class _Update:
                 for (word, relevant), n in self._words.items()
             ),
         )
-        self._keep("word", "relevant + other DESC, word", WORDS, key="word")
+        self._keep("word", "relevant + other DESC, word", MAX_WORDS, key="word")
         # by their keys: a sample that does not depend on the order of crawls
-        self._keep("exemplar", "key", EXEMPLARS)
+        self._keep("exemplar", "key", MAX_EXEMPLARS)
         file.executemany(
             "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?)",
             ((key_of(url), url, score) for url, score in waiting),
         )
         file.execute("DELETE FROM waiting WHERE key IN (SELECT key FROM page)")
-        self._keep("waiting", "score DESC, key", WAITING)
+        self._keep("waiting", "score DESC, key", MAX_QUEUED)
         file.execute("DELETE FROM seed")
         # a good seed has both scores; where no page has, either will do, and then relevance
         file.execute(
@@ -216,7 +216,7 @@ class _Update:
             "WHERE content IS NOT NULL AND failures = 0 AND (hub > 0 OR relevance > ?) "
             "ORDER BY round(hub * authority, 9) DESC, round(hub + authority, 9) DESC, "
             "relevance DESC, key LIMIT ?",
-            (RELEVANT, SEEDS),
+            (RELEVANT, MAX_SEEDS),
         )
         return UpdateCounts(**{name: self._counts[name] for name in UpdateCounts._fields})
 
@@ -242,9 +242,9 @@ class _Update:
     def _last_exemplar(self) -> int:
         """Return the greatest key that an exemplar can have: beyond it there are enough."""
         row = self._file.execute(
-            "SELECT key FROM exemplar ORDER BY key LIMIT 1 OFFSET ?", (EXEMPLARS - 1,)
+            "SELECT key FROM exemplar ORDER BY key LIMIT 1 OFFSET ?", (MAX_EXEMPLARS - 1,)
         ).fetchone()
-        return _GREATEST if row is None else int(row[0])
+        return _MAX_KEY if row is None else int(row[0])
 
 
 def _seen_again(page: PageRecord, now: float, *, changed: bool) -> PageRecord:

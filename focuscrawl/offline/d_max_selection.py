@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 
 CONTEXT_GROUP = "context"  # the group that looks as far as d_max
-LARGEST_D_MAX = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
+MAX_D_MAX = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
 N_FOLDS = 5
-N_FITS = N_FOLDS * (LARGEST_D_MAX + 1)
+N_FITS = N_FOLDS * (MAX_D_MAX + 1)
 HIGH_RELEVANCE = 0.5  # relevance above which a URL is of the high kind (methods 5)
 _LEAST = 10  # fetches of either kind
 _SURE = 1e-4  # no prediction is taken for surer: `nb` and `regression` say 0 and 1 easily
@@ -99,7 +99,7 @@ def cross_validate(
     on_page: Callable[[], object] = lambda: None,
     on_fit: Callable[[], object] = lambda: None,
 ) -> list[Trial]:
-    """Cross-validate d_max = 0 ... `LARGEST_D_MAX` on the fetches of a crawl that is over.
+    """Cross-validate d_max = 0 ... `MAX_D_MAX` on the fetches of a crawl that is over.
 
     What is held out: see `Folds`. The same crawl has the same trials.
 
@@ -151,7 +151,7 @@ def cross_validate(
 
 
 class WindowReader:
-    """Extracts hashed features of pages for every d_max from 0 to `LARGEST_D_MAX`.
+    """Extracts hashed features of pages for every d_max from 0 to `MAX_D_MAX`.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class WindowReader:
     """
 
     def __init__(self, critic: Critic, options: Options) -> None:
-        self.known = [LinkTable() for _ in range(LARGEST_D_MAX + 1)]
+        self.known = [LinkTable() for _ in range(MAX_D_MAX + 1)]
         self._options = options
         hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS} - {CONTEXT_GROUP}
         others = replace(options, groups=tuple(hashed.intersection(options.groups)))
@@ -200,7 +200,7 @@ class WindowReader:
             view.token_leaf,
             view.links.left[links],
             view.links.right[links],
-            d_max=LARGEST_D_MAX,
+            d_max=MAX_D_MAX,
             max_tokens=self._options.tokens or None,
             repeats=self._options.counts,
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from focuscrawl.distiller import Distiller
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import CrawlRecord, FetchRecord
-from focuscrawl.knowledge.update import WAITING
+from focuscrawl.knowledge.update import MAX_QUEUED
 from focuscrawl.offline.apprentice_training import train_apprentice
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.store.history import History
@@ -60,11 +60,11 @@ def read_crawl_record(
         learned_at=first[:19],
         fetches=_fetches(store, on_page),
         queued=_queued_urls(store),
-        trained_apprentice=_graduate(store),
+        trained_apprentice=_train_apprentice(store),
     )
 
 
-def _graduate(store: CrawlStore) -> bytes | None:
+def _train_apprentice(store: CrawlStore) -> bytes | None:
     """Return what the crawl's apprentice has learned; None if there was none, or no lesson."""
     if store.identity().get("strategy") != "apprentice":
         return None
@@ -106,7 +106,7 @@ def _distinct(links: Iterator[tuple[int, str]]) -> tuple[str, ...]:
 
 def _prestige(store: CrawlStore) -> tuple[Floats, Floats]:
     """Return hub and authority scores by URL, over the greatest (methods 7)."""
-    links = CrawlLinks.of(store)
+    links = CrawlLinks.from_store(store)
     scores = Distiller(links.graph(links.sites())).distill()
     return _over_greatest(scores.hubs), _over_greatest(scores.authorities)
 
@@ -119,5 +119,5 @@ def _queued_urls(store: CrawlStore) -> Iterator[tuple[str, float]]:
     """Yield the best URLs that the crawl did not come to."""
     best = """SELECT url, score FROM url WHERE state = ? AND score IS NOT NULL
               ORDER BY score DESC, id LIMIT ?"""
-    for url, score in store.rows(best, (QUEUED, WAITING)):
+    for url, score in store.rows(best, (QUEUED, MAX_QUEUED)):
         yield url, min(max(score, 0.0), 1.0)

@@ -49,7 +49,7 @@ class CrawlLinks:
     final_target: Ints
 
     @classmethod
-    def of(cls, store: CrawlStore) -> Self:
+    def from_store(cls, store: CrawlStore) -> Self:
         """Read the links of a crawl, which may be running."""
         history = History(store)
         # what is read later holds what was written with the earlier: the crawl may be running
@@ -110,7 +110,7 @@ class CrawlGraph:
     targets: dict[str, list[str]]
 
     @classmethod
-    def of(cls, store: CrawlStore) -> Self:
+    def from_store(cls, store: CrawlStore) -> Self:
         """Read the links from the store of a crawl; redirects are links."""
         history = History(store)
         links = history.links()

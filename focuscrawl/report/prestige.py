@@ -67,7 +67,7 @@ class Distillation:
         UserError
             There is nothing to distil.
         """
-        crawl = CrawlLinks.of(store)
+        crawl = CrawlLinks.from_store(store)
         sites = crawl.sites(rule)
         graph = crawl.graph(sites)
         source, target = graph.off_site_links()

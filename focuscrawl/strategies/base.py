@@ -158,7 +158,7 @@ def check_count(option: str, value: object, least: int) -> None:
         )
 
 
-def is_list_of_texts(value: object) -> bool:
+def is_list_of_strings(value: object) -> bool:
     """Tell whether an option is a list of texts."""
     return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
 

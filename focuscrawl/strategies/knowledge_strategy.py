@@ -14,7 +14,7 @@ from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.knowledge import Keywords
 from focuscrawl.knowledge.keywords import WordCount, distinct_words
 from focuscrawl.page.words import tokenize
-from focuscrawl.strategies.base import Strategy, check_number, is_list_of_texts
+from focuscrawl.strategies.base import Strategy, check_number, is_list_of_strings
 from focuscrawl.strategies.baselines import LinkStrategy, Maximum
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ class Learnable(LinkStrategy):
                 "strategy learnable: alpha, beta and gamma must add up to 1, not "
                 f"{alpha + beta + gamma:g}"
             )
-        if not is_list_of_texts(keywords):
+        if not is_list_of_strings(keywords):
             raise UserError(f"learnable: keywords must be a list of texts, not {keywords!r:.80}")
         for name, chosen, some in (("first", first, INITIAL_SOURCES), ("bases", bases, BASES)):
-            if not is_list_of_texts(chosen) or not set(chosen) <= set(some):
+            if not is_list_of_strings(chosen) or not set(chosen) <= set(some):
                 raise UserError(
                     f"learnable: {name} must be a list of some of {', '.join(some)}, "
                     f"not {chosen!r:.80}"

@@ -18,7 +18,7 @@ from focuscrawl.offline.apprentice_training import crawl_options, train_apprenti
 from focuscrawl.offline.d_max_selection import (
     CONTEXT_GROUP,
     HIGH_RELEVANCE,
-    LARGEST_D_MAX,
+    MAX_D_MAX,
     N_FITS,
     N_FOLDS,
     FoldInstances,
@@ -62,8 +62,7 @@ def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
     critic, options = toy_critic(), Options(groups=("context", *groups))
     windows = WindowReader(critic, options)
     plain = [
-        FeatureExtractor(critic, replace(options, d_max=d_max))
-        for d_max in range(LARGEST_D_MAX + 1)
+        FeatureExtractor(critic, replace(options, d_max=d_max)) for d_max in range(MAX_D_MAX + 1)
     ]
     expected: list[list[PageFeatures]] = [[] for _ in plain]
     seen = np.zeros(1000, bool)

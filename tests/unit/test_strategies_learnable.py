@@ -12,7 +12,7 @@ import pytest
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Knowledge, learn
+from focuscrawl.knowledge import Knowledge, add_crawl
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, StoredPage, StrategyContext, make_strategy
 from focuscrawl.strategies.knowledge_strategy import CorrectedStrategy, initial_keywords
@@ -37,7 +37,7 @@ def knowledge(tmp_path: Path) -> Iterator[Knowledge]:
         for i in range(9)
     ]
     others = [fetch(f"http://i.example/{i}", 0.0, texts=("Tax",)) for i in range(9)]
-    learn(
+    add_crawl(
         tmp_path / "k.db",
         crawl(1, fetch(URLS[0], 0.8, anchors=("boats",)), fetch(URLS[1], 0.1), *boats, *others),
     )
