@@ -334,7 +334,7 @@ NAMES = {
     "title": {"'all' in the page's title", "'boats' in the page's title"},
     "headings": {"'sailing' in a heading", "'far' in a heading", "'money' in a heading"},
     "classes": {"on a page of /", "on a page of /Boats"},
-    "probabilities": {"on a page that may be of /Boats", "on a page that may be of /Money"},
+    "probabilities": {f"probability of /{name} of a linking page" for name in ("Boats", "Money")},
     "url": {
         *("'reef' in the URL", "'knots' in the URL", "'php' in the URL", "'n' in the URL"),
         *("'1' in the URL", "'sea' in the URL", "'far' in the URL"),
