@@ -184,7 +184,7 @@ def test_what_is_known_decides_and_the_learner_keeps_the_rest() -> None:
     inner = make_strategy("apprentice", StrategyContext(WordCritic(), 0, None), {})
     alone = make_strategy("apprentice", StrategyContext(WordCritic(), 0, None), {})
     assert inner.learns
-    informed = CorrectedStrategy(inner, ask, names, sure=0.9)
+    informed = CorrectedStrategy(inner, ask, names, weight=0.9)
     assert informed.learns
     for each in (informed, alone):
         each.observe(0, 0.5, None)
