@@ -78,7 +78,7 @@ def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
             )
         windows.add(u, ReadPage(view, links, targets, judged), 0.7)
         seen[targets] = True
-    for known, features in zip(windows.known, expected, strict=True):
+    for known, features in zip(windows.tables, expected, strict=True):
         rows = known.links.rows(len(known))
         assert rows.indices.tolist() == [i for f in features for i in f.links.indices.tolist()]
         assert rows.lengths.tolist() == [n for f in features for n in f.links.lengths.tolist()]
@@ -98,13 +98,13 @@ def test_no_page_and_no_url_is_learned_from_that_is_held_out(n: int, seed: int) 
     folds = Folds(relevance, linked)
     assert (folds.of_urls >= 0).sum() == len(linked)
     u, v = rng.integers(0, n, 4 * n), rng.choice(linked, 4 * n)
-    numbers = np.array([folds.parts(u[i], v[i : i + 1])[0] for i in range(len(u))])
-    parts = FoldInstances.of(np.unique(numbers), folds, relevance)
-    urls = parts.number // N_FOLDS
+    numbers = np.array([folds.link_groups(u[i], v[i : i + 1])[0] for i in range(len(u))])
+    parts = FoldInstances.from_groups(np.unique(numbers), folds, relevance)
+    urls = parts.group // N_FOLDS
     assert len(np.unique(urls[parts.held_out])) == parts.held_out.sum()
     assert np.array_equal(parts.y, relevance[urls])
     shown_by = dict(zip(numbers.tolist(), folds.of_pages[u].tolist(), strict=True))
-    assert parts.shown.tolist() == [shown_by[number] for number in parts.number.tolist()]
+    assert parts.page_fold.tolist() == [shown_by[number] for number in parts.group.tolist()]
     high = relevance[linked] > HIGH_RELEVANCE
     for i in range(N_FOLDS):
         held_out = folds.of_urls[linked] == i
