@@ -80,14 +80,12 @@ class Distiller:
         h(u) = R(u) * sum of w'(u, v) * a(v)
 
     So relevant hubs give no score to irrelevant pages, and irrelevant pages no score to relevant
-    authorities. Damping [Bharat & Henzinger 1998] limits the influence of a site: each of k links
-    from a site to a page has the weight w = 1/k, and each of l links from a page to authorities of
-    a site has w' = 1/l. Unfetched pages have unknown relevance and give no score to hubs; see
-    `score_unfetched`.
+    authorities. Damping [Bharat & Henzinger 1998] limits the influence of a site. Each of k links
+    from a site to a page has the weight w = 1/k. Each of l links from a page to authorities of a
+    site has the weight w' = 1/l. Unfetched pages give no score to hubs; see `score_unfetched`.
 
     Parameters
     ----------
-    graph : pages and links
     threshold : rho, for authorities
     damp : whether to damp links
     """
@@ -134,7 +132,6 @@ class Distiller:
             every page starts with at least the mean score, since a score of 0 would stay 0
         top : number of top hubs and of top authorities whose order must not change
         stable_rounds : number of iterations without a change
-        rounds : largest number of iterations
         """
         hubs = np.ones(len(self._hubs))
         if start is not None and start.hubs.any():
@@ -167,7 +164,6 @@ class Distiller:
 
         Parameters
         ----------
-        scores : result of `distill`
         hubs : number of top hubs to use; None: all hubs
 
         Returns

@@ -93,7 +93,6 @@ class Apprentice:
         ----------
         options : the options of the exported model replace some of these
             (`Options.with_model_options`)
-        exported : result of `export`
         """
         if exported is None:
             return cls(options)
@@ -160,13 +159,7 @@ class Apprentice:
             return link_scores, urls, scores
 
     def expand_pages(self, pages: Sequence[tuple[int, PageFeatures]]) -> tuple[Ints, Floats]:
-        """Add the links of at least one page that another process fetched; score their targets.
-
-        Returns
-        -------
-        urls : int64 (m,), distinct targets of the links
-        scores : float64 (m,), scores of `urls`
-        """
+        """Add links of at least one page of another process; return distinct targets, scores."""
         with self.lock:
             first = min([self.memory.add(url, features) for url, features in pages])
             urls = np.unique(np.concatenate([features.targets for _, features in pages]))
@@ -248,13 +241,7 @@ class Apprentice:
         )
 
     def adopt(self, update: ApprenticeUpdate) -> tuple[Ints, Floats]:
-        """Replace the model by that of `update`.
-
-        Returns
-        -------
-        urls : int64 (m,), targets of the links that were found during the training
-        scores : float64 (m,), scores of `urls` by the new model
-        """
+        """Replace the model; return targets of links found during the training, and scores."""
         with self.lock:
             self.scorer, self.version = update.scorer, update.version
             self.memory.store_scores(update.urls, update.scores)
@@ -292,12 +279,8 @@ class Apprentice:
     def load(self, state: bytes) -> int:
         """Load the model of the last training of a resumed crawl.
 
-        Afterwards the crawl repeats all its `observe` and `expand` calls.
-
-        Returns
-        -------
-        int
-            Number of fetches when the model was adopted.
+        Afterwards the crawl repeats all its `observe` and `expand` calls. Return the number of
+        fetches when the model was adopted.
         """
         learned, since = (unpack_numbers(part) for part in split_packs(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
@@ -368,8 +351,6 @@ def save_apprentice(exported: bytes, out: Path, meta: dict[str, str | int]) -> N
 
     Parameters
     ----------
-    exported : result of `Apprentice.export`
-    out : new folder
     meta : information for people: topic, instances, crawl
     """
     FORMAT.write(out, "apprentice", {**meta}, {_ARRAYS: exported})
@@ -444,14 +425,7 @@ class TrainingPool:
             self._batches.pop(0)
 
     def fit(self, learner: Learner) -> tuple[Learner, int, dict[str, float]]:
-        """Train a copy of `learner` on the pool.
-
-        Returns
-        -------
-        learner : the trained copy
-        n_instances : number of training instances
-        metrics : quality of the earlier predictions for these URLs (`validate`)
-        """
+        """Return a trained copy of `learner`, the number of instances, and `validate` metrics."""
         names = self._batches[0]
         pooled = {name: np.concatenate([each[name] for each in self._batches]) for name in names}
         rows = SparseRows(pooled["indices"], row_pointers(pooled["lengths"]))

@@ -262,7 +262,7 @@ def _log_odds(probability: Floats) -> Floats:
 def select_pages_to_forget(
     table: LinkTable, n_links: int, n_pages: int, queued_score: Floats, max_links: int
 ) -> Bools:
-    """Choose pages to forget, so that clearly fewer than `max_links` links remain.
+    """Return a mask of pages to forget, so that clearly fewer than `max_links` links remain.
 
     The value of a page is the best score among the queued targets of its links. Pages without
     queued targets are forgotten first, the oldest of them first.
@@ -272,11 +272,6 @@ def select_pages_to_forget(
     n_links, n_pages : only the first `n_links` links and `n_pages` pages are considered
     queued_score : float64 (n_urls,), score of each queued URL; -1 for other URLs
     max_links : largest allowed number of links
-
-    Returns
-    -------
-    NDArray[np.bool_] of shape (n_pages,)
-        True for the pages to forget.
     """
     page, target = table.page.data[:n_links], table.target.data[:n_links]
     best = np.full(n_pages, -1.0)

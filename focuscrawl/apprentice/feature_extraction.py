@@ -87,11 +87,9 @@ class FeatureExtractor:
 
         Parameters
         ----------
-        view : the page
         links : int64 (n_links,), positions of the followable links in ``view.links``
         targets : int64 (n_links,), URL ids that these links lead to
         new : bool (n_links,), whether no earlier page links to the target
-        relevance : relevance of the page
         probabilities : float64 (n_classes,), optional, posteriors of the page, for the groups
             ``classes`` and ``probabilities``
         """
@@ -235,7 +233,6 @@ class WordEvidence:
         ----------
         words : length n_words, words of all texts
         owner : (n_words,), position of the text of each word, ascending
-        n : number of texts
 
         Returns
         -------
@@ -253,7 +250,6 @@ class WordEvidence:
 
         Parameters
         ----------
-        view : the page of the links
         links : int64 (n_links,), positions in ``view.links``
         n_words : words on either side of a link
 
@@ -356,7 +352,6 @@ def name_features(
     url : the URL that has these features
     words : words of the pages that link to `url`
     classes : classes of the critic
-    options : options of the apprentice
 
     Returns
     -------

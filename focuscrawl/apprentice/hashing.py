@@ -228,11 +228,6 @@ def hash_features(
     words : uint64 (n,), hashes of words (`WordHashes`)
     salt : number of the kind of feature, below 2^31
     bits : at most 31
-
-    Returns
-    -------
-    NDArray[np.int32] of shape (n,)
-        Features in [0, 2^bits).
     """
     mixed = (words << np.uint64(31)) ^ np.asarray(salt, np.uint64)
     mixed *= _MIX_1

@@ -41,7 +41,6 @@ def make_instances(
 
     Parameters
     ----------
-    table : links and features
     n_links : only the first `n_links` links are used
     urls : int64 (n_urls,), distinct URL ids with links
     inputs : float64 (n_urls, k), dense inputs of the URLs
@@ -52,7 +51,7 @@ def make_instances(
 
     Returns
     -------
-    instances : n_instances instances
+    instances : the instances
     owner : int64 (n_instances,), position in `urls` of the URL of each instance
     """
     target = table.target.data[:n_links]
@@ -104,7 +103,6 @@ def link_margins(
     Parameters
     ----------
     link_weights, page_weights : (HASH_SIZE,), weights of the features of links and of pages
-    table : links and features
     links : int64 (n_links,) or range, positions of the links, ascending. A range avoids copies.
     unit_length : whether the features of each link or page are scaled to length 1
     """
@@ -223,7 +221,6 @@ class TrainingBuffer:
 
     Parameters
     ----------
-    memory : capacity of the buffer
     width : number of dense inputs of a URL
 
     Attributes

@@ -303,19 +303,13 @@ def minimize_lbfgs(
     steps: int,
     tolerance: float = 1e-5,
 ) -> Floats:
-    """Minimise a smooth convex function by at most `steps` L-BFGS steps.
+    """Minimise a smooth convex function by at most `steps` L-BFGS steps; return the best point.
 
     Parameters
     ----------
     function : returns value and gradient at a point of shape (n,)
     start : float64 (n,), first point
-    steps : largest number of steps
     tolerance : the search stops when a step decreases the value by less than this share
-
-    Returns
-    -------
-    NDArray[np.float64] of shape (n,)
-        The best point so far.
 
     Notes
     -----

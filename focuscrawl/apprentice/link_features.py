@@ -59,9 +59,9 @@ def url_set_keys(url: str) -> list[int]:
 
     - prefixes, from large to small, then 0: the host and each directory of the path. The full path
       is a prefix only if the URL has a query.
-    - patterns, from general to specific, since URLs of one kind (slides, calendars) often
-      have similar relevance: the extension and the names of the query arguments; the same with the
-      host; the last path segment with digits replaced by 0; the whole URL with digits replaced.
+    - patterns, as URLs of one kind often have similar relevance, from general to specific: the
+      extension and the names of the query arguments, without and with the host; the last path
+      segment and the whole URL, with digits replaced by 0.
     - aliases, which URLs of the same page often share, with and without the query. ``/a``, ``/a/``
       and ``/a/index.html`` have the same aliases.
     """
@@ -107,7 +107,6 @@ def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHash
     ----------
     urls : length n, normalised URLs
     keys : uint32, result of `url_key_table` for the URLs
-    hashes : cache of word hashes
     """
     words, number = url_words(urls)
     inside = keys[:, :PREFIXES] > 0

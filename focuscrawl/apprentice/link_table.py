@@ -338,7 +338,6 @@ class LinkTable:
         Parameters
         ----------
         forgotten : bool (n_pages,), mask of the pages of these links
-        n_links : number of links
         """
         page = self.page.data[:n_links]
         links, pages = np.flatnonzero(~forgotten[page]), np.flatnonzero(~forgotten)
@@ -364,10 +363,7 @@ class LinkTable:
     def forgotten_pages(self, n_pages: int, pages_ever: int) -> Bools:
         """Return which of the first `pages_ever` pages are not among the first `n_pages` kept.
 
-        Returns
-        -------
-        NDArray[np.bool_] of shape (pages_ever,) or (0,)
-            Empty if no page was forgotten.
+        The mask is empty if no page was forgotten.
         """
         if n_pages == pages_ever:
             return np.zeros(0, bool)

@@ -47,7 +47,6 @@ class Scorer:
     Parameters
     ----------
     learner : the trained learner
-    options : options of the apprentice
     table : known links and URLs
     outcomes : rates of relevance by path prefix and URL pattern
 
@@ -110,7 +109,7 @@ class Scorer:
         return self.learner.response(of_target + margins), scores
 
     def rebuild_evidence(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
-        """Recompute the evidence of the first `n_links` links; score the unfetched URLs.
+        """Recompute the evidence of `n_links` links; return unfetched URLs and their scores.
 
         The hashed features of links to fetched URLs are skipped, as their scores are not needed.
 
@@ -118,11 +117,6 @@ class Scorer:
         ----------
         n_links : number of links to add
         y : float64 (n_urls,), relevance by URL id; NaN for unfetched URLs
-
-        Returns
-        -------
-        urls : int64 (m,), unfetched URLs with links
-        scores : float64 (m,), scores of `urls`
         """
         table = self.table
         target, counts = table.target.data[:n_links], None
@@ -190,13 +184,7 @@ class Scorer:
         }
 
     def features(self, url: int) -> tuple[Ints, Floats]:
-        """Return the hashed features of a URL and what each adds to the linear sum.
-
-        Returns
-        -------
-        features : int64 (n,), distinct features of `make_instances`
-        weights : float64 (n,), contributions of the features
-        """
+        """Return the distinct hashed features of a URL and their terms of the linear sum."""
         instances, _ = make_instances(
             self.table,
             len(self.table),

@@ -234,7 +234,6 @@ class ApprenticeUpdate:
 
     Attributes
     ----------
-    version : version of the model
     snapshot : state of the crawl when the training started
     instances : number of training instances
     metrics : results of `validate` (progressive validation: predictions made before the fetch) and

@@ -268,9 +268,7 @@ class Frontier:
 
         Parameters
         ----------
-        now : time in seconds
         above : only links with higher scores are returned
-        max_hosts : largest number of hosts
         """
         found: list[_Offer] = []
         while len(found) < max_hosts:

@@ -167,7 +167,6 @@ class HostBackoff:
 
         Parameters
         ----------
-        host : id of the host
         retry_after : wait in seconds that the host asked for
 
         Returns

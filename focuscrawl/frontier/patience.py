@@ -63,7 +63,6 @@ class Patience:
         ----------
         score : score of the best link that can be fetched
         budget_left : remaining fetches of the budget; inf: no budget, so no link is delayed
-        now : time in seconds of the frontier's clock
         """
         if budget_left == math.inf:
             return -math.inf

@@ -46,7 +46,6 @@ class PageRecord(NamedTuple):
 
     Attributes
     ----------
-    url : normalised URL
     relevance : last judged relevance; 0 for a URL without a page
     content : digest of the text; None for a URL without a page
     etag, last_modified : validators of the last response
@@ -105,13 +104,7 @@ class Knowledge:
         return len(self._keys)
 
     def check(self, topic: str, critic: str) -> Self:
-        """Return this knowledge; raise UserError if its topic or critic differs.
-
-        Parameters
-        ----------
-        topic : topic paths, comma-separated
-        critic : fingerprint of the critic
-        """
+        """Return this knowledge; raise UserError if its topic or critic differs."""
         if self.meta.get("topic") != topic:
             raise UserError(
                 f"knowledge file {self.path} has the topic {self.meta.get('topic')}, not {topic}: "
@@ -131,17 +124,17 @@ class Knowledge:
         )
 
     def _numbers(
-        self, rows: Iterable[tuple[object, ...]], columns: list[tuple[str, Any]], what: str
+        self, rows: Iterable[tuple[object, ...]], columns: list[tuple[str, Any]], name: str
     ) -> np.ndarray:
         """Return rows as an array with named columns; check types, which SQLite does not."""
         try:
             return np.fromiter(rows, np.dtype(columns))
         except (ValueError, TypeError, OverflowError):
-            raise self._damaged(what) from None
+            raise self._damaged(name) from None
 
-    def _check_relevances(self, found: np.ndarray, what: str) -> None:
+    def _check_relevances(self, found: np.ndarray, name: str) -> None:
         if not ((found >= 0.0) & (found <= 1.0)).all():
-            raise self._damaged(what)
+            raise self._damaged(name)
 
     @property
     def now(self) -> float:

@@ -94,7 +94,6 @@ class FetchRecord(NamedTuple):
 
     Attributes
     ----------
-    url : normalised URL
     status, relevance : as in the store of the crawl
     content : digest of the text; None for a duplicate or a URL without a page
     etag, last_modified : validators of the response
@@ -123,8 +122,6 @@ class CrawlRecord:
 
     Attributes
     ----------
-    id : unique id
-    name : name for people
     topic, critic, critic_name : topic paths, fingerprint and folder of the critic
     replay : whether the web was recorded; time is then counted in crawls
     fetches : fetches in any order

@@ -80,12 +80,10 @@ def train_apprentice(
 
     Parameters
     ----------
-    store : store of the finished crawl
     options : options of the apprentice, except `memory`; None: those of the crawl
         (`crawl_options`), or the defaults after another strategy
     critic, web : critic and web to read the pages again; needed if the store lacks the features of
         the pages: after another strategy, or with other `Options.page_options`
-    on_page : called for every page
     warm_start : whether to start from the apprentice that the crawl started with
 
     Raises

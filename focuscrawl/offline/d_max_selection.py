@@ -103,10 +103,8 @@ def cross_validate(
 
     Parameters
     ----------
-    store : store of the crawl
     options : options of the apprentice; `d_max` is ignored
     critic, web : critic and web to read the pages again
-    on_page : called for every page
     on_fit : called after each of `N_FITS` fits
 
     Raises
@@ -281,8 +279,6 @@ def predict(
     Parameters
     ----------
     table : links whose targets are the groups of `data`
-    data : instances
-    options : options of the apprentice
     on_fit : called after each of `N_FOLDS` fits
 
     Returns

@@ -33,12 +33,6 @@ def read_crawl_record(
 ) -> CrawlRecord:
     """Return a finished crawl for `focuscrawl.knowledge.add_crawl`; fetches are streamed.
 
-    Parameters
-    ----------
-    store : store of the crawl
-    name : name of the crawl for people
-    on_page : called for every page
-
     Raises
     ------
     UserError

@@ -172,7 +172,6 @@ def initial_keywords(
 
     Parameters
     ----------
-    context : the context of the strategy
     sources : ``topic``: words of the phrases that the critic was trained from, or else of the
         topic's name; ``examples``: words that distinguish the examples of the topic
     """

@@ -158,7 +158,6 @@ class PathMemo:
     ----------
     referrer : as in `JudgedPage`; -1: none
     parent : id of the page with the best link to the page at the time of the fetch; -1: none
-    url : URL of the page
     goal, fail, reward : Pr(goal), Pr(fail) and expected reward of the page
     labels : float32 (n_paths * n_links, K), Pr(label) of each link by each path to the page
     directories : uint32 (n_links, depth), keys of the directories of the links; empty without

@@ -238,7 +238,6 @@ class RescoringStrategy(Strategy, Generic[Model]):
         Parameters
         ----------
         observed : number of fetches at the start of the training
-        pages : number of pages
         """
 
     @abstractmethod

@@ -279,9 +279,9 @@ def test_the_strategy_has_the_options_and_no_others() -> None:
     assert defaults == {each.name: each.default for each in fields(Options)} | {"begin_with": None}
     context = StrategyContext(toy_critic(), 0, None)
     make_strategy("apprentice", context, {"batch": 7, "groups": ["url"]})
-    with pytest.raises(UserError, match="has no option 'batches': there are batch, growth, "):
+    with pytest.raises(UserError, match="has no option 'batches': available: batch, growth, "):
         make_strategy("apprentice", context, {"batches": 7})
-    with pytest.raises(UserError, match="begin_with must be a file, not 5"):
+    with pytest.raises(UserError, match="begin_with must be a folder, not 5"):
         make_strategy("apprentice", context, {"begin_with": 5})
 
 
