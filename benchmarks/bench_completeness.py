@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from replays import KEPT, ROOT, WEBS, critic, recording, run, seeds, topics
 from stopping_rules import ENOUGH, MORE, Ending, curves, picture_of_rules
 
-from focuscrawl.completeness.recall_estimate import FILE, read_estimates
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.completeness.stop_rules import StopExpression
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
@@ -31,7 +31,7 @@ from focuscrawl.webs import RecordedWeb
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
 
 FETCHES = {"wikipedia": 2000, "webkb": 0, "uci": 12_000}  # of which quarters are taken; 0: all
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
@@ -89,7 +89,7 @@ class Outcome:
     relevant: int
     found: np.ndarray
     labelled: np.ndarray
-    estimates: list[Estimate]
+    estimates: list[RecallEstimate]
 
     @property
     def needed(self) -> int | None:
@@ -98,7 +98,7 @@ class Outcome:
         return at if at <= len(self.found) else None
 
     @property
-    def stopped(self) -> Estimate | None:
+    def stopped(self) -> RecallEstimate | None:
         """The estimate by which ``stop="recall 0.9"`` would have ended the crawl; None: none."""
         return ended(self.estimates)
 
@@ -121,22 +121,22 @@ class Outcome:
         """Return the true recall after so many fetches."""
         return float(self.found[fetches - 1]) / self.relevant
 
-    def at_quarters(self) -> list[Estimate]:
+    def at_quarters(self) -> list[RecallEstimate]:
         """Return the last estimates before each quarter of the crawl is over."""
         whole = min(len(self.found), FETCHES[self.web] or len(self.found))
         ends = [max(share * whole, 20) for share in QUARTERS]
         return [max((e for e in self.estimates if e.fetched <= end), key=_fetched) for end in ends]
 
-    def holds(self, estimate: Estimate) -> bool:
+    def holds(self, estimate: RecallEstimate) -> bool:
         low, high = estimate.interval
         return low - 1e-9 <= self.recall(estimate.fetched) <= high + 1e-9
 
 
-def _fetched(estimate: Estimate) -> int:
+def _fetched(estimate: RecallEstimate) -> int:
     return estimate.fetched
 
 
-def ended(estimates: list[Estimate]) -> Estimate | None:
+def ended(estimates: list[RecallEstimate]) -> RecallEstimate | None:
     """Return the estimate by which the rule ends a crawl; None: none does."""
     rule = StopExpression.parse(f"recall {ASKED}")
     return next((each for each in estimates if rule.reason(each, 0.0) is not None), None)
@@ -170,7 +170,7 @@ def crawl(web: str, topic: str, given: dict[str, Path]) -> None:
         named = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
         command = [sys.executable, "-m", "focuscrawl", "crawl", *named, "-L", "ERROR"]
         run([*command, "-s", "FOCUSCRAWL_PROGRESS=0"])
-        if not budget or ended(read_estimates(folder / FILE)) is not None:
+        if not budget or ended(read_estimates(folder / ESTIMATES_FILE)) is not None:
             break
     (folder / "done").touch()
 
@@ -198,7 +198,11 @@ def measure(web: str, kept: Path) -> list[Outcome]:
                 int((whole.relevance(topic)[reach] > 0.5).sum()),
                 np.cumsum(pages["relevance"].to_numpy() > 0.5),
                 np.cumsum(pages["url"].isin(wanted).to_numpy()) / max(len(wanted), 1),
-                [each for each in read_estimates(folder / FILE) if each.fetched <= len(pages)],
+                [
+                    each
+                    for each in read_estimates(folder / ESTIMATES_FILE)
+                    if each.fetched <= len(pages)
+                ],
             )
         )
     return outcomes

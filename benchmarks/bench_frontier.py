@@ -282,7 +282,7 @@ def measure_store(count: int, source: str, folder: str) -> dict[str, float]:
     spent, busy = 0.0, 0.0
     for page in pages(count, source):
         start, began = perf_counter(), process_time()
-        while crawl.writer.full:
+        while crawl.writer.is_full:
             sleep(0.001)
         for url, score in page:
             crawl.queue(crawl.urls.add(url, 1, None), score)

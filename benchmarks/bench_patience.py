@@ -170,7 +170,7 @@ def _tell(done: Crawled) -> None:
 @click.argument("out", type=Path)
 def curve(table: Path, out: Path) -> None:
     """Draw harvest against pages/s, means over draws, from the table of ``docs``."""
-    from focuscrawl.report.figures import Line, axes, png  # noqa: PLC0415
+    from focuscrawl.report.figures import LineStyle, png, single_plot  # noqa: PLC0415
 
     rows = [
         Crawled(float(p), int(d), int(n), int(r), float(h), float(s), int(o), float(c))
@@ -182,8 +182,8 @@ def curve(table: Path, out: Path) -> None:
         of_value = [row for row in rows if row.patience == value]
         speed.append(sum(row.speed for row in of_value) / len(of_value))
         harvest.append(sum(row.harvest for row in of_value) / len(of_value))
-    with axes(6.0, 3.6) as (figure, plot):
-        Line.of(0).draw(plot, speed, harvest, "harvest", marker="o")
+    with single_plot(6.0, 3.6) as (figure, plot):
+        LineStyle.of(0).draw(plot, speed, harvest, "harvest", marker="o")
         for place, (value, x, y) in enumerate(zip(values, speed, harvest, strict=True)):
             offset = (2, -14 if place % 2 else 6)
             plot.annotate(f"{value:g}", (x, y), textcoords="offset points", xytext=offset)

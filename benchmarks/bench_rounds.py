@@ -25,10 +25,10 @@ from replays import ROOT, critic, recording, seeds, topics
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
-from focuscrawl.report.figures import Line, axes, legend, png
+from focuscrawl.report.figures import LineStyle, add_legend, png, single_plot
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.driver import size_of_round
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.driver import parse_round_size
+from focuscrawl.rounds.tasks import LocalMaster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,7 +88,7 @@ def fetches_of(size: str) -> int:
     """Return the fetches of a round; 0 for one process."""
     if size == ONE:
         return 0
-    share = size_of_round(size)
+    share = parse_round_size(size)
     return max(1, int(share * BUDGET if share < 1.0 else share))
 
 
@@ -111,7 +111,7 @@ def crawl(case: Case, folder: Path) -> Row:
         fetched, harvest = one.fetched, one.harvest_rate
     else:
         rounds = RoundsPlan(crawl=plan, round=case.round, buckets=BUCKETS)
-        last = crawl_in_rounds(rounds, str(folder / "rounds"), Processes(1), lambda _: None)
+        last = crawl_in_rounds(rounds, str(folder / "rounds"), LocalMaster(1), lambda _: None)
         fetched, harvest = last["fetched"], last["relevance"] / max(last["fetched"], 1)
     return Row(*case, plan.budget, fetched, harvest, process_time() - began)
 
@@ -157,11 +157,11 @@ def draw(rows: list[Row], path: Path) -> None:
     for web, strategy, size, harvests, ones in lost(r for r in rows if Case(*r[:4]) in chosen):
         gained = float(np.subtract(harvests, ones).mean())
         points[web, strategy].append((100 * size / BUDGET, gained))
-    with axes(7.0, 3.6) as (figure, plot):
+    with single_plot(7.0, 3.6) as (figure, plot):
         plot.axhline(0.0, color="#888888", lw=0.8)
         for (web, strategy), found in points.items():
-            look = Line.of(WEBS.index(web))
-            dashes = Line.of(STRATEGIES.index(strategy)).dashes
+            look = LineStyle.of(WEBS.index(web))
+            dashes = LineStyle.of(STRATEGIES.index(strategy)).dashes
             shares, gains = zip(*sorted(found), strict=True)
             look.draw(plot, shares, gains, f"{web}, {strategy}", ls=dashes, marker="o", ms=4)
         plot.set(
@@ -170,7 +170,7 @@ def draw(rows: list[Row], path: Path) -> None:
             ylabel="mean R, less that of one process",
         )
         plot.xaxis.set_major_formatter("{x:g}")
-        legend(figure, columns=3)
+        add_legend(figure, columns=3)
         path.write_bytes(png(figure))
 
 

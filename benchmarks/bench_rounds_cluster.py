@@ -26,7 +26,7 @@ from replays import ROOT
 
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.tasks import LocalMaster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -107,7 +107,7 @@ def begin(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
 @contextmanager
 def cluster(folder: Path) -> Iterator[Master]:
     """Have a cluster within the ``with`` block."""
-    from focuscrawl.rounds.tasks import Spark  # noqa: PLC0415
+    from focuscrawl.rounds.tasks import SparkMaster  # noqa: PLC0415
 
     with ExitStack() as stack:
 
@@ -120,7 +120,7 @@ def cluster(folder: Path) -> Iterator[Master]:
         time.sleep(10)
         for n in range(WORKERS):
             run(str(n), f"{CLASSES}.worker.Worker", "--cores", "1", "--memory", "1g", master)
-        yield stack.enter_context(closing(Spark(master)))
+        yield stack.enter_context(closing(SparkMaster(master)))
 
 
 def main() -> None:
@@ -154,7 +154,7 @@ def main() -> None:
             csv.DictWriter(file, COLUMNS, restval=0).writerow(row)
         print(row, flush=True)
 
-    with closing(Processes(1)) if given.alone else cluster(given.folder) as master:
+    with closing(LocalMaster(1)) if given.alone else cluster(given.folder) as master:
         print(crawl_in_rounds(plan, str(given.folder / "tables"), master, tell))
 
 

@@ -18,7 +18,7 @@ from random import Random
 
 import numpy as np
 
-from focuscrawl.webs.synthetic.vocabulary import TOPICS, Draws, sentence
+from focuscrawl.webs.synthetic.vocabulary import TOPICS, RandomStream, sentence
 
 TOPIC = "/Sports/Cycling"
 OUTSIDE = 2  # links of a page to other hosts
@@ -99,7 +99,7 @@ class Pages:
     def __init__(self, web: GeneratedWeb) -> None:
         self._web = web
         topics = [topic.path for topic in TOPICS]
-        draws = Draws(0)
+        draws = RandomStream(0)
         own = topics.index(TOPIC)
         others = [i for i in range(len(topics)) if i != own]
         self._topical = [sentence(own, 0.9, draws) for _ in range(_SENTENCES)]

@@ -33,18 +33,18 @@ from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import (
     Label,
     Taxonomy,
-    fitting_minimum,
+    choose_min_examples,
     lies_under,
     prune,
     read_labels,
 )
 from focuscrawl.webs import open_web
-from focuscrawl.webs.synthetic.vocabulary import TOPICS, Draws, sentence, title
+from focuscrawl.webs.synthetic.vocabulary import TOPICS, RandomStream, sentence, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +115,7 @@ class GeneratedTopics:
         share = np.array(weights) / sum(weights)
         self.topic_of = np.sort(rng.choice(len(share), n_pages, p=share))
         self._first = np.searchsorted(self.topic_of, np.arange(len(share)))
-        draws = Draws(seed)
+        draws = RandomStream(seed)
         self._sentences = [
             [sentence(demo, 0.3, draws) for _ in range(_SENTENCES)] for demo in range(len(TOPICS))
         ]
@@ -343,7 +343,7 @@ def main() -> None:
         make_labels(topics_of(web, given.labels, generated), table)
     labels = read_labels(table)
     whole = Taxonomy.from_labels(labels)
-    least = fitting_minimum(whole)
+    least = choose_min_examples(whole)
     tree = prune(whole, least, given.max_examples)
     sizes = Counter(path.split("/")[1] == "Generated" for path in tree.leaves)
     report(
@@ -358,7 +358,9 @@ def main() -> None:
         },
     )
     begun = time.process_time()
-    read_bags(web, [url for leaf in tree.leaves for url in tree.examples(leaf)], progress=SILENT)
+    read_bags(
+        web, [url for leaf in tree.leaves for url in tree.examples(leaf)], progress=NO_PROGRESS
+    )
     print(f"examples read in {time.process_time() - begun:.0f} s of this process")
     tested = Tested(web, labels, tree)
     for kind in given.kinds.split(","):

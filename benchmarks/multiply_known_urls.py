@@ -14,18 +14,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.rounds.tables import EVIDENCE, URL, Tables
 from focuscrawl.store.schema import QUEUED
 
-GROUP = 4_000  # rows of evidence that are read at once, as `focuscrawl.rounds.taking_in` writes
+GROUP = (
+    4_000  # rows of evidence that are read at once, as `focuscrawl.rounds.bucket_update` writes
+)
 
 
 def copies_of_urls(urls: pa.Table, names: list[str]) -> pa.Table:
     """Return a copy of each row of `URL`, by the name given for it."""
     score = pc.if_else(pc.is_finite(urls["score"]), pc.multiply(urls["score"], 1e-3), 0.0)
     changed = {
-        "id": pa.array(map(identity, names), pa.int64()),
+        "id": pa.array(map(hashed_id, names), pa.int64()),
         "url": pa.array(names),
         "score": score,
         "state": pa.array(np.full(len(urls), QUEUED, np.int8)),
@@ -60,7 +62,7 @@ def main() -> None:
     assert plan is not None
     for bucket in range(int(plan["buckets"])):
         pairs = []
-        for name in tables.of_bucket("urls", bucket, sys.maxsize):
+        for name in tables.bucket_tables("urls", bucket, sys.maxsize):
             urls, parts = tables.read(name), []
             for copy in range(1, times):
                 names = [f"{url}#copy{copy}" for url in urls["url"].to_pylist()]
@@ -69,7 +71,7 @@ def main() -> None:
             pairs.append(np.array([each["id"].to_numpy() for each in [urls, *parts]]))
         ids = np.concatenate(pairs, axis=1)  # a row a copy, the first those that were there
         of_url = ids[:, np.unique(ids[0], return_index=True)[1]]
-        for name in tables.of_bucket("evidence", bucket, sys.maxsize):
+        for name in tables.bucket_tables("evidence", bucket, sys.maxsize):
             rows = tables.read(name)
             parts = [copies_of_evidence(rows, of_url[0], copied) for copied in of_url[1:]]
             tables.write_table(name, pa.concat_tables([rows, *parts]), GROUP)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import Crawl
 
-_REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+_REPLAY = "focuscrawl.downloadhandlers.replay.ReplayDownloadHandler"
 
 
 class PlainSpider(scrapy.Spider):

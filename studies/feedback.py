@@ -15,8 +15,8 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of
-from focuscrawl.critic.training import train_from_little
+from focuscrawl.critic.phrase_model import ON_TOPIC, parse_phrases
+from focuscrawl.critic.training import train_few_shot
 from focuscrawl.diagnosis import ALARM, HarvestMonitor
 from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.planning import load_or_train_critic, sample
@@ -92,12 +92,12 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     out as copies
     """
     setting = _read(task)
-    phrases = phrases_of(task.phrase or phrase_of(task.topic))
+    phrases = parse_phrases(task.phrase or phrase_of(task.topic))
     rows = []
     for draw in range(DRAWS):
         good = sample(setting.good, EXAMPLES, np.random.default_rng(draw))
         with tempfile.TemporaryDirectory() as name:
-            poor = train_from_little(phrases, good, [], [setting.web], random_state=draw)
+            poor = train_few_shot(phrases, good, [], [setting.web], random_state=draw)
             save_critic(poor, Path(name, "poor"))
             rows += [
                 {"draw": draw, **_crawl(setting, strategy, Path(name))} for strategy in STRATEGIES

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from focuscrawl.report import figures
-from focuscrawl.report.figures import Line, axes, plain
+from focuscrawl.report.figures import LineStyle, escape_label, single_plot
 from studies.topic_tasks import read_tables
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def panels(
     groups = list(table.groupby(["web", "topic"], sort=False))
     columns = min(len(groups), _PANEL_COLUMNS)
     rows = -(-len(groups) // columns)
-    with axes(max(_WIDE * columns, 4.4), _HIGH * rows + 1.1) as (figure, first):
+    with single_plot(max(_WIDE * columns, 4.4), _HIGH * rows + 1.1) as (figure, first):
         first.remove()
         plots = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
         for empty in plots.flat[len(groups) :]:
@@ -121,7 +121,7 @@ def panels(
                 plot.tick_params(labelbottom=True)
         given = []
         for plot, ((web, topic), rows_of) in zip(plots.flat, groups, strict=False):
-            plot.set_title(plain(f"{web}: {short(str(topic))}"), fontsize=8)
+            plot.set_title(escape_label(f"{web}: {short(str(topic))}"), fontsize=8)
             plot.tick_params(labelsize=7)
             given.append((plot, rows_of))
         figure.supxlabel(x, fontsize=10)
@@ -132,7 +132,7 @@ def panels(
 def lines(plot: Axes, table: pd.DataFrame, x: str, y: str, *, by: str, order: list[str]) -> None:
     """Draw one line a value of `by`; its place in `order` says how it looks."""
     for name, rows in table.groupby(by, sort=False, observed=True):
-        Line.of(order.index(str(name))).draw(plot, rows[x], rows[y], str(name), lw=1.4)
+        LineStyle.of(order.index(str(name))).draw(plot, rows[x], rows[y], str(name), lw=1.4)
 
 
 def order_of(names: pd.Series[Any]) -> list[str]:
@@ -151,8 +151,8 @@ def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
     for plot in figure.axes:
         handles, labels = plot.get_legend_handles_labels()
         found.update(dict(zip(labels, handles, strict=True)))
-    named = [plain(name) for name in names if plain(name) in found]
-    figures.legend(
+    named = [escape_label(name) for name in names if escape_label(name) in found]
+    figures.add_legend(
         figure,
         {name: found[name] for name in named},
         loc="outside upper center",
@@ -163,7 +163,7 @@ def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
 def topic_axis(plot: Axes, table: pd.DataFrame) -> None:
     """Name the rows of `table`, one a web and topic, downwards on the y axis."""
     pairs = zip(table["web"], table["topic"], strict=True)
-    names = [plain(f"{web}: {short(str(topic))}") for web, topic in pairs]
+    names = [escape_label(f"{web}: {short(str(topic))}") for web, topic in pairs]
     plot.set_yticks(range(len(names)), names)
     plot.set_ylim(len(names) - 0.5, -0.5)
     plot.set_ylabel("topic")

@@ -19,7 +19,7 @@ from focuscrawl.paths.path_training import (
     feature_sequences,
 )
 from focuscrawl.paths.states import PathStates
-from focuscrawl.report.figures import Line, axes, legend, plain
+from focuscrawl.report.figures import LineStyle, add_legend, escape_label, single_plot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -273,9 +273,9 @@ def recall_figure(forages: Mapping[str, Sequence[Forage]], title: str, fetches: 
     forages : of each strategy, one a site
     """
     x = np.arange(fetches + 1)
-    with axes(height=4.4) as (figure, plot):
+    with single_plot(height=4.4) as (figure, plot):
         for number, (strategy, select_sites) in enumerate(forages.items()):
-            line = Line.of(number)
+            line = LineStyle.of(number)
             curves = [recall_curve(each, fetches) for each in select_sites]
             if not number and len(curves) > 1:
                 for curve in curves:
@@ -290,7 +290,7 @@ def recall_figure(forages: Mapping[str, Sequence[Forage]], title: str, fetches: 
             ylabel="share of the reachable goals found",
             xlim=(0, fetches),
             ylim=(-0.01, 1.01),
-            title=plain(title),
+            title=escape_label(title),
         )
-        legend(figure, columns=3)
+        add_legend(figure, columns=3)
     return figure

@@ -196,7 +196,7 @@ class _Walker:
     def _view(self, page: int) -> PageView | None:
         if page not in self._views:
             url = self.whole.urls[page]
-            answer = HtmlAnswer.of(self._web.fetch(url), url)
+            answer = HtmlAnswer.from_answer(self._web.fetch(url), url)
             self._views[page] = None if answer is None else answer.parse()
         return self._views[page]
 

@@ -508,9 +508,9 @@ def _forage(
         replay(crawl)
         with closing(CrawlStore.open(Path(scratch, "crawl", "crawl.db"), read_only=True)) as store:
             fetches = list(History(store).first_fetches())
-    names = {fetch.url: fetch.name for fetch in fetches}
+    names = {fetch.url: fetch.url_text for fetch in fetches}
     before = {
-        fetch.name: None if fetch.referrer is None else names.get(fetch.referrer)
+        fetch.url_text: None if fetch.referrer is None else names.get(fetch.referrer)
         for fetch in fetches
     }
     return foraged(target_site, strategy, before)

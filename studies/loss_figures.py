@@ -10,7 +10,13 @@ import pandas as pd
 
 from focuscrawl.lab.study_tables import chain_curves, knowledge_chains
 from focuscrawl.report import figures
-from focuscrawl.report.figures import Line, axes, evenly_spread, plain, points
+from focuscrawl.report.figures import (
+    LineStyle,
+    curve_points,
+    escape_label,
+    evenly_spaced,
+    single_plot,
+)
 from focuscrawl.report.measures import default_window
 from studies.figure_data import (
     EDGE,
@@ -93,7 +99,7 @@ def _curves(fetches: pd.DataFrame, name: str, curve: object) -> pd.DataFrame:
             for _, run in of_strategy.groupby("draw")
         ]
         shortest = min(map(len, draws))
-        shown = evenly_spread(shortest, _POINTS)
+        shown = evenly_spaced(shortest, _POINTS)
         mean = np.mean([draw[shown] for draw in draws], axis=0)
         whose = dict(zip(("web", "topic", "strategy"), key, strict=True))
         parts.append(pd.DataFrame({**whose, "fetches": shown + 1, name: mean}))
@@ -181,18 +187,24 @@ def draw_strategies(table: pd.DataFrame) -> Figure:
     first, second = table["first"].iloc[0], table["second"].iloc[0]
     order = list(dict.fromkeys([*order_of(table["first"]), *order_of(table["second"])]))
     bars: dict[str, tuple[str, dict[str, Any]]] = {
-        "only_first": (f"{first} only", {**EDGE, "color": Line.of(order.index(first)).colour}),
+        "only_first": (
+            f"{first} only",
+            {**EDGE, "color": LineStyle.of(order.index(first)).colour},
+        ),
         "both": ("both", WHITE),
-        "only_second": (f"{second} only", {**EDGE, "color": Line.of(order.index(second)).colour}),
+        "only_second": (
+            f"{second} only",
+            {**EDGE, "color": LineStyle.of(order.index(second)).colour},
+        ),
     }
-    with axes(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
+    with single_plot(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
         begin = np.zeros(len(table))
         for name, (label, look) in bars.items():
-            plot.barh(place, table[name], 0.7, begin, label=plain(label), **look)
+            plot.barh(place, table[name], 0.7, begin, label=escape_label(label), **look)
             begin += table[name].to_numpy()
         topic_axis(plot, table)
         plot.set_xlabel("URLs fetched (mean over draws)")
-        figures.legend(figure, loc="outside lower center")
+        figures.add_legend(figure, loc="outside lower center")
     return figure
 
 
@@ -220,7 +232,7 @@ def seeds_table(fetches: pd.DataFrame) -> pd.DataFrame:
         draws = [run.sort_values("seq") for _, run in of_topic.groupby("draw")]
         hosts = of_topic["host"].nunique() > 1
         for a, b in combinations(draws, 2):
-            shown = evenly_spread(min(len(a), len(b)), _OVERLAP_POINTS)
+            shown = evenly_spaced(min(len(a), len(b)), _OVERLAP_POINTS)
             for of, column in (("URLs", "url"), ("hosts", "host"))[: 2 if hosts else 1]:
                 common = _common(a[column].tolist(), b[column].tolist(), shown + 1)
                 rows += [(web, topic, of, i / _OVERLAP_POINTS, n, share) for i, n, share in common]
@@ -270,13 +282,13 @@ def good_bad_table(fetches: pd.DataFrame) -> pd.DataFrame:
 def draw_good_bad(table: pd.DataFrame) -> Figure:
     """Draw `good_bad_table`, one pair of bars a topic."""
     place = np.arange(len(table))
-    with axes(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
+    with single_plot(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
         good = table["good"]
         plot.barh(place, good, 0.7, label="good, R > 0.5", **GREY)
         plot.barh(place, table["bad"], 0.7, good, label="bad", **WHITE)
         topic_axis(plot, table)
         plot.set_xlabel("fetches of the baseline (mean over draws)")
-        figures.legend(figure, loc="outside lower center")
+        figures.add_legend(figure, loc="outside lower center")
     return figure
 
 
@@ -305,8 +317,10 @@ def draw_relevance(table: pd.DataFrame) -> Figure:
             for name, bars in rows.groupby("strategy", sort=False, observed=True):
                 number = names.index(str(name))
                 left = bars["relevance"] + 0.05 / BINS + number * width
-                look = {**EDGE, "color": Line.of(order.index(str(name))).colour}
-                plot.bar(left, bars["share"], width, align="edge", label=plain(str(name)), **look)
+                look = {**EDGE, "color": LineStyle.of(order.index(str(name))).colour}
+                plot.bar(
+                    left, bars["share"], width, align="edge", label=escape_label(str(name)), **look
+                )
             plot.set(xlim=(0, 1), ylim=(0, 1))
         legend(figure, names)
     return figure
@@ -368,7 +382,7 @@ def points_of(strategy: str) -> Data:
         for web, topic, draw, curves in chain_curves(results, chain):
             for label in chain if draw == 0 else ():
                 if label in curves:
-                    at, share = points(curves[label])
+                    at, share = curve_points(curves[label])
                     whose = {"web": web, "topic": topic, "strategy": label}
                     parts.append(pd.DataFrame({**whose, "at": at, "share": share}))
         return pd.concat(parts, ignore_index=True) if parts else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from focuscrawl.report import figures
-from focuscrawl.report.figures import axes
+from focuscrawl.report.figures import single_plot
 from studies.figure_data import GREY, legend, lines, panels, topic_axis
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def features_table(accuracy: pd.DataFrame) -> pd.DataFrame:
 def draw_features(table: pd.DataFrame) -> Figure:
     """Draw `features_table`, pages held out, one row a topic."""
     table = table[table["folds"] == "pages"].reset_index(drop=True)
-    with axes(7.0, 1.2 + 0.3 * len(table)) as (figure, plot):
+    with single_plot(7.0, 1.2 + 0.3 * len(table)) as (figure, plot):
         for name, marker, colour in zip(
             _FEATURES[1:], "os^", ("white", "#9a9a9a", "black"), strict=True
         ):
@@ -143,7 +143,7 @@ def draw_features(table: pd.DataFrame) -> Figure:
         plot.axvline(0, color="black", lw=0.8)
         topic_axis(plot, table)
         plot.set_xlabel("added to the share of links told right, percentage points")
-        figures.legend(figure, loc="outside lower center")
+        figures.add_legend(figure, loc="outside lower center")
     return figure
 
 

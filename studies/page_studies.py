@@ -15,7 +15,7 @@ from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import window
 from focuscrawl.distiller import Distiller, top_pages
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.walk import outline, parse_tree
+from focuscrawl.page.walk import build_outline, parse_tree
 from focuscrawl.webs.web_protocol import read_page
 from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
@@ -232,7 +232,7 @@ def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
     root = parse_tree(utf8)
     if root is None:
         return np.zeros(0, np.str_), np.zeros(0, bool)
-    texts = [bool(leaf.strip()) for leaf in outline(root).leaves]
+    texts = [bool(leaf.strip()) for leaf in build_outline(root).leaves]
     root = parse_tree(utf8)  # the walk may have changed the tree
     assert root is not None
     # every text becomes its element's name: the walk then finds the names where it found leaves
@@ -246,7 +246,7 @@ def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
         parent, tail = element.getparent(), element.tail
         if parent is not None and tail and not tail.isspace():
             element.tail = parent.tag
-    return np.array(outline(root).leaves, np.str_), np.array(texts, bool)
+    return np.array(build_outline(root).leaves, np.str_), np.array(texts, bool)
 
 
 _FOLDS = 5

@@ -13,10 +13,10 @@ from focuscrawl.cli.common_options import write_files
 from focuscrawl.cli.paths_commands import label_options, training_options
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.processes import process_pool
 from focuscrawl.paths.forager import EVIDENCE_MODES
-from focuscrawl.report.plain_text import one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line
 from focuscrawl.webs import open_web
 from studies.leave_one_site_out import CONTENDERS, Experiment, leave_out
 
@@ -113,7 +113,7 @@ def check(
     python -m studies paths pages.warc --labels labels.csv --goal /People \\
         --starts doors.txt --site-column site --out results/paths
     """
-    with needs("lab", "python -m studies paths"):
+    with require_extra("lab", "python -m studies paths"):
         import pandas as pd  # noqa: PLC0415
 
         from focuscrawl.report.figures import png  # noqa: PLC0415
@@ -191,7 +191,7 @@ def _forage_table(forages: Sequence[Forage]) -> list[str]:
             + [f"{share:.3f}" for share in shares]
             + ["-" if (n := each.until(share)) is None else str(n) for share in _RECALLS]
         )
-    return table(rows, left={0, 1, 2})
+    return align_columns(rows, left={0, 1, 2})
 
 
 def _label_table(scores: pd.DataFrame) -> list[str]:
@@ -200,7 +200,7 @@ def _label_table(scores: pd.DataFrame) -> list[str]:
     means = scores.groupby(["goal", "model"], sort=False)[_MEASURES].mean()
     for goal, model, *numbers in means.reset_index().itertuples(index=False):
         rows.append([one_line(goal), model, *(f"{mean:.3f}" for mean in numbers)])
-    return table(rows, left={0, 1})
+    return align_columns(rows, left={0, 1})
 
 
 def _forage_csv(forages: pd.DataFrame) -> bytes:

@@ -31,7 +31,7 @@ from focuscrawl.apprentice.training import (
     select_contrasting,
     validate,
 )
-from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_numbers
+from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_finite_arrays
 from focuscrawl.foundation.model_folder import ModelFormat
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class Apprentice:
         Afterwards the crawl repeats all its `observe` and `expand` calls. Return the number of
         fetches when the model was adopted.
         """
-        learned, since = (unpack_numbers(part) for part in split_packs(state))
+        learned, since = (unpack_finite_arrays(part) for part in split_packs(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.judged_at_training = (
@@ -334,7 +334,7 @@ class Apprentice:
 
     def warm_start(self, exported: bytes) -> None:
         """Start from the `export` of an earlier crawl; other bytes raise conversion errors."""
-        arrays = unpack_numbers(exported)
+        arrays = unpack_finite_arrays(exported)
         learner = self._learner_in(arrays)
         self.memory.outcomes.set_rates(arrays)
         self.scorer = self._scorer_of(learner.use_as_prior())

@@ -259,7 +259,7 @@ class WordEvidence:
         """
         sums = np.zeros((len(view.tokens) + 1, self.columns))
         evidence = self._evidence_of(view.words.distinct)
-        evidence.take(view.words.number, axis=0).cumsum(axis=0, out=sums[1:])
+        evidence.take(view.words.indices, axis=0).cumsum(axis=0, out=sums[1:])
         start, end = view.words_around(links, n_words)
         around: NDArray[np.float32] = (sums[end] - sums[start]).astype(np.float32)
         return around

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from focuscrawl.critic.classifiers import log_theta
-from focuscrawl.foundation.arrays import expect, pack_arrays, unpack_arrays
+from focuscrawl.foundation.arrays import pack_arrays, require_array, unpack_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -234,8 +234,8 @@ class _LbfgsLearner(Learner):
         self.weights_ = np.zeros(self.n_features)
         self.weights_[used] = state["weights"]
         shape = (len(self.prior),)
-        self.dense_ = expect(state, "dense", shape, "f").astype(np.float64)
-        self.prior = expect(state, "prior", shape, "f").astype(np.float64).tolist()
+        self.dense_ = require_array(state, "dense", shape, "f").astype(np.float64)
+        self.prior = require_array(state, "prior", shape, "f").astype(np.float64).tolist()
         return self
 
     def use_as_prior(self) -> Self:
@@ -425,7 +425,7 @@ class NaiveBayesLearner(Learner):
         """Load the counts; see `Learner.set_state`."""
         self.counts_ = np.zeros((2, self.n_features))
         self.counts_[:, np.asarray(state["used"], np.int64)] = state["counts"]
-        self.instances_ = expect(state, "instances", (2,), "f").astype(np.float64)
+        self.instances_ = require_array(state, "instances", (2,), "f").astype(np.float64)
         return self
 
     def _initialize(self) -> None:

@@ -20,8 +20,8 @@ from focuscrawl.collection.export_files import (
     write_edges,
 )
 from focuscrawl.foundation.user_input import LANGUAGES
-from focuscrawl.page.metadata import Languages
-from focuscrawl.report.plain_text import counted
+from focuscrawl.page.metadata import LanguageFilter
+from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
 
@@ -84,8 +84,8 @@ def collect(
     focuscrawl collect crawls/cycling --language en --out cycling.parquet
     """
     check_output(out)
-    languages = () if language is None else LANGUAGES.read("--language", language)
-    Languages(languages)  # raises an error for languages that cannot be detected
+    languages = () if language is None else LANGUAGES.parse("--language", language)
+    LanguageFilter(languages)  # raises an error for languages that cannot be detected
     options = ExportOptions(min_relevance, languages, extractor, near_duplicates)
     with (
         closing(open_store(crawl_dir)) as store,
@@ -112,7 +112,7 @@ def collect(
             "--web",
             err=True,
         )
-    pages = counted(len(exported.pages), "page")
+    pages = pluralize(len(exported.pages), "page")
     skipped = describe_skipped(exported)
     click.echo(
         f"Exported {pages} of {exported.fetched:,} with relevance ≥ {min_relevance:g}"

@@ -13,10 +13,10 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.foundation.user_input import Progress, is_store
+from focuscrawl.foundation.user_input import Progress, is_sqlite_file
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def check_output_file(path: Path | None, option: str) -> None:
                 raise UserError(
                     f"{path} is an input file of this command: name another file with {option}"
                 )
-    if is_store(path) or (path.name == MANIFEST and path.exists()):
+    if is_sqlite_file(path) or (path.name == MANIFEST and path.exists()):
         raise UserError(f"{path} belongs to a crawl or a model: name another file with {option}")
 
 
@@ -209,7 +209,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
     with reporting_write_errors(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            write_whole(folder / name, content)
+            write_atomically(folder / name, content)
     return [folder / name for name in files]
 
 

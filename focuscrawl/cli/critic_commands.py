@@ -44,24 +44,24 @@ from focuscrawl.critic.critic_files import (
     read_critic,
     save_critic,
 )
-from focuscrawl.critic.example_checks import share_of, too_few
-from focuscrawl.critic.focused_critic import is_from_little
+from focuscrawl.critic.example_checks import estimate_share, too_few_message
+from focuscrawl.critic.focused_critic import is_few_shot
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.page.words import PageWords
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import (
     Label,
-    fitting_minimum,
+    choose_min_examples,
+    parse_topics,
     prune,
     read_dmoz,
     read_labels,
-    read_topics,
 )
-from focuscrawl.taxonomy.pruning import ENOUGH
+from focuscrawl.taxonomy.pruning import EXAMPLES_PER_CLASS
 from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
 
@@ -69,7 +69,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.critic.assessment import CheckReport, Example
-    from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, Share
+    from focuscrawl.critic.example_checks import (
+        FewExamplesReport,
+        JudgedPage,
+        ShareEstimate,
+    )
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
@@ -145,7 +149,7 @@ def train(
             "no examples to train on: give a file LABELS, or --words, --description, --good or "
             "--bookmarks for a single topic"
         )
-    FORMAT.check_out(Path(out), force=force)
+    FORMAT.check_output(Path(out), force=force)
     if labels is not None:
         with closing(ProgressBar("Reading")) as progress:
             trained = _train_on_labels(labels, progress=progress, **training)
@@ -187,9 +191,9 @@ def _read_labels_or_dmoz(
     if ".rdf" not in Path(name).name:
         return read_labels(name)
     click.echo(f"Reading topics of {name}", err=True)
-    n_kept = max(max_examples, min_examples or ENOUGH)
+    n_kept = max(max_examples, min_examples or EXAMPLES_PER_CLASS)
     dump = read_dmoz(name, max_examples=n_kept, random_state=random_state)
-    least = fitting_minimum(dump) if min_examples is None else min_examples
+    least = choose_min_examples(dump) if min_examples is None else min_examples
     tree = prune(dump, least, max_examples, random_state)
     topics, leaves = len(dump.topics), len(tree.leaves)
     click.echo(
@@ -205,7 +209,7 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
     for path in trained.model.classes:
         count = f"{topics.count(path):>6} examples" if topics else ""
         click.echo(f"  {path:<{width}}  {count}".rstrip())
-    for topic in trained.absent:
+    for topic in trained.untrained_topics:
         click.echo(f"  {topic}: no example could be read, so the critic has no such class")
     skipped = _describe_skipped(trained.skipped)
     if skipped:
@@ -298,7 +302,7 @@ def check(
         writer = csv.writer(text)
         writer.writerow(["url", "topic", "predicted", "probability"])
         writer.writerows(
-            (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
+            (*map(escape_csv_cell, prediction[:3]), f"{prediction.probability:.6g}")
             for prediction in predictions
         )
         write_file(table, text.getvalue().encode(), "--csv")
@@ -309,7 +313,7 @@ def _check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[P
     if is_callable_spec(spec):
         raise UserError(f"critic {spec} has no examples to check it on: name --labels")
     trained, _ = read_critic(find_model(spec))
-    if not is_from_little(trained):
+    if not is_few_shot(trained):
         raise UserError(f"critic {spec} is not a few-shot critic: name --labels")
     web = open_web(web_name)
     read = read_examples(trained, web)
@@ -343,7 +347,7 @@ def _check_with_labels(
     rows = read_labels(labels)
     with closing(ProgressBar("Checking")) as progress:
         if topic is not None:
-            topics = read_topics(topic)
+            topics = parse_topics(topic)
             judge = load_critic(spec, focus or topic, calibrated=calibrated)
             report = check_relevance(judge, topics, rows, open_web(web), progress=progress)
         elif is_callable_spec(spec) and not Path(spec).exists():
@@ -407,19 +411,19 @@ def _report_lines(
     web: Web,
     wrong: int | None,
 ) -> list[str]:
-    called = report.called()
+    called = report.called_relevant()
     listed = sorted(called[:_RELEVANT], key=lambda page: -page.relevance)
     good = sum(example.good for example in examples)
     lines = [
         f"{_describe_recall(report, good)} {_describe_precision(listed, wrong)}",
         f"Good examples: {good}, bad examples: {len(examples) - good}"
         + "".join(f"; {n} skipped ({reason})" for reason, n in skipped.items()),
-        f"{len(called)} of {counted(len(report.others), 'other page')} judged relevant",
+        f"{len(called)} of {pluralize(len(report.others), 'other page')} judged relevant",
     ]
     bad = [page.relevance for page in report.examples if page.label != report.topic]
     if bad:
         lines.append(
-            f"{sum(each > 0.5 for each in bad)} of {counted(len(bad), 'bad example')} judged "
+            f"{sum(each > 0.5 for each in bad)} of {pluralize(len(bad), 'bad example')} judged "
             "relevant when held out"
         )
     lines += [f"Warning: {one_line(warning)}" for warning in report.warnings]
@@ -445,7 +449,7 @@ def _report_lines(
 def _describe_recall(report: FewExamplesReport, good: int) -> str:
     if report.recall is not None:
         return f"The critic finds {_of_ten(report.recall, 'relevant pages')}."
-    return f"The recall of the critic is unknown: {too_few(good)}."
+    return f"The recall of the critic is unknown: {too_few_message(good)}."
 
 
 def _describe_precision(listed: Sequence[JudgedPage], wrong: int | None) -> str:
@@ -460,11 +464,11 @@ def _describe_precision(listed: Sequence[JudgedPage], wrong: int | None) -> str:
             "To measure the precision, count the off-topic pages among the "
             f"{len(listed)} other pages below, and repeat the command with --wrong N."
         )
-    share = _of_ten(share_of(wrong, len(listed)), "pages judged relevant are off topic")
+    share = _of_ten(estimate_share(wrong, len(listed)), "pages judged relevant are off topic")
     return f"{share[0].upper()}{share[1:]}."
 
 
-def _of_ten(share: Share, pages: str) -> str:
+def _of_ten(share: ShareEstimate, pages: str) -> str:
     """Return ``about 7 of 10 relevant pages (4 to 9)``."""
     value, low, high = (round(10 * each) for each in share)
     about = {0: "hardly any", 10: "nearly all"}.get(value, f"about {value} of 10")
@@ -531,15 +535,15 @@ def quality(
     """
     check_output_file(out, "--out")
     trained, _ = read_critic(find_model(spec))
-    marked = read_topics(topic)
+    marked = parse_topics(topic)
     load_critic(spec, topic)  # raises an error for unknown classes
     earlier = None if before is None else read_critic(find_model(before))[0]
     with closing(ProgressBar("Reading")) as progress:
         opened = [*map(open_web, webs)]
-        measured = Quality.of(trained, marked, opened, before=earlier, progress=progress)
+        measured = Quality.measure(trained, marked, opened, previous=earlier, progress=progress)
     if out is not None:
         with reporting_write_errors(out, "name another file with --out"):
-            write_whole(out, measured.json())
+            write_atomically(out, measured.json())
     reason = "the critic judges no example relevant" if measured.off else "no off-topic examples"
     click.echo(
         f"{measured.on} relevant examples, {measured.off} off-topic examples, "
@@ -553,7 +557,7 @@ def quality(
     if measured.change is not None:
         change = measured.change
         click.echo(
-            f"{counted(change.pages, 'new example')}: {change.right_before} judged right by the "
+            f"{pluralize(change.pages, 'new example')}: {change.right_before} judged right by the "
             f"earlier critic, {change.right} by this one"
         )
     for page in measured.doubtful[:_SHOWN]:
@@ -562,7 +566,7 @@ def quality(
         )
 
 
-def _interval(share: Share | None, why_not: str) -> str:
+def _interval(share: ShareEstimate | None, why_not: str) -> str:
     if share is None:
         return f"unknown: {why_not}"
     return "{:.2f} ({:.2f} to {:.2f})".format(*share)

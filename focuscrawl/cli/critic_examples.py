@@ -17,23 +17,23 @@ from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import ProgressBar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.classifiers import KINDS, LogisticModel
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.focused_critic import TrainedCritic
 from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import (
     OFF_TOPIC,
     ON_TOPIC,
-    WordsModel,
-    phrases_of,
-    read_phrases,
-    words_of,
+    PhraseModel,
+    build_phrase_model,
+    parse_description,
+    parse_phrases,
 )
-from focuscrawl.critic.training import read_urls, topic_name, train_critic, train_from_little
+from focuscrawl.critic.training import parse_topic_name, read_urls, train_critic, train_few_shot
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import lines_of, read_text, split_urls
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.foundation.user_input import numbered_lines, read_text, split_urls
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.taxonomy import Label
@@ -104,7 +104,7 @@ def read_url_arguments(arguments: Iterable[str]) -> list[str]:
             continue
         if not Path(each).exists():
             raise UserError(f"{each} is neither an http(s) URL nor a file of URLs")
-        urls += lines_of(read_text(each)).values()
+        urls += numbered_lines(read_text(each)).values()
     return [normalize(url) or url for url in urls]  # the topic definition rejects invalid URLs
 
 
@@ -155,9 +155,9 @@ def describe_definition(definition: TopicDefinition) -> str:
     """Return the contents of a topic definition in one line."""
     contents = [
         *([f"topics {', '.join(definition.topics)}"] if definition.topics else []),
-        *([counted(len(definition.words), "phrase")] if definition.words else []),
-        counted(len(definition.good), "good page"),
-        counted(len(definition.bad), "bad page"),
+        *([pluralize(len(definition.words), "phrase")] if definition.words else []),
+        pluralize(len(definition.good), "good page"),
+        pluralize(len(definition.bad), "bad page"),
     ]
     return ", ".join(contents)
 
@@ -217,9 +217,9 @@ def fetch_examples(
         crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds
     )
     recording = folder / _RECORDING
-    and_others = f" and {counted(others, 'other page')}" if max_distance != 0 else ""
+    and_others = f" and {pluralize(others, 'other page')}" if max_distance != 0 else ""
     target = recording if source is None else folder
-    click.echo(f"Fetching {counted(len(seeds), 'example')}{and_others} into {target}", err=True)
+    click.echo(f"Fetching {pluralize(len(seeds), 'example')}{and_others} into {target}", err=True)
     strategy, strategy_settings = "random", list[str]()
     if max_distance is not None:
         options = {"depth": max_distance, "width": -(-others // len(seeds))}
@@ -248,19 +248,19 @@ def fetch_examples(
     except SystemExit:
         _remove_unstarted_crawl(folder)
         raise
-    none = f"none of {counted(len(seeds), 'example')} could be fetched as a page"
+    none = f"none of {pluralize(len(seeds), 'example')} could be fetched as a page"
     try:
         opened = open_web(str(recording)) if source is None else source
     except UserError as error:
         reason = _fetch_errors(folder) or error
         raise UserError(f"{none} ({reason}); see the log {folder / _LOG}") from None
-    read = read_known([opened], seeds)
+    read = find_pages([opened], seeds)
     missing = [url for url in wanted if url not in read]
     if not read:
         raise UserError(f"{none}: {_list_urls(missing)}; see the log {folder / _LOG}")
     if missing:
         click.echo(
-            f"{counted(len(missing), 'example')} could not be fetched as a page: "
+            f"{pluralize(len(missing), 'example')} could not be fetched as a page: "
             f"{_list_urls(missing)}",
             err=True,
         )
@@ -276,7 +276,7 @@ def _create_crawl_folder(folder: str | Path, seeds: Sequence[str]) -> Path:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _SEEDS, "\n".join(seeds))
+        write_atomically(folder / _SEEDS, "\n".join(seeds))
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder
@@ -298,11 +298,11 @@ def _fetch_errors(folder: Path) -> str:
             summary = Summary.of(store)
     except UserError:
         return ""
-    return summary.errors_in_words() if summary.fetched else ""
+    return summary.describe_errors() if summary.fetched else ""
 
 
 def _list_urls(urls: Sequence[str]) -> str:
-    shown = [middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
+    shown = [shorten_middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
     more = len(urls) - len(shown)
     return ", ".join([*shown, *([f"and {more:,} more"] if more else [])])
 
@@ -375,9 +375,9 @@ def topic_examples_options(command: Command) -> Command:
         name: str | None,
         **others: Any,
     ) -> None:
-        phrases = phrases_of(words) if words is not None else []
+        phrases = parse_phrases(words) if words is not None else []
         if description is not None:
-            phrases.append(words_of(read_description(description)))
+            phrases.append(parse_description(read_description(description)))
         good_urls = read_urls(good) if good is not None else []
         good_urls += read_bookmark_urls(bookmarks, folder)
         bad_urls = read_urls(bad) if bad is not None else []
@@ -404,9 +404,9 @@ def train_on_topic_examples(
         Parameters of `fetch_examples`, which fetches example pages if `web` is None.
     """
     _check_kind(kind, examples, web)
-    if kind == WordsModel.kind:
-        return TrainedCritic(model=read_phrases(examples.words or ""))
-    topic = topic_name(examples.name)
+    if kind == PhraseModel.kind:
+        return TrainedCritic(model=build_phrase_model(examples.words or ""))
+    topic = parse_topic_name(examples.name)
     good, bad = examples.good, examples.bad
     webs = []
     if web is not None:
@@ -417,20 +417,20 @@ def train_on_topic_examples(
         common: dict[str, Any] = {"random_state": random_state, "progress": progress}
         if kind in KINDS:
             return train_critic(examples.labels, webs[0], kind=kind, **common, **training)
-        return train_from_little(examples.phrases, good, bad, webs, topic=topic, **common)
+        return train_few_shot(examples.phrases, good, bad, webs, topic=topic, **common)
 
 
 def _check_kind(kind: str | None, examples: TopicExamples, web: str | None) -> None:
     """Raise `UserError` if a kind of critic cannot be trained on the examples."""
     pages, text = examples.good or examples.bad, examples.words or examples.description
-    if kind == WordsModel.kind and (pages or examples.description or examples.name or web):
+    if kind == PhraseModel.kind and (pages or examples.description or examples.name or web):
         raise UserError("--kind words trains on --words only: leave out the other options")
     if kind in KINDS and (text or examples.name or not (examples.good and examples.bad)):
         raise UserError(
             f"--kind {kind} trains on --good and --bad pages only: give both, leave out the rest"
         )
-    if kind not in {None, LogisticModel.kind, WordsModel.kind, *KINDS}:
-        known = ", ".join([LogisticModel.kind, *KINDS, WordsModel.kind])
+    if kind not in {None, LogisticModel.kind, PhraseModel.kind, *KINDS}:
+        known = ", ".join([LogisticModel.kind, *KINDS, PhraseModel.kind])
         raise UserError(f"unknown kind of critic {kind!r}: choose one of {known}")
     good, bad = ({normalize(url) or url for url in urls} for urls in (examples.good, examples.bad))
     both = sorted(good & bad)

@@ -12,17 +12,17 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import history_progress_bar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
-from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.files import update_lock
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import whole_number
 from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, add_crawl
 from focuscrawl.offline.knowledge_export import read_crawl_record
-from focuscrawl.report.plain_text import counted, middle, one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
 
 def _normalise_topics(topic: str) -> str:
     """Return topic paths as the store of a crawl has them."""
-    topics = ",".join(read_topics(topic))
+    topics = ",".join(parse_topics(topic))
     if not topics:
         raise UserError("no topic given: name the topic path of the crawl with --topic")
     return topics
@@ -106,8 +106,8 @@ def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
 
 def _describe_update(update: UpdateCounts) -> str:
     return (
-        f"{counted(update.fetches, 'fetch')}, "
-        f"{update.relevant:,} relevant; {counted(update.new, 'new page')}, "
+        f"{pluralize(update.fetches, 'fetch')}, "
+        f"{update.relevant:,} relevant; {pluralize(update.new, 'new page')}, "
         f"{update.changed:,} changed, {update.unchanged:,} unchanged, {update.failed:,} failed"
     )
 
@@ -139,18 +139,28 @@ def _describe_knowledge(known: Knowledge, top: int) -> list[str]:
     rows = [["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]]
     for number, name, at, *numbers in known.history():
         counts = [f"{n:,}" for n in numbers]
-        rows.append([str(number), *counts, str(at), middle(one_line(str(name)), _URL // 2)])
+        rows.append(
+            [str(number), *counts, str(at), shorten_middle(one_line(str(name)), _URL // 2)]
+        )
     weights = list(known.keywords.weights.items())[:top]
     keywords = ", ".join(f"{one_line(word)} {weight:.2f}" for word, weight in weights)
-    lines = [*(f"{name:<11}{value}" for name, value in facts.items()), "", *table(rows, {7, 8})]
-    lines += ["", "seeds", *(f"  {middle(one_line(url), _URL)}" for url in known.seeds(top))]
+    lines = [
+        *(f"{name:<11}{value}" for name, value in facts.items()),
+        "",
+        *align_columns(rows, {7, 8}),
+    ]
+    lines += [
+        "",
+        "seeds",
+        *(f"  {shorten_middle(one_line(url), _URL)}" for url in known.seeds(top)),
+    ]
     return [*lines, "", "keywords", f"  {keywords}"]
 
 
 def _describe_url(known: Knowledge, argument: str) -> list[str]:
     url = normalize(argument)
     if url is None:
-        raise UserError(f"{argument} {no_url(argument)}")
+        raise UserError(f"{argument} {invalid_url_message(argument)}")
     page = known.page(url)
     if page is None:
         expected = float(known.predict([url], [""])[0])
@@ -158,8 +168,8 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
     lines = [
         f"{one_line(page.url)}",
         f"  relevance {page.relevance:.3f}, hub {page.hub:.3f}, authority {page.authority:.3f}",
-        f"  fetched at time {page.visited:.2f}; fetched again {counted(page.accesses, 'time')}, "
-        f"{counted(page.changes, 'change')} found"
+        f"  fetched at time {page.visited:.2f}; fetched again {pluralize(page.accesses, 'time')}, "
+        f"{pluralize(page.changes, 'change')} found"
         + ("" if page.changed is None else f", the latest at time {page.changed:.2f}"),
     ]
     if page.failures:
@@ -216,7 +226,7 @@ def recrawl(
     """
     topics = _normalise_topics(topic)
     path = knowledge or _default_path(topics)
-    whole_number().read("--budget", budget)
+    whole_number().parse("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
     existing_file = None
     if path.exists():
@@ -245,7 +255,7 @@ def recrawl(
 def _critic_of(known: Knowledge) -> str:
     """Return the critic of a knowledge file, which may come from a stranger: no callable."""
     name = known.meta.get("critic_name", "")
-    return refuse_program(name, str(known.path), "--critic ")
+    return reject_callable_spec(name, str(known.path), "--critic ")
 
 
 @contextmanager
@@ -261,7 +271,7 @@ def _lock_recrawl(path: Path) -> Iterator[None]:
     busy = f"another recrawl with {path} is running: wait for its end, or name another file"
     try:
         # the lock of the knowledge file itself is needed at the end, to add the crawl
-        with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
+        with update_lock(path.with_name(f"{path.name}.recrawl"), timeout=0.0, busy=busy):
             yield
     finally:
         if is_new_folder:

@@ -1,7 +1,6 @@
-"""What is taken home of a crawl: its pages on the topic, with their text, each once.
+"""Export of a crawl: selection of relevant pages, export files and the datasheet.
 
-Here: which pages, near-duplicates, boilerplate, files of several kinds, the datasheet. Not here:
-how text is extracted (`focuscrawl.text`).
+`focuscrawl.text` extracts the texts of the pages.
 """
 
 from focuscrawl.collection.collection import Collection, ExportOptions, collect

@@ -26,12 +26,12 @@ from focuscrawl.crawl.waiting import PatientOrder, PriorityFidelity
 from focuscrawl.crawl_config import DEFAULT_CRITIC
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import is_reserved, normalize, without_credentials
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.path_model import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore
-from focuscrawl.store.crawl_store import damaged
+from focuscrawl.store.crawl_store import damage_error
 from focuscrawl.store.schema import FETCHED
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.strategies.knowledge_strategy import KNOWN_WEIGHT, CorrectedStrategy
@@ -101,7 +101,7 @@ def _start_time(store: CrawlStore, checked: CheckedConfig) -> float:
     try:
         return float(written)
     except ValueError:
-        raise damaged(store.where, f"it began at {written}") from None
+        raise damage_error(store.location, f"it began at {written}") from None
 
 
 def build_parts(crawl: CrawlState) -> list[Part]:
@@ -286,10 +286,10 @@ def _check_extras(config: CrawlConfig) -> None:
     """Raise `UserError` if what reads documents is not installed."""
     # imported to be there: they are used in another process
     if FEEDS in config.discover:
-        with needs("feeds", "discover=feeds"):
+        with require_extra("feeds", "discover=feeds"):
             import feedparser  # noqa: F401, PLC0415
     if config.pdf:
-        with needs("pdf", "FOCUSCRAWL_PDF"):
+        with require_extra("pdf", "FOCUSCRAWL_PDF"):
             import pypdf  # noqa: F401, PLC0415
 
 

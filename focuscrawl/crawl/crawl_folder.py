@@ -14,13 +14,13 @@ from filelock import FileLock, Timeout
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import (
-    BETWEEN,
-    TRIES,
-    changing,
-    is_held,
-    open_plain,
+    LOCK_RETRY_DELAY,
+    LOCK_TRIES,
+    is_locked,
+    open_nofollow,
     refuse_link,
-    write_whole,
+    update_lock,
+    write_atomically,
 )
 from focuscrawl.store import CrawlStore
 
@@ -59,8 +59,8 @@ class CrawlFolder:
         # the kernel releases it with the process, however that ends: so never a mere file
         self._lock = FileLock(
             path / self.LOCK,
-            TRIES * BETWEEN,
-            poll_interval=BETWEEN,
+            LOCK_TRIES * LOCK_RETRY_DELAY,
+            poll_interval=LOCK_RETRY_DELAY,
             thread_local=False,
             fallback_to_soft=False,
         )
@@ -135,7 +135,7 @@ class CrawlFolder:
     @property
     def in_use(self) -> bool:
         """True while a process has the lock."""
-        return is_held(self.path / self.LOCK)
+        return is_locked(self.path / self.LOCK)
 
     @property
     def phase(self) -> CrawlPhase | None:
@@ -143,7 +143,7 @@ class CrawlFolder:
         if not self.in_use:
             return None
         try:
-            with open(self.path / self.LOCK, encoding="ascii", opener=open_plain) as lock:
+            with open(self.path / self.LOCK, encoding="ascii", opener=open_nofollow) as lock:
                 return CrawlPhase(lock.read(_LONGEST))
         except (OSError, UserError, ValueError):
             return CrawlPhase.CRAWLING
@@ -154,7 +154,7 @@ class CrawlFolder:
             # on a full disk it stays as it is
             with (
                 suppress(OSError),
-                open(self.path / self.LOCK, "w", encoding="ascii", opener=open_plain) as lock,
+                open(self.path / self.LOCK, "w", encoding="ascii", opener=open_nofollow) as lock,
             ):
                 lock.write(doing)
 
@@ -265,7 +265,7 @@ class FileControl:
 
     def _asked(self) -> dict[str, Any]:
         try:
-            with open(self._path, "rb", opener=open_plain) as file:
+            with open(self._path, "rb", opener=open_nofollow) as file:
                 asked = json.loads(file.read(_LONGEST_ORDER))
         except (OSError, UserError, ValueError, RecursionError):
             return {}
@@ -279,12 +279,12 @@ class FileControl:
         asked: dict[str, Any] = {"wanted": wanted, "at": at}
         if budget is not None:
             asked["budget"] = budget
-        write_whole(self._path, json.dumps(asked) + "\n")
+        write_atomically(self._path, json.dumps(asked) + "\n")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
         try:
-            with changing(self._path):
+            with update_lock(self._path):
                 yield
         except OSError as error:
             raise UserError(

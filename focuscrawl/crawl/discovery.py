@@ -14,8 +14,8 @@ from urllib.parse import urljoin
 from focuscrawl.crawl.part import Part
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
-from focuscrawl.page.metadata import primary, translations_of
+from focuscrawl.page.documents import SITE_MAP_INDEX, URL_LIST_KINDS
+from focuscrawl.page.metadata import primary_subtag, translations_in_headers
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import UNFOLLOWED
 
@@ -74,10 +74,10 @@ class Discovery(Part):
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run."""
         stored = fetch.stored
-        if not stored.again and stored.url not in self._lists:
-            self._count(stored.name, stored.relevance)
+        if not stored.is_revisit and stored.url not in self._lists:
+            self._count(stored.url_text, stored.relevance)
             if stored.relevance > RELEVANT:
-                self._asked.add(host(stored.name))
+                self._asked.add(host(stored.url_text))
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
         """Take in the site maps that the robots.txt of a host names; at most ten are kept."""
@@ -92,7 +92,7 @@ class Discovery(Part):
     def on_judged(self, visit: PageVisit) -> None:
         """Set what links of a site map or a feed are worth: what pages of its host have been."""
         assert visit.view is not None
-        if visit.view.kind not in LISTS:
+        if visit.view.kind not in URL_LIST_KINDS:
             return
         if visit.url_id not in self._lists:
             self._note(visit, visit.url_id, _List(host(visit.url), 0))
@@ -161,13 +161,13 @@ class Discovery(Part):
 
     def _queue_translations(self, visit: PageVisit, score: float) -> None:
         assert visit.view is not None
-        crawl, wanted = self._crawl, set(map(primary, self._crawl.config.languages))
+        crawl, wanted = self._crawl, set(map(primary_subtag, self._crawl.config.languages))
         pairs = [*zip(visit.view.translated_to, visit.view.translations, strict=True)]
-        pairs += translations_of(visit.download.links, visit.url)
+        pairs += translations_in_headers(visit.download.links, visit.url)
         urls = [
             url
             for language, url in pairs
-            if primary(language) and (not wanted or primary(language) in wanted)
+            if primary_subtag(language) and (not wanted or primary_subtag(language) in wanted)
         ]
         for url in filter(None, crawl.follow(urls)):
             known = crawl.urls.get(url)

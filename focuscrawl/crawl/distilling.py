@@ -155,7 +155,7 @@ class Distilling(Part):
         """Add a fetch of an earlier run and its links."""
         stored = fetch.stored
         targets = [link.target for link in stored.links]
-        if stored.again:
+        if stored.is_revisit:
             self.add_links(stored.url, targets)
         else:
             self._count(stored.url, stored.relevance, stored.duplicate_of, targets)

@@ -89,7 +89,7 @@ def sketch(page: PageWords) -> bytes | None:
     -----
     A. Z. Broder, On the resemblance and containment of documents, 1997.
     """
-    n = len(page.number) - _WORDS + 1
+    n = len(page.indices) - _WORDS + 1
     if n < _FEWEST:
         return None
     words = page.hashes

@@ -12,7 +12,7 @@ from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.scope import OTHER_LANGUAGE, has_allowed_length, select_links
 from focuscrawl.crawl.state import refresh_target
 from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, make_answer_row
-from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
+from focuscrawl.page.documents import SITE_MAP_INDEX, URL_LIST_KINDS
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, LinkRow
 from focuscrawl.strategies import JudgedPage
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
-    from focuscrawl.page.metadata import Languages
+    from focuscrawl.page.metadata import LanguageFilter
     from focuscrawl.strategies import Expansion, Strategy
 
 
@@ -56,7 +56,7 @@ class ScoredLinks(NamedTuple):
     scores: list[float | None]
 
 
-def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
+def judge_page(critic: Critic, view: PageView, languages: LanguageFilter) -> Verdict:
     """Return a critic's judgement of a page; one in none of the languages is not relevant.
 
     Its links are scored like those of any page that is not relevant: it may lead to one that is.
@@ -67,7 +67,7 @@ def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
         The critic's relevance is not between 0 and 1. It may raise anything else itself.
     """
     judgement = critic.judge([view])
-    other = languages.other(view)
+    other = languages.excluded_language(view)
     relevance = float(judgement.relevance[0])
     if not 0.0 <= relevance <= 1.0:
         raise ValueError(f"the critic's relevance is {relevance}, not in 0 to 1")
@@ -107,7 +107,7 @@ class FirstVisits:
 
     def judge(self, visit: PageVisit) -> None:
         """Find out what the answer is; the critic judges it if it is a page."""
-        if visit.view is not None and visit.view.kind in LISTS:
+        if visit.view is not None and visit.view.kind in URL_LIST_KINDS:
             self._take_list(visit, visit.view)
             return
         visit.refresh = refresh_target(visit.view, self._crawl.config.meta_refresh)

@@ -54,7 +54,7 @@ class Learning(Part):
         if seq == self._learned_at and fetch.last_of_seq:
             urls, scores = self._crawl.strategy.rescore()
             self._scores[urls] = scores
-        elif seq <= self._learned_at or fetch.stored.again:
+        elif seq <= self._learned_at or fetch.stored.is_revisit:
             return
         self._start_if_due()  # one was under way if it had started when this page was visited
 

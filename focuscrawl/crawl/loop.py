@@ -20,14 +20,14 @@ from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVi
 from focuscrawl.crawl.waiting import PriorityFidelity
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import (
-    Effort,
-    TooMuchWorkError,
+    ParseCost,
+    ParseLimitError,
     is_html,
     parse_page,
     read_content_type,
     shared_parser,
 )
-from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, list_kind
+from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -133,7 +133,7 @@ class Crawl(CrawlState):
         """
         waits = self._wait is not None and self._wait < math.inf
         busy = self._scoring is not None or self.reloading or self.is_deferring
-        return waits or busy or self.writer.full
+        return waits or busy or self.writer.is_full
 
     @property
     def wait_time(self) -> float:
@@ -177,7 +177,7 @@ class Crawl(CrawlState):
     def _waits(self, now: float) -> bool:
         waits = [seconds for part in self.parts if (seconds := part.wait(now)) is not None]
         self._wait = min(waits, default=None)
-        return self.is_at_capacity or self.writer.full or self._wait is not None
+        return self.is_at_capacity or self.writer.is_full or self._wait is not None
 
     def _fetch(self, url_id: int) -> Fetch:
         return Fetch(
@@ -245,7 +245,7 @@ class Crawl(CrawlState):
             return None
         if self.config.pdf and is_pdf(sent.body):
             return PDF
-        return list_kind(sent.body) if self._may_be_list(visit.url_id) else None
+        return url_list_kind(sent.body) if self._may_be_list(visit.url_id) else None
 
     def can_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether a body of a media type that is no HTML may be of use for a URL."""
@@ -263,12 +263,12 @@ class Crawl(CrawlState):
         if discovery is not None:
             discovery.add_site_maps(origin, site_maps)
 
-    def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
+    def parse(self, visit: PageVisit, most: ParseCost = ParseCost.UNBOUNDED) -> PageView | None:
         """Parse an answer; None if it is neither a page nor to be read. May run in any thread.
 
         Raises
         ------
-        TooMuchWorkError
+        ParseLimitError
             It may take longer than `most` says, and nothing was parsed; or there was no `most`,
             and it took too long.
         """
@@ -278,8 +278,8 @@ class Crawl(CrawlState):
         elif self.is_page(visit):
             sent = visit.download
             known: dict[str, Any] = {"encoding": sent.encoding, "robots": sent.robots}
-            if most < Effort.UNBOUNDED:
-                visit.view = parse_page(sent.body, visit.url, **known, most=most)
+            if most < ParseCost.UNBOUNDED:
+                visit.view = parse_page(sent.body, visit.url, **known, max_cost=most)
             else:
                 visit.view = shared_parser().parse(sent.body, visit.url, **known)
         return visit.view
@@ -436,7 +436,7 @@ def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
         visit = crawl.start_visit(fetch.id, download)
         try:
             crawl.parse(visit)
-        except TooMuchWorkError:
+        except ParseLimitError:
             visit.error = TOO_HARD
     return crawl.visit(visit, REPLAY_TIME)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, read_page
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def open_page_webs(
     ------
     UserError
         Nothing is named, and a live crawl recorded nothing, or a recording has been replaced; or
-        only the user may name it, see `focuscrawl.webs.opening.check_named`.
+        only the user may name it, see `focuscrawl.webs.opening.check_web_from_file`.
     """
     try:
         return [*_own(identity, folder), *others]
@@ -57,8 +57,8 @@ def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
                 f"{folder} holds no recording of its pages: crawl with -s FOCUSCRAWL_WARC=1, or "
                 "name a recording of them with --web"
             )
-        return [RecordedWeb(path, plain=True) for path in recorded]
-    web = open_named(identity.get("web_name", ""), folder)
+        return [RecordedWeb(path, no_links=True) for path in recorded]
+    web = open_web_from_file(identity.get("web_name", ""), folder)
     if web.fingerprint != identity["web"]:
         raise UserError(f"{web.name} is not what {folder} crawled: name that with --web")
     return [web]

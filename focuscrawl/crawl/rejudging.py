@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.completeness.recall_estimate import FILE as ESTIMATES
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE as ESTIMATES
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import judge_page, score_links
 from focuscrawl.crawl.learning import model_row
 from focuscrawl.crawl.page_source import PageSource, open_page_webs
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, reload, restore_links
-from focuscrawl.critic.critic_files import load_trained, refuse_program
+from focuscrawl.critic.critic_files import load_trained, reject_callable_spec
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, open_plain, refuse_link, write_whole
-from focuscrawl.foundation.model_folder import UNSOUND, reason
-from focuscrawl.page.metadata import Languages
+from focuscrawl.foundation.files import open_nofollow, refuse_link, update_lock, write_atomically
+from focuscrawl.foundation.model_folder import DECODING_ERRORS, error_message
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store import schema
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.store.writer import rewrite
 from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +105,7 @@ def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
 
 def _unreadable(store: CrawlStore) -> UserError:
     return UserError(
-        f"{store.where}: none of its pages can be read again: record them with "
+        f"{store.location}: none of its pages can be read again: record them with "
         "-s FOCUSCRAWL_WARC=1, or name a recording of them with --web"
     )
 
@@ -133,7 +133,7 @@ class Rejudging:
         *,
         critic: Critic,
         strategy: Strategy,
-        languages: Languages,
+        languages: LanguageFilter,
         on_page: Callable[[], object] = lambda: None,
     ) -> None:
         self._store = store
@@ -163,7 +163,7 @@ class Rejudging:
         last = history.n_fetches()
         for fetch in history.fetches():
             self._linked[[link.target for link in fetch.links]] = True
-            if fetch.again:
+            if fetch.is_revisit:
                 # of a page fetched twice, a recording answers with the first only
                 self._recall(fetch)
                 continue
@@ -235,7 +235,9 @@ class Rejudging:
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= MAX_CONSECUTIVE_FAILURES:
             raise error
-        logger.warning("%s keeps what it had: critic or strategy failed: %r", fetch.name, error)
+        logger.warning(
+            "%s keeps what it had: critic or strategy failed: %r", fetch.url_text, error
+        )
 
     def _recall(self, fetch: StoredFetch) -> None:
         urls, scores = restore_links(self._strategy, fetch)
@@ -297,7 +299,7 @@ def _kept(folder: Path, name: str) -> str:
     UserError
         It is a program, or elsewhere.
     """
-    refuse_program(name, str(folder), "-a critic=")
+    reject_callable_spec(name, str(folder), "-a critic=")
     if Path(name).name != name:
         raise UserError(
             f"{folder} is to follow the critic {name}, which is not in it: remove {REQUEST_FILE}"
@@ -310,8 +312,8 @@ def check_topic_changeable(store: CrawlStore, identity: Mapping[str, str]) -> No
     """Raise `UserError` if a crawl builds on knowledge of the topic as it was."""
     if identity.get("knowledge"):
         raise UserError(
-            f"{store.where}: this crawl began with knowledge of its topic as it was: have a crawl "
-            "without knowledge follow another definition"
+            f"{store.location}: this crawl began with knowledge of its topic as it was: have a "
+            "crawl without knowledge follow another definition"
         )
 
 
@@ -352,13 +354,13 @@ def rejudge_crawl(
     seed = int(identity.get("random_state", "0"))
     context = StrategyContext(critic, seed, replayed, tuple(topic.split(",")))
 
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         options = dict(json.loads(identity.get("options", "{}")))
 
     def fresh() -> Strategy:
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
-    languages = Languages(filter(None, identity.get("languages", "").split(",")))
+    languages = LanguageFilter(filter(None, identity.get("languages", "").split(",")))
     found = Rejudging(
         store, sources, critic=critic, strategy=fresh(), languages=languages, on_page=on_page
     ).run()
@@ -386,8 +388,8 @@ def rejudge_crawl(
 def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
     """Ask the crawl in `folder` to follow another critic, now or when it is resumed."""
     wanted = {"critic": critic_name, "topic": topic, "web": web}
-    with changing(folder / REQUEST_FILE):
-        write_whole(folder / REQUEST_FILE, json.dumps(wanted))
+    with update_lock(folder / REQUEST_FILE):
+        write_atomically(folder / REQUEST_FILE, json.dumps(wanted))
 
 
 def read_request(folder: Path) -> tuple[str, str, str | None] | None:
@@ -408,7 +410,7 @@ def remove_request(
     refused : keep it as `REFUSED_FILE`
     """
     request = folder / REQUEST_FILE
-    with changing(request):
+    with update_lock(request):
         if read_request(folder) != answered:
             return
         if refused:
@@ -426,12 +428,12 @@ def _wanted(request: Path) -> tuple[str, str, str | None]:
         Something else is written there.
     """
     try:
-        with open(request, encoding="utf-8", opener=open_plain) as file:
+        with open(request, encoding="utf-8", opener=open_nofollow) as file:
             asked = json.load(file)
         critic, topic, web = (asked[name] for name in ("critic", "topic", "web"))
-    except UNSOUND as error:
+    except DECODING_ERRORS as error:
         raise UserError(
-            f"{request} asks for nothing that makes sense ({reason(error)})"
+            f"{request} asks for nothing that makes sense ({error_message(error)})"
         ) from error
     if not (isinstance(critic, str) and isinstance(topic, str) and isinstance(web, str | None)):
         raise UserError(f"{request} asks for nothing that makes sense")
@@ -483,7 +485,7 @@ class TopicChange(Part):
             name, topic, named = _wanted(self._request)
             webs = [crawl.web] if crawl.web is not None else None
             if webs is None:
-                others = [] if named is None else [open_named(named, self._request)]
+                others = [] if named is None else [open_web_from_file(named, self._request)]
                 webs = open_page_webs(crawl.store.identity(), folder, others)
             critic, strategy, found = rejudge_crawl(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:

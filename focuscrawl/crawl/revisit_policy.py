@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import draft_of, refuse_link
+from focuscrawl.foundation.files import refuse_link, replace_atomically
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.store.history import History
@@ -154,5 +154,5 @@ def copy_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
     try:
         os.link(knowledge.path.resolve(), kept)
     except OSError:
-        with draft_of(kept) as draft:
+        with replace_atomically(kept) as draft:
             shutil.copyfile(knowledge.path, draft)

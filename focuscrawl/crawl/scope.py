@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.critic.critic_files import model_file
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL, host, no_url, normalize
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, invalid_url_message, normalize
 from focuscrawl.foundation.user_input import (
-    Hosts,
+    HostSet,
     UrlPatterns,
-    lines_of,
-    numbered,
+    csv_reader,
+    numbered_lines,
+    numbered_rows,
     read_text,
     split_urls,
-    table_of,
 )
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import read_definition
 
@@ -50,10 +50,10 @@ class Scope:
     """
 
     def __init__(self, config: CrawlConfig) -> None:
-        self._hosts = Hosts(config.hosts) if config.hosts else None
+        self._hosts = HostSet(config.hosts) if config.hosts else None
         self._deny = UrlPatterns(config.deny)
         self._max_depth = config.max_depth
-        self.languages = Languages(config.languages)
+        self.languages = LanguageFilter(config.languages)
 
     @property
     def admits_all(self) -> bool:
@@ -121,12 +121,12 @@ _LONGEST = max(map(len, _OTHER_MEDIA))
 
 def has_allowed_length(url: str) -> bool:
     """Tell whether a normalised `url` is short enough to be queued."""
-    return len(url) <= MAX_URL
+    return len(url) <= MAX_URL_LENGTH
 
 
 def can_be_page(url: str, *, pdf: bool = False) -> bool:
     """Tell whether a normalised `url` may lead to an HTML page, or to PDF if that is read."""
-    if len(url) > MAX_URL:
+    if len(url) > MAX_URL_LENGTH:
         return False
     dot = url.rfind(".", -_LONGEST - 1)
     ending = "" if dot < 0 else url[dot + 1 :].lower()
@@ -209,11 +209,13 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
         text = read_text(path)
     except UserError as error:
         raise UserError(f"seeds: {error}") from None
-    rows = table_of(text.splitlines())
+    rows = csv_reader(text.splitlines())
     if "url" in (rows.fieldnames or ()):
         found = _from_csv(rows, source, topics)
     else:
-        found = [(line, f"{source}, line {number}") for number, line in lines_of(text).items()]
+        found = [
+            (line, f"{source}, line {number}") for number, line in numbered_lines(text).items()
+        ]
     if not found:
         raise UserError(f"seeds: {source} holds no URL")
     return _checked(found)
@@ -225,7 +227,7 @@ def _from_csv(
     of_topics = "topic" in (rows.fieldnames or ())
     found = [
         (row["url"] or "", f"{source}, row {number}")
-        for number, row in numbered(rows, source)
+        for number, row in numbered_rows(rows, source)
         if not of_topics or lies_under(normalise(row["topic"] or ""), topics)
     ]
     if not found and of_topics:
@@ -245,11 +247,11 @@ def _checked(found: list[tuple[str, str]]) -> list[str]:
     for text, where in found:
         url = normalize(text.strip())
         if url is None:
-            raise UserError(f"{where}: {_shown(text.strip())} {no_url(text)}")
+            raise UserError(f"{where}: {_shown(text.strip())} {invalid_url_message(text)}")
         if not has_allowed_length(url):
             raise UserError(
                 f"{where}: {_shown(url)} has {len(url):,} characters, and a crawl keeps URLs of "
-                f"at most {MAX_URL:,}: leave it out"
+                f"at most {MAX_URL_LENGTH:,}: leave it out"
             )
         seeds[url] = None
     return list(seeds)

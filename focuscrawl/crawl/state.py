@@ -17,9 +17,9 @@ from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
 from focuscrawl.store import StoreWriter, VisitRecord
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import StoredPage
@@ -284,7 +284,7 @@ class CrawlState:
         within = self._within
         if within is not None:
             known = [url if url in within else None for url in known]
-        return [url if url is not None and len(url) <= MAX_URL else None for url in known]
+        return [url if url is not None and len(url) <= MAX_URL_LENGTH else None for url in known]
 
     def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl follows by itself: like `resolve`, and within its scope.
@@ -414,7 +414,7 @@ def restore(crawl: CrawlState) -> None:
         The store is damaged: what it holds does not fit together.
     """
     history = History(crawl.store)
-    with taking_in(crawl.store.where):
+    with reporting_damage(crawl.store.location):
         crawl.urls.load_hosts(history.hosts())
         rows = history.urls()
         while chunk := list(itertools.islice(rows, _CHUNK)):
@@ -454,7 +454,7 @@ def _restore_fetches(crawl: CrawlState, history: History) -> None:
     while fetch is not None:
         following = next(fetches, None)
         last_of_seq = following is None or following.seq > fetch.seq
-        if fetch.again:
+        if fetch.is_revisit:
             crawl.count_refetch(fetch.status)
         else:
             crawl.count(fetch.seq, fetch.relevance, fetch.status)
@@ -482,14 +482,16 @@ def _observe(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Report a stored fetch to a strategy; one that it fails on is skipped, unless many are."""
     try:
-        if not fetch.again:
+        if not fetch.is_revisit:
             strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
         scores = restore_links(strategy, fetch)
     except Exception as error:
-        consecutive_failures.append(fetch.name)
+        consecutive_failures.append(fetch.url_text)
         if len(consecutive_failures) >= MAX_CONSECUTIVE_FAILURES:
             raise
-        logger.warning("%s is left out of the past: the strategy failed: %r", fetch.name, error)
+        logger.warning(
+            "%s is left out of the past: the strategy failed: %r", fetch.url_text, error
+        )
         return _NOTHING
     if fetch.links:
         consecutive_failures.clear()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.completeness.recall_estimate import FILE, EstimateRecord, Estimator
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, EstimateLog, RecallEstimator
 from focuscrawl.crawl.part import Part
 from focuscrawl.critic.protocol import RELEVANT
 
 if TYPE_CHECKING:
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
@@ -54,29 +54,31 @@ class Completeness(Part):
         self._crawl = crawl
         self._rules = crawl.config.stop
         self._started = time.monotonic()
-        self._record: EstimateRecord | None = None
+        self._record: EstimateLog | None = None
 
     def reset(self) -> None:
         """Forget every fetch."""
-        self._estimator = Estimator(promises=self._crawl.strategy.expects_relevance)
+        self._estimator = RecallEstimator(
+            scores_are_relevance=self._crawl.strategy.expects_relevance
+        )
         self._due = _FIRST
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Take in a fetch of an earlier run."""
         stored = fetch.stored
-        if not stored.again:
+        if not stored.is_revisit:
             relevant = stored.relevance > RELEVANT
             targets = [link.target for link in stored.links]
-            self._estimator.visited(
+            self._estimator.add_fetch(
                 stored.url, stored.referrer, stored.score, targets, relevant=relevant
             )
             self._is_due()
 
     def on_restored(self) -> None:
         """Continue the estimates of the earlier run, unless the topic has changed."""
-        path, fetched = self._crawl.folder.path / FILE, self._estimator.fetched
+        path, fetched = self._crawl.folder.path / ESTIMATES_FILE, self._estimator.fetched
         again = self._record is not None
-        self._record = EstimateRecord(path, 0 if again else fetched)
+        self._record = EstimateLog(path, 0 if again else fetched)
         if fetched >= _FIRST and self._record.latest is None:
             self._estimate()
 
@@ -85,7 +87,7 @@ class Completeness(Part):
         referrer = self._crawl.urls.referrer_id(visit.url_id)
         relevant = visit.relevance > RELEVANT
         targets = [link.target for link in visit.link_rows]
-        self._estimator.visited(visit.url_id, referrer, visit.score, targets, relevant=relevant)
+        self._estimator.add_fetch(visit.url_id, referrer, visit.score, targets, relevant=relevant)
         if self._is_due():
             self._estimate()
 
@@ -93,7 +95,7 @@ class Completeness(Part):
         """Record the rule that ends the crawl, if one does; estimate again if nothing waits."""
         reason = self.stop_reason()
         if reason is not None:
-            self._crawl.record_event(RULE, self._rules.in_words(reason, self.latest))
+            self._crawl.record_event(RULE, self._rules.describe(reason, self.latest))
         crawl, fetched = self._crawl, self._estimator.fetched
         last = 0 if self.latest is None else self.latest.fetched
         if not len(crawl.frontier) and not crawl.in_flight and _FIRST <= fetched > last:
@@ -106,7 +108,7 @@ class Completeness(Part):
         return self._rules.reason(self.latest, time.monotonic() - self._started)
 
     @property
-    def latest(self) -> Estimate | None:
+    def latest(self) -> RecallEstimate | None:
         """The last estimate; None before the first."""
         return None if self._record is None else self._record.latest
 

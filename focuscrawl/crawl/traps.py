@@ -11,7 +11,7 @@ from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS
+from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Traps(Part):
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run, and raise the limits where that run raised them."""
         stored = fetch.stored
-        if stored.again:
+        if stored.is_revisit:
             return
         self._count(stored.url, stored.relevance, repeats=fetch.is_duplicate)
         for _ in range(self._raised[stored.seq]):
@@ -271,7 +271,7 @@ class NearDuplicates(Part):
     def on_judged(self, visit: PageVisit) -> None:
         """Find out whether a page is a near-duplicate; its MinHash is stored with its digest."""
         assert visit.view is not None
-        if visit.view.kind in LISTS:
+        if visit.view.kind in URL_LIST_KINDS:
             return
         visit.minhash = sketch(visit.view.words) or b""
         if visit.minhash:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _LARGE = 100_000  # bytes as they were sent; they may be gzip members by the thousand
-_MOST_CODINGS = 2  # as many as a server and a proxy before it add by mistake
+_MAX_CODINGS = 2  # as many as a server and a proxy before it add by mistake
 
 
 class CompressionMiddleware(HttpCompressionMiddleware):
@@ -50,7 +50,7 @@ class CompressionMiddleware(HttpCompressionMiddleware):
             It is not in its ``Content-Encoding``, or was packed too often.
         """
         codings = b",".join(response.headers.getlist("Content-Encoding"))
-        if codings.count(b",") >= _MOST_CODINGS:
+        if codings.count(b",") >= _MAX_CODINGS:
             raise UnpackingError(f"packed {codings.count(b',') + 1} times over")
         if ROBOTS in request.meta:  # it may be loaded beyond the limit, but not unpacked
             request = request.replace(meta={})
@@ -85,7 +85,7 @@ class ConditionalMiddleware(Component):
                 request.headers.setdefault(name, value)
 
 
-_SECRET = ("authorization", "proxy-authorization", "cookie")  # recordings are passed on
+_SECRET_HEADERS = ("authorization", "proxy-authorization", "cookie")  # recordings are passed on
 
 
 class WarcMiddleware(Component):
@@ -110,7 +110,7 @@ class WarcMiddleware(Component):
             raise NotConfigured
         path, size = self._crawl.folder.path / Path(name), config.warc_size
         self._recorder = WarcSeries(path, size * 10**6) if size else WarcRecorder(path)
-        self._one = DeferredLock()
+        self._lock = DeferredLock()
 
     async def process_response(self, request: Request, response: Response) -> Response:
         """Record the exchange; one after another, and large ones in a thread."""
@@ -120,7 +120,7 @@ class WarcMiddleware(Component):
             request_method=request.method,
             url=normalize(request.url) or request.url,  # a redirected robots.txt has its URL
             request_headers=[
-                pair for pair in _pairs(request.headers) if pair[0].lower() not in _SECRET
+                pair for pair in _pairs(request.headers) if pair[0].lower() not in _SECRET_HEADERS
             ],
             request_body=request.body,
             status=response.status,
@@ -130,14 +130,14 @@ class WarcMiddleware(Component):
             ip=str(response.ip_address) if response.ip_address else None,
             at=datetime.now(UTC) - took,
         )
-        if len(response.body) <= _LARGE and not self._one.locked:
+        if len(response.body) <= _LARGE and not self._lock.locked:
             write()
             return response
-        await maybe_deferred_to_future(self._one.acquire())
+        await maybe_deferred_to_future(self._lock.acquire())
         try:
             await maybe_deferred_to_future(deferToThread(write))
         finally:
-            self._one.release()
+            self._lock.release()
         return response
 
     def spider_closed(self) -> None:

@@ -72,7 +72,7 @@ class FocusMiddleware(Component):
         self._parsing = self._context.parsing
         self._visit_lock = self._context.visit_lock
         self._pages = self._context.open_pages
-        self._follows = self._crawl.config.follow
+        self._yields_links = self._crawl.config.follow
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
@@ -87,12 +87,12 @@ class FocusMiddleware(Component):
         visit = visit_of_response(self._crawl, response)
         own = OWN in request.meta  # not a link's
         wanted = own and self._is_wanted(request, response.status)
-        visit.follows_redirect = self._follows or not wanted
+        visit.follows_redirect = self._yields_links or not wanted
         await self._parsing.parse(visit)
         with halt_on_error(self._crawl, url_id):
             self._crawl.judge(visit)
         if visit.is_refetch:
-            visit.requested = None if self._follows else frozenset()
+            visit.requested = None if self._yields_links else frozenset()
             await self._pages.record(visit)
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         request.meta[VISIT] = visit
@@ -100,7 +100,9 @@ class FocusMiddleware(Component):
             request.meta[NOINDEX] = True
         if visit.is_redirect:
             await self._pages.record(visit)
-            return (self._moved(request, visit) if own and not wanted else None) or response
+            return (
+                self._redirect_request(request, visit) if own and not wanted else None
+            ) or response
         self._pages.open(visit)
         return response
 
@@ -134,7 +136,7 @@ class FocusMiddleware(Component):
         # a page that refreshes to another is none of these: its status is its own
         return 300 <= status < 400 and (handled or not self._redirects)
 
-    def _moved(self, request: Request, visit: PageVisit) -> Request | None:
+    def _redirect_request(self, request: Request, visit: PageVisit) -> Request | None:
         location = visit.location
         known = location is not None and self._crawl.urls.get(location) is not None
         return (

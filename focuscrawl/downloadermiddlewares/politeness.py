@@ -23,9 +23,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BUSY = (429, 502, 503, 504)
+_BUSY_STATUSES = (429, 502, 503, 504)
 # causes of failure of a host that does not answer; one that sends half a page, or no HTTP, does
-_ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
+_CONNECTION_FAILURES = (
+    "timed out",
+    "refused",
+    "host not found",
+    "hung up",
+    "no TLS",
+    "certificate",
+)
 
 
 class BackoffMiddleware(Component):
@@ -43,17 +50,17 @@ class BackoffMiddleware(Component):
         config = self._crawl.config
         longest = max(config.backoff, config.backoff_max)
         failures, per_host = config.host_failures, config.per_host
-        self._patience = HostBackoff(config.backoff, longest, failures, per_host)
+        self._backoff = HostBackoff(config.backoff, longest, failures, per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Count the answer to a request from the frontier, as a failure if the host is busy."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return response
-        if response.status in _BUSY:
+        if response.status in _BUSY_STATUSES:
             self._failed(url_id, f"HTTP {response.status}", retry_after_of(response))
         else:
-            self._patience.record_answer(self._crawl.urls.host_id(url_id))
+            self._backoff.record_answer(self._crawl.urls.host_id(url_id))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -64,12 +71,12 @@ class BackoffMiddleware(Component):
         why = describe_error(exception).partition(":")[0]
         if isinstance(exception, RobotsUnreachableError):
             self._failed(url_id, why, exception.retry_after)
-        elif why in _ABSENT:
+        elif why in _CONNECTION_FAILURES:
             self._failed(url_id, why, None)
 
     def _failed(self, url_id: int, why: str, retry_after: float | None) -> None:
         host = self._crawl.urls.host_id(url_id)
-        wait = self._patience.record_failure(host, retry_after)
+        wait = self._backoff.record_failure(host, retry_after)
         if not math.isinf(wait):
             self._crawl.frontier.hold(host, time.monotonic() + wait)
             return

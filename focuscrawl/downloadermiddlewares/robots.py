@@ -29,7 +29,7 @@ from focuscrawl.engine.visits import (
 )
 from focuscrawl.errors import RequestCancelledError
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import named_in_robots
+from focuscrawl.page.documents import site_maps_in_robots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
 _PARSED = getattr(signals, "robots_parsed", None)  # documented since Scrapy 2.18
-_MOST = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
+_MAX_SIZE = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
 _LARGE = 20_000  # bytes; parsing more would hold the event loop for over 5 ms
-_KEPT = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
-_ENTRY = 1024  # bytes; what the rules of an empty robots.txt count for
-_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
+_CACHE_SIZE = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
+_ENTRY_SIZE = 1024  # bytes; what the rules of an empty robots.txt count for
+_MAX_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
 
 # A line that names an agent, however Protego reads it, and what names it.
 _AGENT_LINE = re.compile(
@@ -85,23 +85,23 @@ class RobotRules(ProtegoRobotParser):
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
         """Read a robots.txt."""
         lines = robotstxt_body.decode("utf-8-sig", "ignore").splitlines()
-        whole = "\n".join(map(_with_whole_name, lines))
+        whole = "\n".join(map(_delimit_agent, lines))
         return super().from_crawler(crawler, whole.encode())
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
         """Tell whether a crawler may fetch a URL."""
-        return super().allowed(url, _whole_name(user_agent))
+        return super().allowed(url, _delimited_token(user_agent))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
         """Return the seconds that a crawler is asked to wait between two requests, if any."""
-        return super().crawl_delay(_whole_name(user_agent))
+        return super().crawl_delay(_delimited_token(user_agent))
 
 
-def _whole_name(agent: str | bytes) -> str:
+def _delimited_token(agent: str | bytes) -> str:
     return f"/{product_token(agent)}/"
 
 
-def _with_whole_name(line: str) -> str:
+def _delimit_agent(line: str) -> str:
     named = _AGENT_LINE.match(line)
     if named is None:
         return line
@@ -129,17 +129,17 @@ class RobotsUnreachableError(UnusableError, DownloadFailedError):
         self.retry_after = retry_after
 
     @classmethod
-    def after(cls, error: Exception) -> Self:
+    def from_download_error(cls, error: Exception) -> Self:
         """Return what to raise when robots.txt could not be fetched."""
         name, _, details = describe_error(error).partition(": ")
         return cls(f"robots.txt: {details}" if details else "robots.txt", cause=name)
 
 
-class _TooFarError(Exception):
+class _RedirectLoopError(Exception):
     """A robots.txt is redirected in a circle, or more often than is followed."""
 
 
-class _Known(NamedTuple):
+class _RobotsFile(NamedTuple):
     """A robots.txt: its rules (None: everything is allowed), its size, the site maps it names."""
 
     rules: RobotParser | None = None
@@ -168,10 +168,10 @@ class RobotsMiddleware(Component):
         self._replays = self._crawl.web is not None
         self._parser: type[RobotParser] = load_object(crawler.settings["ROBOTSTXT_PARSER"])
         self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"]
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._size = 0
+        self._cache: OrderedDict[str, _RobotsFile] = OrderedDict()
+        self._cached_bytes = 0
         self._waiting: dict[str, list[Deferred[None]]] = {}
-        self._moved: dict[str, str] = {}  # by origin: whose robots.txt is fetched instead
+        self._redirected: dict[str, str] = {}  # by origin: whose robots.txt is fetched instead
 
     async def process_request(self, request: Request) -> None:
         """Let a request pass if its host allows it.
@@ -186,7 +186,7 @@ class RobotsMiddleware(Component):
         url = urlparse_cached(request)
         if request.meta.get("dont_obey_robotstxt") or url.scheme not in ("http", "https"):
             return
-        known = await self._rules(f"{url.scheme}://{url.netloc}", request)
+        known = await self._rules_of(f"{url.scheme}://{url.netloc}", request)
         if not known.allows(request.url, self._token(request)):
             self._crawler.stats.inc_value("robotstxt/forbidden")
             raise IgnoreRequest("Forbidden by robots.txt")
@@ -195,30 +195,32 @@ class RobotsMiddleware(Component):
         """Stop the download of a robots.txt that is too long."""
         if ROBOTS in request.meta:
             request.meta[ROBOTS] += len(data)
-            if request.meta[ROBOTS] > _MOST:
+            if request.meta[ROBOTS] > _MAX_SIZE:
                 raise StopDownload(fail=False)
 
     def _token(self, request: Request) -> str:
         agent = self._agent or request.headers.get("User-Agent")
         return product_token(agent or self._crawler.settings["USER_AGENT"] or "")
 
-    async def _rules(self, origin: str, request: Request, left: int = _REDIRECTS) -> _Known:
+    async def _rules_of(
+        self, origin: str, request: Request, left: int = _MAX_REDIRECTS
+    ) -> _RobotsFile:
         """Return the robots.txt of `origin`; fetch it first if it is not known.
 
-        At most `left` redirects are followed; `_TooFarError` if they are too few, and another host
-        redirects here.
+        Follow at most `left` redirects; raise `_RedirectLoopError` if there are more and another
+        host redirects to this robots.txt.
         """
         while origin in self._waiting:
             asked: Deferred[None] = Deferred()
             self._waiting[origin].append(asked)
             await maybe_deferred_to_future(asked)
-        if origin in self._known:
-            self._known.move_to_end(origin)
-            return self._known[origin]
+        if origin in self._cache:
+            self._cache.move_to_end(origin)
+            return self._cache[origin]
         self._waiting[origin] = []
         try:
-            known = await self._asked(origin, request, left)
-            self._keep(origin, known)
+            known = await self._load(origin, request, left)
+            self._store(origin, known)
             if known.site_maps:
                 self._crawl.add_site_maps(origin, known.site_maps)
         finally:
@@ -226,50 +228,50 @@ class RobotsMiddleware(Component):
                 waiting.callback(None)
         return known
 
-    async def _asked(self, origin: str, request: Request, left: int) -> _Known:
+    async def _load(self, origin: str, request: Request, left: int) -> _RobotsFile:
         try:
-            return await self._ask(origin, request, left)
-        except _TooFarError:
-            if left < _REDIRECTS:
+            return await self._follow_redirects(origin, request, left)
+        except _RedirectLoopError:
+            if left < _MAX_REDIRECTS:
                 raise
-            return _Known()
+            return _RobotsFile()
 
-    async def _ask(self, origin: str, request: Request, left: int) -> _Known:
+    async def _follow_redirects(self, origin: str, request: Request, left: int) -> _RobotsFile:
         url = f"{origin}/robots.txt"
         seen = {url}
         while (response := await self._fetch(url)) is not None:
             target = redirect_target(response)
             if target is None:
-                return await self._taken(response, request)
+                return await self._parse_response(response, request)
             if left == 0 or target in seen:
-                raise _TooFarError
+                raise _RedirectLoopError
             left -= 1
             self._crawler.stats.inc_value("robotstxt/redirect_count")
             elsewhere = f"{target.partition(':')[0]}://{host(target)}"
             if elsewhere != origin:
-                known = await self._rules_elsewhere(origin, elsewhere, request, left)
+                known = await self._rules_of_other_host(origin, elsewhere, request, left)
                 if target == f"{elsewhere}/robots.txt":
                     return known
                 if not known.allows(target, self._token(request)):
                     break
             url = target
             seen.add(url)
-        return _Known()
+        return _RobotsFile()
 
-    async def _rules_elsewhere(
+    async def _rules_of_other_host(
         self, origin: str, elsewhere: str, request: Request, left: int
-    ) -> _Known:
+    ) -> _RobotsFile:
         """Return the robots.txt of another host; hosts that wait for each other are a circle."""
         after: str | None = elsewhere
         while after is not None:
             if after == origin:
-                raise _TooFarError
-            after = self._moved.get(after)
-        self._moved[origin] = elsewhere
+                raise _RedirectLoopError
+            after = self._redirected.get(after)
+        self._redirected[origin] = elsewhere
         try:
-            return await self._rules(elsewhere, request, left)
+            return await self._rules_of(elsewhere, request, left)
         finally:
-            del self._moved[origin]
+            del self._redirected[origin]
 
     async def _fetch(self, url: str) -> Response | None:
         """Return the answer for a robots.txt; None: it may not be fetched."""
@@ -285,43 +287,43 @@ class RobotsMiddleware(Component):
             stats.inc_value(f"robotstxt/exception_count/{type(error)}")
             if self._replays:
                 return None
-            raise RobotsUnreachableError.after(error) from error
+            raise RobotsUnreachableError.from_download_error(error) from error
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{response.status}")
         if (response.status == 429 or response.status >= 500) and not self._replays:
             raise RobotsUnreachableError(f"HTTP {response.status}", retry_after_of(response))
         return response
 
-    async def _taken(self, response: Response, request: Request) -> _Known:
+    async def _parse_response(self, response: Response, request: Request) -> _RobotsFile:
         if not 200 <= response.status < 300:
-            return _Known()
-        rules = await self._read(response)
+            return _RobotsFile()
+        rules = await self._parse_rules(response)
         site_maps: list[str] = []
         if self._crawl.config.discover:
-            text = response.body[:_MOST].decode("utf-8", "replace")
-            site_maps = [*islice(named_in_robots(text, response.url), MAX_FILES)]
+            text = response.body[:_MAX_SIZE].decode("utf-8", "replace")
+            site_maps = [*islice(site_maps_in_robots(text, response.url), MAX_FILES)]
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request
             )
-        return _Known(rules, min(len(response.body), _MOST), site_maps)
+        return _RobotsFile(rules, min(len(response.body), _MAX_SIZE), site_maps)
 
-    async def _read(self, response: Response) -> RobotParser:
+    async def _parse_rules(self, response: Response) -> RobotParser:
         body = response.body
-        if len(body) > _MOST:
-            body = body[: body.rfind(b"\n", 0, _MOST) + 1]  # no rule by halves
+        if len(body) > _MAX_SIZE:
+            body = body[: body.rfind(b"\n", 0, _MAX_SIZE) + 1]  # no rule by halves
         if len(body) <= _LARGE:
             return build_from_crawler(self._parser, self._crawler, body)
         parsing = deferToThread(build_from_crawler, self._parser, self._crawler, body)
         return await maybe_deferred_to_future(parsing)
 
-    def _keep(self, origin: str, known: _Known) -> None:
+    def _store(self, origin: str, known: _RobotsFile) -> None:
         """Keep rules, and drop those that were used least recently."""
-        self._known[origin] = known
-        self._size += known.size + _ENTRY
-        while self._size > _KEPT and len(self._known) > 1:
-            _, forgotten = self._known.popitem(last=False)
-            self._size -= forgotten.size + _ENTRY
+        self._cache[origin] = known
+        self._cached_bytes += known.size + _ENTRY_SIZE
+        while self._cached_bytes > _CACHE_SIZE and len(self._cache) > 1:
+            _, forgotten = self._cache.popitem(last=False)
+            self._cached_bytes -= forgotten.size + _ENTRY_SIZE
 
 
 def _robots_request(url: str) -> Request:

@@ -15,9 +15,9 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from focuscrawl.engine.visits import PrivateAddressError
-from focuscrawl.foundation.networks import Networks, literal
+from focuscrawl.foundation.networks import Networks, ip_literal
 
-EVERYWHERE = Networks.of(["0.0.0.0/0", "::/0"])
+EVERYWHERE = Networks.parse(["0.0.0.0/0", "::/0"])
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Attempt:
     def error(self, name: str) -> PrivateAddressError:
         """Return what to raise after a refusal."""
         address, why = self.refusals[0]
-        return refusal(name, why if literal(name) else f"at {address}, {why}")
+        return refusal(name, why if ip_literal(name) else f"at {address}, {why}")
 
 
 #: the request on whose behalf a name is looked up; None: unknown
@@ -68,7 +68,7 @@ async def check_for_proxy(name: str, attempt: Attempt) -> None:
     PrivateAddressError
         It has an address that is refused, or none.
     """
-    if attempt.networks.all_open:
+    if attempt.networks.allows_all:
         return
     from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
 

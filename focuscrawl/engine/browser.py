@@ -26,7 +26,7 @@ from scrapy.http.request import NO_CALLBACK
 from focuscrawl.crawl.visit import RENDERED
 from focuscrawl.engine.visits import redirect_target
 from focuscrawl.errors import RequestCancelledError, UserError, WorkerError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.store.history import History
 
@@ -88,7 +88,7 @@ def configure_browser(settings: BaseSettings, executable: str) -> None:
     UserError
         There is none, or scrapy-playwright is not installed.
     """
-    with needs("browser", "FOCUSCRAWL_BROWSER"):
+    with require_extra("browser", "FOCUSCRAWL_BROWSER"):
         import scrapy_playwright.handler  # noqa: F401, PLC0415
     found = executable
     if executable == "1":

@@ -18,7 +18,7 @@ from focuscrawl.crawl_config import (
 )
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import is_reserved
-from focuscrawl.foundation.user_input import number, validated, whole_number
+from focuscrawl.foundation.user_input import number, validate, whole_number
 from focuscrawl.settings import DOWNLOAD_MAXSIZE
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
-_REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+_REPLAY = "focuscrawl.downloadhandlers.replay.ReplayDownloadHandler"
 _DEMO_CRITICS = (DEFAULT_CRITIC, "demo")
 _NOT_FOLLOWED = ("data", "file", "ftp", "s3")
 #: settings of Scrapy's that a crawl goes by; a crawl without a request at a time would never end
@@ -66,14 +66,14 @@ def read_config(
     if "meta_refresh" not in written and not replay and settings.getbool("METAREFRESH_ENABLED"):
         values["meta_refresh"] = settings.getfloat("METAREFRESH_MAXDELAY")
     concurrency, per_host = (
-        _AT_LEAST_ONE.read(f"setting {name}", settings.get(name))
+        _AT_LEAST_ONE.parse(f"setting {name}", settings.get(name))
         for name in ("CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN")
     )
     return config.with_values(
         **values,
         concurrency=concurrency,
         per_host=concurrency if replay else per_host,
-        delay=_SECONDS.read("setting DOWNLOAD_DELAY", settings.get("DOWNLOAD_DELAY")),
+        delay=_SECONDS.parse("setting DOWNLOAD_DELAY", settings.get("DOWNLOAD_DELAY")),
         own_names=config.private_addresses != CrawlConfig().private_addresses
         or (settings.getpriority("TWISTED_DNS_RESOLVER") or 0) > 0,
     )
@@ -84,7 +84,7 @@ def config_as_written(
 ) -> CrawlConfig:
     """Return what arguments and settings say, without what follows from it for a crawl."""
     written, named = _written(settings, arguments or {})
-    return validated(CrawlConfig, written, named=named)
+    return validate(CrawlConfig, written, named=named)
 
 
 def _written(

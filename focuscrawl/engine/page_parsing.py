@@ -16,7 +16,7 @@ from twisted.internet.threads import deferToThread
 from focuscrawl.crawl.visit import TOO_HARD
 from focuscrawl.engine.visits import describe_error
 from focuscrawl.errors import RequestCancelledError, WorkerError
-from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
+from focuscrawl.page import ParseCost, ParseLimitError, ParserProcess
 from focuscrawl.page.parse import SMALL_SIZE
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ class PageParsing:
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._apart = ParserApart()
+        self._apart = ParserProcess()
         replays = self._crawl.web is not None
-        self._at_once = (Effort.LARGE, _LARGE) if replays else (Effort.SMALL, SMALL_SIZE)
+        self._at_once = (ParseCost.LARGE, _LARGE) if replays else (ParseCost.SMALL, SMALL_SIZE)
         self._given_up = False
         self._one_aside = DeferredLock()
         crawler.signals.connect(self.close, signal=signals.spider_closed)
@@ -99,7 +99,7 @@ class PageParsing:
                 await self._aside(self._read_blocking, visit, kind)
             elif not self._parse_at_once(visit) and self._crawl.is_page(visit):
                 await self._aside(self._parse_blocking, visit)
-        except TooMuchWorkError:
+        except ParseLimitError:
             if self._given_up:
                 self._crawl.requeue(visit.url_id, time.monotonic())
                 raise RequestCancelledError("the crawl ends") from None
@@ -126,7 +126,7 @@ class PageParsing:
             return False
         try:
             self._crawl.parse(visit, most)
-        except TooMuchWorkError:
+        except ParseLimitError:
             return False
         return True
 
@@ -134,7 +134,7 @@ class PageParsing:
         await maybe_deferred_to_future(self._one_aside.acquire())
         try:
             if self._given_up:
-                raise TooMuchWorkError
+                raise ParseLimitError
             await maybe_deferred_to_future(deferToThread(parse, *given))
         finally:
             self._one_aside.release()
@@ -144,8 +144,8 @@ class PageParsing:
 
     def _parse_blocking(self, visit: PageVisit) -> None:
         if visit.bytes <= _LARGE:
-            with suppress(TooMuchWorkError):
-                self._crawl.parse(visit, Effort.LARGE)
+            with suppress(ParseLimitError):
+                self._crawl.parse(visit, ParseCost.LARGE)
                 return
         sent = visit.download
         visit.view = self._apart.parse_page(

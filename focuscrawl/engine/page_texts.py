@@ -15,7 +15,7 @@ from twisted.python.threadpool import ThreadPool
 from focuscrawl.crawl.visit import Visit
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.page.documents import PDF
-from focuscrawl.report.plain_text import without_controls
+from focuscrawl.report.plain_text import strip_controls
 from focuscrawl.text import ExtractorPool
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import TextStore
@@ -84,7 +84,7 @@ class TextVisit(Visit):
         if isinstance(found, str):
             item.text_error = found
         elif found is not None:
-            found = found.map(without_controls)
+            found = found.map(strip_controls)
             item.title = visit.title or found.title
             item.text = found.markdown if markdown else found.text
             item.hash = sha256(found.text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -30,9 +30,9 @@ from focuscrawl.engine.visits import (
     VISIT,
 )
 from focuscrawl.errors import RequestCancelledError, UserError
-from focuscrawl.foundation.files import open_plain, write_whole
+from focuscrawl.foundation.files import open_nofollow, write_atomically
 from focuscrawl.foundation.urls import host, normalize, without_credentials
-from focuscrawl.page.documents import changed_at
+from focuscrawl.page.documents import parse_w3c_date
 from focuscrawl.page.words import tokenize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
@@ -190,7 +190,7 @@ class RequestFile:
         """
         if not self._path.exists():
             return []
-        with open(self._path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+        with open(self._path, encoding="utf-8", errors="replace", opener=open_nofollow) as file:
             lines = file.read().splitlines()
         for line in lines:
             try:
@@ -209,7 +209,7 @@ class RequestFile:
         }
         lines = [json.dumps([url, None]) for url in sorted(self.fetched)]
         lines += [json.dumps(each) for each in self._kept.items()]
-        write_whole(self._path, "".join(f"{line}\n" for line in lines))
+        write_atomically(self._path, "".join(f"{line}\n" for line in lines))
         late = [self.pop(url) for url in [*self._kept] if url not in waiting]
         return [request for request in late if request is not None]
 
@@ -263,7 +263,7 @@ class RequestFile:
 
     def _append(self, line: list[Any]) -> None:
         text = json.dumps(line)  # before the file is touched
-        with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
+        with open(self._path, "a", encoding="utf-8", opener=open_nofollow) as file:
             file.write(f"{text}\n")
 
 
@@ -319,7 +319,7 @@ class SitemapDates:
         return sorted(requests, key=lambda request: -self._take(request.url))
 
     def _note(self, loc: Any, lastmod: Any) -> None:
-        url, at = normalize(str(loc)), changed_at(str(lastmod))
+        url, at = normalize(str(loc)), parse_w3c_date(str(lastmod))
         if url is None or at is None:
             return
         self._at[url] = at

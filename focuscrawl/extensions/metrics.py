@@ -13,7 +13,7 @@ from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.component import Component
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -65,7 +65,7 @@ def check_port(port: int, address: str) -> None:
     """Raise `UserError` if the port cannot be served; asked before anything is written."""
     if not port:
         return
-    with needs("metrics", "FOCUSCRAWL_METRICS_PORT"):
+    with require_extra("metrics", "FOCUSCRAWL_METRICS_PORT"):
         importlib.import_module("prometheus_client")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:

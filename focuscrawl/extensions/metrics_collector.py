@@ -41,7 +41,7 @@ class CrawlCollector:
             "version": __version__,
         }
         yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
-        yield from estimates_of(crawl)
+        yield from recall_metrics(crawl)
         # of the crawl, not of this run: a restart is no reset
         yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", crawl.fetched)
         yield CounterMetricFamily(
@@ -84,7 +84,7 @@ class CrawlCollector:
             yield CounterMetricFamily(f"focuscrawl_{name}", text, stats.get(key, 0))
 
 
-def estimates_of(crawl: Crawl) -> Iterator[Metric]:
+def recall_metrics(crawl: Crawl) -> Iterator[Metric]:
     """Yield the numbers of the last estimate of recall, if there is one yet."""
     completeness = crawl.part(Completeness)
     latest = None if completeness is None else completeness.latest

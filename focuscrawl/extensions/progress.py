@@ -22,9 +22,9 @@ from focuscrawl.engine.component import Component
 from focuscrawl.engine.lean_settings import sanitize
 from focuscrawl.engine.private import is_not_settings_list
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain
+from focuscrawl.foundation.files import open_nofollow
 from focuscrawl.report.outcomes import stop_reason
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.summary import Summary
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ logger = logging.getLogger(__name__)
 
 STANDARD_ERROR = "-"
 #: for what people see elsewhere than in the log; only the JSON log has it
-NOT_IN_LOG = logging.Logger("focuscrawl.shown")  # beside the tree of loggers
-_NOW = 100  # fetches that make up the harvest rate "now"
-_LINE_EVERY = 10.0  # seconds between two lines
-_HAD_ENDED = (
+JSON_ONLY_LOGGER = logging.Logger("focuscrawl.shown")  # beside the tree of loggers
+_RECENT_FETCHES = 100  # fetches that make up the harvest rate "now"
+_LINE_INTERVAL = 10.0  # seconds between two lines
+_NOTHING_FETCHED = (
     "This crawl had ended; nothing was fetched, and no feed was written. "
     "This is the summary of what it fetched before:"
 )
-_BAR = 4  # columns of the bar itself, at least
+_MIN_BAR_WIDTH = 4  # columns of the bar itself, at least
 
 
 class JsonLog(Component):
@@ -67,7 +67,7 @@ class JsonLog(Component):
             self._handler = logging.StreamHandler(sys.stderr)
         else:
             try:
-                self._handler = _PlainFile(folder / Path(name), encoding="utf-8")
+                self._handler = _RegularFileHandler(folder / Path(name), encoding="utf-8")
             except OSError as error:
                 raise UserError(
                     f"FOCUSCRAWL_LOG_JSON: {folder / Path(name)} cannot be written "
@@ -76,21 +76,21 @@ class JsonLog(Component):
         self._handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         self._handler.setFormatter(JsonFormatter(str(folder)))
         self._handler.addFilter(is_not_settings_list)
-        for logger in (logging.root, NOT_IN_LOG):
+        for logger in (logging.root, JSON_ONLY_LOGGER):
             logger.addHandler(self._handler)
 
     def engine_stopped(self) -> None:
         """Stop writing, after the last lines of other components."""
-        for logger in (logging.root, NOT_IN_LOG):
+        for logger in (logging.root, JSON_ONLY_LOGGER):
             call_later(0, logger.removeHandler, self._handler)
 
 
-class _PlainFile(logging.FileHandler):
+class _RegularFileHandler(logging.FileHandler):
     """Writes a file, and follows no link: the folder may be a stranger's."""
 
     def _open(self) -> TextIOWrapper:
         return open(  # type: ignore[return-value]  # text, whatever the mode
-            self.baseFilename, self.mode, encoding=self.encoding, opener=open_plain
+            self.baseFilename, self.mode, encoding=self.encoding, opener=open_nofollow
         )
 
 
@@ -131,21 +131,21 @@ class Progress(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._shown = self._crawl.config.progress
-        self._recent: deque[float] = deque(maxlen=_NOW)
+        self._enabled = self._crawl.config.progress
+        self._recent: deque[float] = deque(maxlen=_RECENT_FETCHES)
         self._bar: tqdm[Any] | None = None
         self._bar_context = contextlib.ExitStack()
         self._started = time.monotonic()
-        self._next_line = self._started + _LINE_EVERY
+        self._next_line = self._started + _LINE_INTERVAL
         self._fetched_before = self._crawl.fetched
-        self._had_ended = bool(self._fetched_before) and self._crawl.stop_reason is not None
+        self._was_finished = bool(self._fetched_before) and self._crawl.stop_reason is not None
         self._spent_before = self._crawl.budget_spent
 
     def spider_opened(self) -> None:
         """Log what starts."""
         config = self._crawl.config
         verb = "resuming at fetch" if self._fetched_before else "crawling from"
-        number = self._fetched_before or counted(len(self._crawl.frontier), "seed")
+        number = self._fetched_before or pluralize(len(self._crawl.frontier), "seed")
         logger.info(
             "%s %s: %s of %s on %s, kept in %s",
             verb,
@@ -155,7 +155,7 @@ class Progress(Component):
             config.web or "the live Web",
             config.crawl_dir,
         )
-        if self._shown and sys.stderr.isatty():
+        if self._enabled and sys.stderr.isatty():
             self._bar = tqdm(
                 total=config.budget or None,
                 initial=self._fetched_before,
@@ -182,11 +182,11 @@ class Progress(Component):
         now = time.monotonic()
         if self._bar is not None:
             self._bar.total = self._crawl.config.budget or None  # a person may give another
-            self._bar.set_postfix_str(self._state_beside(self._bar), refresh=False)
+            self._bar.set_postfix_str(self._fit_progress(self._bar), refresh=False)
             self._bar.update(self._crawl.fetched - self._bar.n)  # others may fetch, too
-        elif self._shown and now >= self._next_line:
-            self._next_line = now + _LINE_EVERY
-            logger.info(self._line(now))
+        elif self._enabled and now >= self._next_line:
+            self._next_line = now + _LINE_INTERVAL
+            logger.info(self._progress_line(now))
 
     def spider_closed(self) -> None:
         """Clear the bar."""
@@ -199,7 +199,7 @@ class Progress(Component):
 
         A crawl that had ended before this run has a line about that first.
         """
-        store = self._crawl.store.reopened()
+        store = self._crawl.store.reopen()
         try:
             summary, reason = Summary.of(store), stop_reason(store)
         except UserError as error:
@@ -208,8 +208,8 @@ class Progress(Component):
         finally:
             store.close()
         text = summary.text()
-        if self._had_ended and self._crawl.budget_spent == self._spent_before:
-            text = f"{_HAD_ENDED}\n{text}"
+        if self._was_finished and self._crawl.budget_spent == self._spent_before:
+            text = f"{_NOTHING_FETCHED}\n{text}"
         settings = self._crawler.settings
         in_log = settings.get("LOG_FILE") or self._crawl.config.log_json == STANDARD_ERROR
         fields = {
@@ -218,7 +218,7 @@ class Progress(Component):
             "harvest_rate": summary.harvest_rate,
             "relevant": summary.relevant,
         }
-        (logger if in_log else NOT_IN_LOG).info(
+        (logger if in_log else JSON_ONLY_LOGGER).info(
             "the crawl is over\n%s", text, extra={"fields": fields}
         )
         if not in_log:
@@ -228,19 +228,24 @@ class Progress(Component):
     def _harvest_now(self) -> float:
         return sum(self._recent) / len(self._recent)
 
-    def _state_beside(self, bar: tqdm[Any]) -> str:
+    def _fit_progress(self, bar: tqdm[Any]) -> str:
         """Return as much of the state as fits into the terminal's line."""
         # it is drawn a little later, with other numbers: none of them is wider
         look = {**bar.format_dict, "n": bar.total or bar.n, "rate": 9999.99}
         harvest = f"harvest {self._harvest_now:.2f}"
         frontier = f"frontier {len(self._crawl.frontier):,}"
-        for state in (self._state(), self._state(alarm=False), f"{harvest}, {frontier}", harvest):
+        for state in (
+            self._describe_progress(),
+            self._describe_progress(alarm=False),
+            f"{harvest}, {frontier}",
+            harvest,
+        ):
             line = bar.format_meter(**{**look, "ncols": 0, "postfix": state})
-            if len(line) + _BAR <= (look["ncols"] or 0):
+            if len(line) + _MIN_BAR_WIDTH <= (look["ncols"] or 0):
                 return state
         return ""
 
-    def _state(self, *, alarm: bool = True) -> str:
+    def _describe_progress(self, *, alarm: bool = True) -> str:
         state = (
             f"harvest {self._harvest_now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
             f"frontier {len(self._crawl.frontier):,}"
@@ -252,13 +257,13 @@ class Progress(Component):
         shown = stats.get_value("focuscrawl/alarm") or stats.get_value("focuscrawl/slow")
         return f"{state}, {one_line(shown, 60)}" if alarm and shown else state
 
-    def _line(self, now: float) -> str:
+    def _progress_line(self, now: float) -> str:
         fetched, budget = self._crawl.fetched, self._crawl.config.budget
         speed = (fetched - self._fetched_before) / max(now - self._started, 1e-3)
         line = f"{fetched:,}"
         if budget:
             line += f"/{budget:,}"
-        line += f" pages, {self._state()}, {speed:.1f} pages/s"
+        line += f" pages, {self._describe_progress()}, {speed:.1f} pages/s"
         if budget and speed:
             left = (budget - fetched) / speed
             line += f", {tqdm.format_interval(left)} left"

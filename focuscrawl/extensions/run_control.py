@@ -22,7 +22,7 @@ from focuscrawl.engine.private import (
     wrap_downloads,
 )
 from focuscrawl.errors import RequestCancelledError
-from focuscrawl.report.plain_text import counted
+from focuscrawl.report.plain_text import pluralize
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_EVERY = 0.5  # seconds between two looks
+_POLL_INTERVAL = 0.5  # seconds between two looks
 
 
 class BoundedStop(Component):
@@ -51,35 +51,35 @@ class BoundedStop(Component):
         if self._crawl.web is not None and not self._crawl.config.text:
             raise NotConfigured
         self._grace = self._crawl.config.stop_timeout
-        self._under_way: set[Deferred[Response]] = set()
+        self._downloads: set[Deferred[Response]] = set()
         self._given_up = False
-        self._over = False
+        self._closed = False
 
     def engine_started(self) -> None:
         """Wrap the download handlers, whichever they are."""
         if self._crawl.web is None:
             wrap_downloads(self._crawler, self._download)
-        self._look(None)
+        self._poll(None)
 
     def spider_closed(self) -> None:
         """Stop looking."""
-        self._over = True
+        self._closed = True
 
-    def _look(self, closing_since: float | None) -> None:
-        if self._over:
+    def _poll(self, closing_since: float | None) -> None:
+        if self._closed:
             return
         if closing_since is None and is_closing(self._crawler):
             closing_since = time.monotonic()
         if closing_since is not None and time.monotonic() - closing_since >= self._grace:
             self._give_up()
         else:
-            call_later(_EVERY, self._look, closing_since)
+            call_later(_POLL_INTERVAL, self._poll, closing_since)
 
     def _give_up(self) -> None:
         self._given_up = True
-        if self._under_way:
-            logger.info("gave up %s, queued again", counted(len(self._under_way), "request"))
-        for download in list(self._under_way):
+        if self._downloads:
+            logger.info("gave up %s, queued again", pluralize(len(self._downloads), "request"))
+        for download in list(self._downloads):
             download.cancel()
         self._context.parsing.cancel()
         self._context.rendering.cancel()
@@ -89,7 +89,7 @@ class BoundedStop(Component):
         if self._given_up:
             raise RequestCancelledError("the crawl ends")
         under_way: Deferred[Response] = deferred_from_coro(download(request))
-        self._under_way.add(under_way)
+        self._downloads.add(under_way)
         try:
             return await maybe_deferred_to_future(under_way)
         except (asyncio.CancelledError, CancelledError):
@@ -97,7 +97,7 @@ class BoundedStop(Component):
                 raise RequestCancelledError("the crawl ends") from None
             raise
         finally:
-            self._under_way.discard(under_way)
+            self._downloads.discard(under_way)
 
 
 class RemoteControlExtension(Component):
@@ -109,7 +109,7 @@ class RemoteControlExtension(Component):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._control = self._crawl.control
-        self._over = False
+        self._closed = False
         self.paused = False
 
     def engine_started(self) -> None:
@@ -118,28 +118,28 @@ class RemoteControlExtension(Component):
         earlier = self._control.budget
         if earlier is not None:
             self._control.clear_budget(earlier)
-        self._look()
+        self._poll()
 
     def spider_closed(self) -> None:
         """Stop looking."""
-        self._over = True
+        self._closed = True
 
-    def _look(self) -> None:
-        if self._over:
+    def _poll(self) -> None:
+        if self._closed:
             return
         wanted = self._control.command
         if wanted is Command.STOP:
-            self._over = True
+            self._closed = True
             self._control.clear_command(wanted)
             logger.info("asked to stop: waiting for what is under way")
             close_spider(self._crawler, "stopped")
             return
-        call_later(self._control.poll_interval, self._look)
+        call_later(self._control.poll_interval, self._poll)
         budget = self._control.budget
         if budget is not None:
             self._extend(budget)
         if (wanted is Command.PAUSE) != self.paused:
-            self._turn(wanted)
+            self._set_paused(wanted)
 
     def _extend(self, budget: int) -> None:
         self._control.clear_budget(budget)
@@ -147,7 +147,7 @@ class RemoteControlExtension(Component):
         logger.info("the budget is %s now", f"{budget:,} fetches" if budget else "without limit")
         wake(self._crawler)
 
-    def _turn(self, wanted: Command) -> None:
+    def _set_paused(self, wanted: Command) -> None:
         self.paused = wanted is Command.PAUSE
         self._control.clear_command(wanted)
         if self.paused:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, PhraseModel
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.suggestions import find_page
 from focuscrawl.feedback.teacher import (
@@ -20,7 +20,7 @@ from focuscrawl.feedback.teacher import (
     parse_verdict,
     title_words,
 )
-from focuscrawl.foundation.files import open_plain
+from focuscrawl.foundation.files import open_nofollow
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics.definition import load_base_critic
@@ -48,22 +48,14 @@ _MAX_PAGES_READ = 10  # to find these titles: judged pages, and examples of the 
 class TeacherAnswer(NamedTuple):
     """A teacher's answer about one page.
 
-    Attributes
-    ----------
-    page : Suggestion
-    verdict : bool, optional
-        True for good, False for bad, None for neither.
-    outcome : str
-        "asked"; "recorded": answered in an earlier session; "no verdict": the answer was invalid;
-        "unread": no web has the page, so the teacher was not asked.
-    tokens : int
-        Tokens used.
+    The outcome is "asked"; "recorded": answered in an earlier session; "no verdict": the answer
+    was invalid; or "unread": no web has the page, so the teacher was not asked.
     """
 
     page: Suggestion
-    verdict: bool | None
+    verdict: bool | None  # True for good, False for bad, None for neither
     outcome: str
-    tokens: int = 0
+    tokens: int = 0  # tokens used
 
 
 class TeacherSession:
@@ -71,8 +63,6 @@ class TeacherSession:
 
     Parameters
     ----------
-    teacher : Teacher
-    definition : TopicDefinition
     webs : sequence of Web
         Webs to read pages and examples of the definition's critic from, in this order.
     record : Path
@@ -155,7 +145,6 @@ def make_prompt(
 
     Parameters
     ----------
-    definition : TopicDefinition
     webs : sequence of Web
         Webs to read the titles of judged pages and of the critic's examples from.
     teacher_verdicts : mapping of str to bool
@@ -173,7 +162,7 @@ def make_prompt(
     judged = {*good, *bad}
     good, bad = _sample_evenly(good), _sample_evenly(bad)
     if (base := load_base_critic(definition)) is not None:
-        if isinstance(base.model, WordsModel):
+        if isinstance(base.model, PhraseModel):
             phrases += [" ".join(phrase) for phrase in base.model.phrases]
         on, off = _critic_examples(definition, base)
         good += _sample_evenly([url for url in on if url not in judged])
@@ -240,7 +229,7 @@ class TeacherRecord:
         self.answers: dict[tuple[str, str], bool | None] = {}
         self.verdicts: dict[str, bool] = {}
         try:
-            with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+            with open(path, encoding="utf-8", errors="replace", opener=open_nofollow) as file:
                 for line in file:
                     self._read_line(line)
                     self._ends_in_newline = line.endswith("\n")
@@ -260,8 +249,6 @@ class TeacherRecord:
         ----------
         asked, page : str
             Digests of teacher and question, and of the page.
-        url : str
-        verdict : bool, optional
         more : dict
             Other fields of the line, for people who read the file.
 
@@ -274,7 +261,7 @@ class TeacherRecord:
         row = {"url": url, "verdict": _VERDICTS[verdict], **more, "at": at}
         line = json.dumps({**row, "asked": asked, "page": page}) + "\n"
         try:
-            with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
+            with open(self._path, "a", encoding="utf-8", opener=open_nofollow) as file:
                 file.write(line if self._ends_in_newline else f"\n{line}")
                 file.flush()
                 os.fsync(file.fileno())

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from focuscrawl.critic.languages import ENGLISH, frequency, language_of_titles
+from focuscrawl.critic.languages import ENGLISH, detect_title_language, frequency
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import open_source, read_rows
+from focuscrawl.foundation.user_input import open_maybe_gzip, read_csv_rows
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy.topic_tree import OTHER
 
@@ -113,7 +113,7 @@ class Keywords:
         relevant, other : number of relevant and of other pages
         most : number of keywords with the largest weights to keep
         """
-        code = language_of_titles({word: n.relevant + n.other for word, n in counts.items()})
+        code = detect_title_language({word: n.relevant + n.other for word, n in counts.items()})
         language = ENGLISH if code == "en" else ((code, 1.0),)
         weights = {}
         for word, count in counts.items():
@@ -185,7 +185,7 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
     if ":" in source and not Path(source).exists():
         found = list(_find_candidates(_call_function(source, query)))
     elif source.endswith((".csv", ".csv.gz")):
-        rows = read_rows(source, ["url"], optional=["title", "description"])
+        rows = read_csv_rows(source, ["url"], optional=["title", "description"])
         found = [Candidate(row["url"], row["title"], row["description"]) for _, row in rows]
     else:
         found = list(_find_candidates(_read(source)))
@@ -204,7 +204,7 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
 
 
 def _read(source: str) -> Any:
-    with open_source(source) as file:
+    with open_maybe_gzip(source) as file:
         text = file.read(_MAX_BYTES)
     try:
         return json.loads(text)

@@ -15,7 +15,7 @@ from focuscrawl.apprentice.link_features import HASH_BITS, HASH_SIZE, url_featur
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge.keywords import Keywords, WordCount
-from focuscrawl.knowledge.knowledge_file import key_of, keys_of, open_knowledge_file, read_meta
+from focuscrawl.knowledge.knowledge_file import key_of, open_knowledge_file, read_meta, url_keys
 
 if TYPE_CHECKING:
     import sqlite3
@@ -216,7 +216,7 @@ class Knowledge:
         """Return the positions of URLs in the order of their keys, int64 (n,); -1 if unknown."""
         if not len(self._keys) or not len(urls):
             return np.full(len(urls), -1)
-        keys = keys_of(urls)
+        keys = url_keys(urls)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, at, -1)
 

@@ -12,10 +12,15 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import files
-from focuscrawl.foundation.databases import Database, foreign_to, missing_in, open_database
-from focuscrawl.foundation.files import changing
-from focuscrawl.webs.warc_index import keys_of as unsigned_keys_of
+from focuscrawl.foundation.databases import (
+    Database,
+    find_foreign_objects,
+    find_missing_objects,
+    open_database,
+)
+from focuscrawl.foundation.files import update_lock
 from focuscrawl.webs.warc_index import schemeless
+from focuscrawl.webs.warc_index import url_keys as unsigned_keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +81,7 @@ _DAMAGE_ERRORS = (sqlite3.DatabaseError, UnicodeError)  # decoding SQLite's mess
 _HEAD = 100  # bytes of a SQLite header
 
 
-def keys_of(urls: Sequence[str]) -> Ints:
+def url_keys(urls: Sequence[str]) -> Ints:
     """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` have the same key.
 
     Among a million URLs, the probability of equal keys is 3 in 10^8.
@@ -86,7 +91,7 @@ def keys_of(urls: Sequence[str]) -> Ints:
 
 def key_of(url: str) -> int:
     """Return the key of one URL."""
-    return int(keys_of([url])[0])
+    return int(url_keys([url])[0])
 
 
 class FetchRecord(NamedTuple):
@@ -188,9 +193,9 @@ def open_knowledge_file(path: Path) -> sqlite3.Connection:
 
 def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -> None:
     """Check that the tables are exactly `TABLES`, as SQLite executes computed columns."""
-    for name in missing_in(connection, TABLES):
+    for name in find_missing_objects(connection, TABLES):
         raise UserError(f"knowledge file {path} is damaged: table {name} is missing; {_CREATE}")
-    for name in foreign_to(connection, TABLES):
+    for name in find_foreign_objects(connection, TABLES):
         raise UserError(f"knowledge file {path} is damaged: unexpected {name}; {_CREATE}")
 
 
@@ -214,8 +219,8 @@ def open_draft(path: Path) -> Iterator[sqlite3.Connection]:
     busy = f"another process is writing {path}: try again when the process has finished"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with changing(path, busy=busy), files.draft_of(path) as draft:
-            files.discard_drafts(path)  # drafts of killed processes
+        with update_lock(path, busy=busy), files.replace_atomically(path) as draft:
+            files.remove_stale_drafts(path)  # drafts of killed processes
             exists = path.exists()
             if exists:
                 open_knowledge_file(path).close()

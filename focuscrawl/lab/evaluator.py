@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
-from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.corpus import find_urls, read_bags
 from focuscrawl.critic.critic_files import read_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
@@ -65,7 +65,7 @@ class Evaluator:
         self._web = web
         self._judge = judge
         tested = [label for label in labels if label.split == "test"]
-        found = resolve(web, [label.url for label in tested])
+        found = find_urls(web, [label.url for label in tested])
         self._labels = {
             url: label.topic for url, label in zip(found, tested, strict=True) if url is not None
         }

@@ -159,7 +159,7 @@ def _judge_pages(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray
         answer = web.fetch(url)
         assert answer is not None
         found, names = [], []
-        location, page = answer.header("location"), HtmlAnswer.of(answer, url)
+        location, page = answer.header("location"), HtmlAnswer.from_answer(answer, url)
         if 300 <= answer.status < 400 and location:
             found = resolve(url, [location])
         elif page is not None and (view := page.parse()) is not None:

@@ -11,7 +11,7 @@ import pandas as pd
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.lab.results import ORACLE
 from focuscrawl.report import plain_text
-from focuscrawl.report.figures import Curve, learning_curves
+from focuscrawl.report.figures import LearningCurve, learning_curves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -201,7 +201,7 @@ def knowledge_chains(results: Results) -> list[list[str]]:
 
 def chain_curves(
     results: Results, chain: list[str]
-) -> Iterator[tuple[str, str, int, dict[str, Curve]]]:
+) -> Iterator[tuple[str, str, int, dict[str, LearningCurve]]]:
     """Yield web, topic, draw, and the curves of a chain and of its counterparts by label."""
     labels = [
         *chain,
@@ -339,7 +339,7 @@ class StudyTable:
 
     def text(self) -> str:
         """Return the table as plain text, without title and note."""
-        return "\n".join(plain_text.table([self.head, *self.rows], left={0}))
+        return "\n".join(plain_text.align_columns([self.head, *self.rows], left={0}))
 
 
 def web_tables(results: Results, web: str) -> list[StudyTable]:

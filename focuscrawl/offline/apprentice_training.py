@@ -16,7 +16,7 @@ from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.crawl.revisit_policy import KNOWLEDGE_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import read_trained_apprentice
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def crawl_options(store: CrawlStore) -> Options | None:
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         options = Options.from_mapping(json.loads(identity.get("options", "{}")))
     trained_apprentice = initial_apprentice(store)
     return (
@@ -59,11 +59,11 @@ def initial_apprentice(store: CrawlStore) -> bytes | None:
     UserError
         The trained apprentice no longer exists.
     """
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
     if folder is not None:
         return read_apprentice(Path(folder))
-    known = Path(store.where).parent / KNOWLEDGE_FILE
+    known = Path(store.location).parent / KNOWLEDGE_FILE
     return read_trained_apprentice(known) if known.exists() else None
 
 
@@ -105,30 +105,30 @@ def train_apprentice(
             if kept is None:
                 reason = "the crawl used another strategy"
             raise UserError(
-                f"{store.where} lacks the features for training, as {reason}: use --web to read "
+                f"{store.location} lacks features for training, as {reason}: use --web to read "
                 "the pages again"
             )
         reader = _FeatureReader(store, critic, web, apprentice)
     history = History(store)
     n_urls = history.n_urls()
     for fetch in history.fetches(links=False, memos=reader is None):
-        if not fetch.again:
+        if not fetch.is_revisit:
             on_page()
             apprentice.observe(fetch.url, fetch.relevance)
         features = None
         if reader is None:
-            with taking_in(store.where):
+            with reporting_damage(store.location):
                 features = (
                     None if fetch.memo is None else PageFeatures.from_bytes(fetch.memo, n_urls)
                 )
         elif fetch.is_page:
             features = reader.read(fetch.url, fetch.relevance)
         if features is not None:
-            with taking_in(store.where):
+            with reporting_damage(store.location):
                 apprentice.expand(fetch.url, features)
     if not apprentice.n_judged:
         raise UserError(
-            f"{store.where}: this crawl followed no links, so there is no training data: use a "
+            f"{store.location}: this crawl followed no links, so there is no training data: use a "
             "longer crawl"
         )
     for _ in range(TRAINING_PASSES):

@@ -330,7 +330,7 @@ def _check(store: CrawlStore, y: Floats) -> None:
     for kind, n in (("relevant", high.sum()), ("irrelevant", (~high).sum())):
         if n < _MIN_FETCHES:
             raise UserError(
-                f"{store.where}: cross-validation needs {_MIN_FETCHES} {kind} pages that were "
+                f"{store.location}: cross-validation needs {_MIN_FETCHES} {kind} pages that were "
                 f"reached by links, but the crawl has {n}: set --d-max to a number"
             )
 

@@ -41,7 +41,7 @@ def read_crawl_record(
     identity = store.identity()
     (first,) = store.row("SELECT min(fetched_at) FROM page")
     if first is None:
-        raise UserError(f"{store.where}: this crawl has no fetches: start the crawl first")
+        raise UserError(f"{store.location}: this crawl has no fetches: start the crawl first")
     settings = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))
     digest = hashlib.blake2b(f"{settings}\n{first}".encode(), digest_size=16)
     replay = identity.get("web", "live") != "live"

@@ -115,16 +115,16 @@ class CrawlGraph:
         history = History(store)
         links = history.links()
         fetches = [*history.first_fetches()]
-        name = {fetch.url: fetch.name for fetch in fetches}
-        targets: dict[str, list[str]] = {fetch.name: [] for fetch in fetches}
+        name = {fetch.url: fetch.url_text for fetch in fetches}
+        targets: dict[str, list[str]] = {fetch.url_text: [] for fetch in fetches}
         redirects = {fetch.url for fetch in fetches if is_redirect(fetch.status, fetch.error)}
         for fetch in fetches:
             if fetch.referrer in redirects:
-                targets[name[fetch.referrer]].append(fetch.name)
+                targets[name[fetch.referrer]].append(fetch.url_text)
         inside = links[np.isin(links[:, 1], np.fromiter(name, np.int64))]
         for source, target in inside.tolist():
             targets[name[source]].append(name[target])
-        starts = [each.name for each in fetches if each.depth == 0 and each.referrer is None]
+        starts = [each.url_text for each in fetches if each.depth == 0 and each.referrer is None]
         return cls(starts, targets)
 
     def links(self, url: str) -> list[str]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.databases import open_database
-from focuscrawl.foundation.files import draft_of
+from focuscrawl.foundation.files import replace_atomically
 from focuscrawl.report.measures import harvest_rate, load_pages, moving_harvest_rate
-from focuscrawl.report.plain_text import one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line
 from focuscrawl.report.summary import Summary
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ PARTS = ("only_a", "both", "only_b")  #: of the pages of two crawls
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedCrawl:
     """One crawl among several.
 
     Attributes
@@ -54,12 +54,12 @@ class Compared:
     loss_reduction: float | None
 
 
-def labels(summaries: Sequence[Summary]) -> list[str]:
+def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
     """Name crawls by strategy, then topic, then folder: as much as tells them apart.
 
     One crawl alone is named by strategy and topic.
     """
-    folders = [Path(summary.home) for summary in summaries]
+    folders = [Path(summary.folder) for summary in summaries]
     parts = [
         [one_line(summary.identity.get("strategy", "?")) for summary in summaries],
         [
@@ -67,7 +67,7 @@ def labels(summaries: Sequence[Summary]) -> list[str]:
             for summary in summaries
         ],
         [folder.name for folder in folders],
-        [summary.home for summary in summaries],
+        [summary.folder for summary in summaries],
     ]
     if len(summaries) == 1:
         return [f"{parts[0][0]}, {parts[1][0]}"]
@@ -81,7 +81,7 @@ def labels(summaries: Sequence[Summary]) -> list[str]:
     return named
 
 
-def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> list[Compared]:
+def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> list[ComparedCrawl]:
     """Compare crawls at the number of fetches that all of them have.
 
     Parameters
@@ -94,14 +94,14 @@ def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> lis
     baseline = losses[0]
     rows = []
     for label, summary, rate, loss in zip(
-        labels(summaries), summaries, rates, losses, strict=True
+        crawl_labels(summaries), summaries, rates, losses, strict=True
     ):
         same = _comparable(summary, summaries[0])
         reduction = None
         if same and summary is not summaries[0] and loss is not None and baseline:
             reduction = 1.0 - loss / baseline
         rows.append(
-            Compared(
+            ComparedCrawl(
                 label=label,
                 fetched=len(rate),
                 loss_rate=1.0 - float(rate.iloc[-1]) if len(rate) else None,
@@ -112,7 +112,7 @@ def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> lis
     return rows
 
 
-def consecutive(summaries: Sequence[Summary]) -> bool:
+def have_same_topic_and_strategy(summaries: Sequence[Summary]) -> bool:
     """Tell whether a crawl may have learned from those before it: one topic, one strategy."""
     whose = {(each.identity.get("topic"), each.identity.get("strategy")) for each in summaries}
     return len(summaries) > 1 and len(whose) == 1
@@ -122,7 +122,9 @@ def _comparable(summary: Summary, first: Summary) -> bool:
     return all(summary.identity.get(key) == first.identity.get(key) for key in _SAME)
 
 
-def in_one_sentence(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> str | None:
+def describe_relevant_counts(
+    summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]
+) -> str | None:
     """Say how many pages on the topic each crawl had for the same number of fetches.
 
     None for crawls of different topics, webs or critics.
@@ -131,17 +133,17 @@ def in_one_sentence(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]
         return None
     common = min(map(len, crawls))
     had = [int((pages["relevance"].iloc[:common] > RELEVANT).sum()) for pages in crawls]
-    each = [f"{n:,} with {name}" for n, name in zip(had, labels(summaries), strict=True)]
+    each = [f"{n:,} with {name}" for n, name in zip(had, crawl_labels(summaries), strict=True)]
     return f"of {common:,} fetches each, pages on the topic: {', '.join(each)}"
 
 
-def heading(compared: Sequence[Compared]) -> list[str]:
-    """Return the names of the columns of `cells`."""
+def column_names(compared: Sequence[ComparedCrawl]) -> list[str]:
+    """Return the names of the columns of `row_cells`."""
     common = min(row.fetched for row in compared)
     return ["crawl", "fetched", "loss rate", f"loss at {common:,}", "loss reduction"]
 
 
-def cells(row: Compared) -> list[str]:
+def row_cells(row: ComparedCrawl) -> list[str]:
     """Return what is shown of one crawl; a dash where there is nothing to say."""
     rates = [
         "-" if rate is None else f"{rate:.3f}" for rate in (row.loss_rate, row.common_loss_rate)
@@ -150,21 +152,21 @@ def cells(row: Compared) -> list[str]:
     return [row.label, f"{row.fetched:,}", *rates, reduction]
 
 
-def text(compared: Sequence[Compared]) -> str:
+def format_comparison(compared: Sequence[ComparedCrawl]) -> str:
     """Return the comparison for a terminal."""
-    return "\n".join(table([heading(compared), *map(cells, compared)], left={0}))
+    return "\n".join(align_columns([column_names(compared), *map(row_cells, compared)], left={0}))
 
 
-def two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) -> dict[str, Any]:
+def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) -> dict[str, Any]:
     """Compare two crawls, which may be running.
 
     Parameters
     ----------
-    lists : file that all pages of each part are written to, for `pages_of_part`; it may be there
+    lists : file that all pages of each part are written to, for `load_part_pages`; it may be there
 
     Returns
     -------
-    ``labels``; ``heading`` and ``rows`` of `focuscrawl.report.comparison`; ``sentence``, or None;
+    ``labels``; ``heading`` and ``rows`` of the table; ``sentence``, or None;
     ``curves``, of each (fetches, harvest rate so far, of late), of late None where nothing is;
     and the `PARTS` ``only_a``, ``both``, ``only_b``: ``pages``, ``relevant``, and ``best``, the
     `SHOWN` most relevant of them, with ``url``, ``title`` and relevance in ``a`` and ``b``.
@@ -175,28 +177,28 @@ def two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) -> dict[
     of_a, of_b = (each.set_index("url") for each in pages)
     both = of_a.join(of_b[["relevance"]], how="inner", rsuffix="_b")
     parts = {
-        "only_a": _Part(of_a[~of_a.index.isin(of_b.index)], "relevance", None),
-        "both": _Part(both, "relevance", "relevance_b"),
-        "only_b": _Part(of_b[~of_b.index.isin(of_a.index)], None, "relevance"),
+        "only_a": _PagePart(of_a[~of_a.index.isin(of_b.index)], "relevance", None),
+        "both": _PagePart(both, "relevance", "relevance_b"),
+        "only_b": _PagePart(of_b[~of_b.index.isin(of_a.index)], None, "relevance"),
     }
     if lists is not None:
-        _write(lists, parts)
+        _write_parts(lists, parts)
     return {
-        "labels": labels(summaries),
-        "heading": heading(compared),
-        "rows": [cells(each) for each in compared],
-        "sentence": in_one_sentence(summaries, pages),
+        "labels": crawl_labels(summaries),
+        "heading": column_names(compared),
+        "rows": [row_cells(each) for each in compared],
+        "sentence": describe_relevant_counts(summaries, pages),
         "curves": [_curve(each) for each in pages],
         **{name: part.best() for name, part in parts.items()},
     }
 
 
-def pages_of_part(lists: Path, part: str, start: int, n: int = SHOWN) -> list[dict[str, Any]]:
+def load_part_pages(lists: Path, part: str, start: int, n: int = SHOWN) -> list[dict[str, Any]]:
     """Return pages of a part, the most relevant first: those from the place `start` on.
 
     Parameters
     ----------
-    lists : file that `two_crawls` has written
+    lists : file that `compare_two_crawls` has written
     part : one of `PARTS`
     """
     with closing(open_database(lists, mode="ro")) as connection:
@@ -208,8 +210,8 @@ def pages_of_part(lists: Path, part: str, start: int, n: int = SHOWN) -> list[di
         return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _write(path: Path, parts: dict[str, _Part]) -> None:
-    with draft_of(path) as draft, closing(open_database(draft)) as connection:
+def _write_parts(path: Path, parts: dict[str, _PagePart]) -> None:
+    with replace_atomically(path) as draft, closing(open_database(draft)) as connection:
         connection.execute("BEGIN")
         connection.execute(
             "CREATE TABLE page (part TEXT, place INTEGER, url TEXT, title TEXT, a REAL, b REAL, "
@@ -232,7 +234,7 @@ def _curve(pages: pd.DataFrame) -> list[tuple[int, float, float | None]]:
     ]
 
 
-class _Part:
+class _PagePart:
     """Some pages of two crawls, the most relevant first.
 
     Parameters

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import measures
-from focuscrawl.report.plain_text import middle
+from focuscrawl.report.plain_text import shorten_middle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.report.outcomes import Milestone
 
 
 _DPI = 150
-_LETTERS = 8  # of a legend in an inch of a figure
+_LETTERS_PER_INCH = 8  # of a legend in an inch of a figure
 _STYLE: dict[str, Any] = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -64,30 +64,30 @@ _MARKS: dict[str, dict[str, Any]] = {
 }
 
 
-class Line(NamedTuple):
+class LineStyle(NamedTuple):
     """How the n-th crawl of a figure is drawn."""
 
     colour: str
     dashes: Any
 
     @classmethod
-    def of(cls, number: int) -> Line:
+    def of(cls, number: int) -> LineStyle:
         """Return the look of crawl `number`, from 0; 35 differ."""
         return cls(_COLOURS[number % len(_COLOURS)], _DASHES[number % len(_DASHES)])
 
     def draw(self, plot: Axes, x: ArrayLike, y: ArrayLike, label: str, **look: Any) -> None:
         """Draw a curve and name it in the legend; `look` is what else matplotlib is to know."""
         style = {"color": self.colour, "ls": self.dashes, "lw": 1.8, **look}
-        plot.plot(x, y, label=plain(label), **style)
+        plot.plot(x, y, label=escape_label(label), **style)
 
 
-def evenly_spread(n: int, most: int) -> NDArray[np.int64]:
+def evenly_spaced(n: int, most: int) -> NDArray[np.int64]:
     """Choose at most `most` of n points of a curve, the first and the last among them."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
 @contextmanager
-def axes(width: float = 7.0, height: float = 4.2) -> Iterator[tuple[Figure, Axes]]:
+def single_plot(width: float = 7.0, height: float = 4.2) -> Iterator[tuple[Figure, Axes]]:
     """Give a figure of one plot in the house style, in inches; no global state is kept."""
     with mpl.rc_context():
         mpl.rcdefaults()  # a `matplotlibrc` of the current folder may be a stranger's
@@ -96,7 +96,7 @@ def axes(width: float = 7.0, height: float = 4.2) -> Iterator[tuple[Figure, Axes
         yield figure, figure.add_subplot()
 
 
-def legend(
+def add_legend(
     figure: Figure,
     named: Mapping[str, Artist] | None = None,
     *,
@@ -117,18 +117,18 @@ def legend(
         for plot in figure.axes:
             handles, labels = plot.get_legend_handles_labels()
             named.update(zip(labels, handles, strict=True))
-    longest = int(_LETTERS * figure.get_figwidth())
-    labels = [middle(label, longest) for label in named]
+    longest = int(_LETTERS_PER_INCH * figure.get_figwidth())
+    labels = [shorten_middle(label, longest) for label in named]
     for count in range(min(columns, len(labels)), 0, -1):
         drawn = figure.legend([*named.values()], labels, ncols=count, **look)
-        with _any_script():
+        with _ignoring_missing_glyphs():
             if count == 1 or drawn.get_window_extent().width <= figure.bbox.width:
                 return
         drawn.remove()
 
 
 @contextmanager
-def _any_script() -> Iterator[None]:
+def _ignoring_missing_glyphs() -> Iterator[None]:
     """Draw a topic's name in a script that the font lacks, too: boxes will do."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
@@ -137,12 +137,12 @@ def _any_script() -> Iterator[None]:
 
 def png(figure: Figure, dpi: float = _DPI) -> bytes:
     """Draw a figure with so many points an inch; the same data give the same bytes."""
-    with _any_script(), BytesIO() as file:
+    with _ignoring_missing_glyphs(), BytesIO() as file:
         figure.savefig(file, format="png", dpi=dpi, metadata={"Software": None})
         return file.getvalue()
 
 
-def plain(text: str) -> str:
+def escape_label(text: str) -> str:
     """Keep a label from being read as mathematics, or as hidden (a leading underscore)."""
     text = text.replace("$", r"\$")
     return f"\u200b{text}" if text.startswith("_") else text
@@ -169,7 +169,7 @@ def curves_figure(
     height : inches
     looks : labels and limits of the axes, as `matplotlib.axes.Axes.set` takes them
     """
-    with axes(height=height) as (figure, plot):
+    with single_plot(height=height) as (figure, plot):
         for number, label in enumerate(curves if labels is None else labels):
             if label not in curves:
                 continue
@@ -178,14 +178,14 @@ def curves_figure(
                 marker = _MARKERS[number % len(_MARKERS)]
                 look = {"marker": marker, "markevery": (number % 10, 20)}
                 look |= {"lw": 1.6, "ms": 5, "mfc": "white"}
-            Line.of(number).draw(plot, *curves[label], label, **look)
+            LineStyle.of(number).draw(plot, *curves[label], label, **look)
         plot.set(**looks)
         if curves:
-            legend(figure, columns=columns, fontsize=8.5 if marked else None)
+            add_legend(figure, columns=columns, fontsize=8.5 if marked else None)
     return figure
 
 
-def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figure:
+def completeness_figure(estimates: Sequence[RecallEstimate], number: int = 0) -> Figure:
     """Draw the estimated recall with its interval against fetches.
 
     Parameters
@@ -194,8 +194,8 @@ def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figur
     """
     fetched = [each.fetched for each in estimates]
     low, high = zip(*(each.interval for each in estimates), strict=True)
-    line = Line.of(number)
-    with axes(height=3.2) as (figure, plot):
+    line = LineStyle.of(number)
+    with single_plot(height=3.2) as (figure, plot):
         plot.fill_between(fetched, low, high, color=line.colour, alpha=0.15, lw=0)
         line.draw(plot, fetched, [each.recall for each in estimates], "estimate")
         plot.set(
@@ -208,7 +208,7 @@ def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figur
 
 
 @dataclass(frozen=True)
-class Curve:
+class LearningCurve:
     """The learning curve of one crawl: what it gains by those before it (methods 8).
 
     The paper draws the share of relevant pages collected against the share of pages collected. A
@@ -228,7 +228,9 @@ class Curve:
     area: float
 
 
-def learning_curves(crawls: Mapping[str, pd.DataFrame], budget: int | None = None) -> list[Curve]:
+def learning_curves(
+    crawls: Mapping[str, pd.DataFrame], budget: int | None = None
+) -> list[LearningCurve]:
     """Return the learning curves of crawls, in their order.
 
     Parameters
@@ -247,11 +249,11 @@ def learning_curves(crawls: Mapping[str, pd.DataFrame], budget: int | None = Non
         share = np.zeros(most)
         share[: len(urls)] = urls.notna().cumsum() / max(pool, 1)
         share[len(urls) :] = share[len(urls) - 1] if len(urls) else 0.0
-        curves.append(Curve(label, share, float(share.mean()) if most else 0.0))
+        curves.append(LearningCurve(label, share, float(share.mean()) if most else 0.0))
     return curves
 
 
-def learned(curves: Sequence[Curve]) -> list[str]:
+def describe_learning(curves: Sequence[LearningCurve]) -> list[str]:
     """Say for each crawl how it did, and by how much its area is above that of the one before."""
     lines = []
     for i, curve in enumerate(curves):
@@ -265,10 +267,10 @@ def learned(curves: Sequence[Curve]) -> list[str]:
     return lines
 
 
-def learning_figure(curves: Sequence[Curve]) -> Figure:
+def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
     """Draw learning curves."""
     return curves_figure(
-        {curve.label: points(curve) for curve in curves},
+        {curve.label: curve_points(curve) for curve in curves},
         columns=2,
         xlabel="% of the fetches",
         ylabel="% of the relevant pages found by any",
@@ -277,10 +279,10 @@ def learning_figure(curves: Sequence[Curve]) -> Figure:
     )
 
 
-def points(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def curve_points(curve: LearningCurve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return a curve in percent, thinned, from (0, 0) on."""
     n = len(curve.share)
-    chosen = evenly_spread(n, _LEARNING_POINTS)
+    chosen = evenly_spaced(n, _LEARNING_POINTS)
     at = np.concatenate([[0.0], 100.0 * (chosen + 1) / max(n, 1)])
     return at, np.concatenate([[0.0], 100.0 * curve.share[chosen]])
 
@@ -296,11 +298,11 @@ def loss_figure(
     milestones : what happened to a crawl, by its label; marked on its curve
     """
     windows, seen = set(), set()
-    with axes() as (figure, plot):
+    with single_plot() as (figure, plot):
         for number, (label, pages) in enumerate(crawls.items()):
-            line, window = Line.of(number), measures.default_window(len(pages))
+            line, window = LineStyle.of(number), measures.default_window(len(pages))
             rate = measures.loss_rate(pages)
-            shown = evenly_spread(len(pages), _CURVE_POINTS)
+            shown = evenly_spaced(len(pages), _CURVE_POINTS)
             if len(pages) > window:
                 windows.add(window)
                 moving = 1.0 - measures.moving_harvest_rate(pages, window)
@@ -328,8 +330,8 @@ def loss_figure(
             ylim=(-0.01, 1.01),
         )
         if longest:
-            legend(figure, columns=3)
-        _say_if_empty(plot, longest)
+            add_legend(figure, columns=3)
+        _label_if_empty(plot, longest)
     return figure
 
 
@@ -343,9 +345,9 @@ def relevance_figure(pages: pd.DataFrame, number: int = 0) -> Figure:
     histogram = measures.relevance_histogram(pages)
     left, width = histogram.index.to_numpy(), 1.0 / len(histogram)
     look: dict[str, Any] = {"align": "edge", "edgecolor": "black", "linewidth": 0.6}
-    with axes(height=3.2) as (figure, plot):
+    with single_plot(height=3.2) as (figure, plot):
         judged = histogram["judged"].to_numpy()
-        colour = to_rgba(Line.of(number).colour, 0.5)
+        colour = to_rgba(LineStyle.of(number).colour, 0.5)
         plot.bar(left, judged, width, color=colour, label="pages", **look)
         if histogram["unjudged"].any():
             plot.bar(
@@ -360,11 +362,11 @@ def relevance_figure(pages: pd.DataFrame, number: int = 0) -> Figure:
             )
             plot.legend()
         plot.set(xlabel="relevance R", ylabel="fetches", xlim=(0, 1))
-        _say_if_empty(plot, len(pages))
+        _label_if_empty(plot, len(pages))
     return figure
 
 
-def _say_if_empty(plot: Axes, fetches: int) -> None:
+def _label_if_empty(plot: Axes, fetches: int) -> None:
     if not fetches:
         plot.set_ylim(0, 1)
         plot.text(0.5, 0.5, "no fetches yet", transform=plot.transAxes, ha="center", color="0.4")

@@ -10,17 +10,17 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import comparison, measures
 from focuscrawl.report.figures import completeness_figure, png, relevance_figure
 from focuscrawl.report.outcomes import PAGE
-from focuscrawl.report.plain_text import counted
-from focuscrawl.report.summary import estimates_of, watch_again
+from focuscrawl.report.plain_text import pluralize
+from focuscrawl.report.summary import load_estimates, replay_harvest_monitor
 from focuscrawl.report.templates import load_template, rows_of
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
 
-    from focuscrawl.report.comparison import Compared
+    from focuscrawl.report.comparison import ComparedCrawl
     from focuscrawl.report.summary import Summary
     from focuscrawl.store import CrawlStore
 
@@ -29,7 +29,7 @@ _ROWS = 10  # of a table of hosts
 _PAGES = 25
 _EVENTS = 30
 #: kinds of events that can be many: what they are of, and why
-_COUNTED = {
+_COUNTED_EVENTS = {
     "excluded": ("URL", "for robots.txt and the like"),
     NOINDEX: ("page", "asked not to be indexed"),
 }
@@ -37,7 +37,7 @@ _MODELS = 15
 _ALARMS = 10
 
 
-def section(
+def crawl_section(
     label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame, number: int = 0
 ) -> dict[str, Any]:
     """Return what is shown of one crawl, by the names it has in the template.
@@ -53,7 +53,7 @@ def section(
     hosts = measures.by_host(pages)
     rich = hosts["mean_relevance"] >= pages["relevance"].mean()
     best_hosts, others = hosts[rich & (hosts["relevance"] > 0)], hosts[~rich]
-    estimates = estimates_of(store)
+    estimates = load_estimates(store)
     wasted = others.sort_values("wasted", ascending=False, kind="stable")
     return {
         "label": label,
@@ -67,27 +67,27 @@ def section(
         "depths": rows_of(measures.by_depth(pages)),
         "events": _events(store),
         "models": _models(store),
-        "alarms": watch_again(store)[1][-_ALARMS:],
+        "alarms": replay_harvest_monitor(store)[1][-_ALARMS:],
     }
 
 
-def page(
+def render_report(
     sections: Sequence[dict[str, Any]],
-    compared: Sequence[Compared],
+    compared: Sequence[ComparedCrawl],
     curves: Sequence[tuple[str, bytes]],
 ) -> str:
     """Return the report as HTML.
 
     Parameters
     ----------
-    sections : the crawls, see `section`
+    sections : the crawls, see `crawl_section`
     compared : the same crawls beside each other; shown when there are several
     curves : (what it shows, PNG) of the figures that all crawls are in
     """
     return load_template("report.html.j2").render(
         sections=sections,
-        heading=comparison.heading(compared),
-        compared=[comparison.cells(row) for row in compared],
+        heading=comparison.column_names(compared),
+        compared=[comparison.row_cells(row) for row in compared],
         curves=curves,
     )
 
@@ -114,15 +114,15 @@ def _best_pages(store: CrawlStore, pages: pd.DataFrame) -> pd.DataFrame:
 
 
 def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
-    kinds = json.dumps([*_COUNTED])
+    kinds = json.dumps([*_COUNTED_EVENTS])
     last = """SELECT at, seq, kind, detail FROM events
               WHERE kind NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?"""
     events = [*map(tuple, store.rows(last, (kinds, _EVENTS)))]
     figures = """SELECT kind, max(at), max(seq), count(*) FROM events
                  WHERE kind IN (SELECT value FROM json_each(?)) GROUP BY kind"""
     for kind, at, seq, n in store.rows(figures, (kinds,)):
-        what, why = _COUNTED[kind]
-        events.append((at, seq, kind, f"{counted(n, what)} so far, {why}"))
+        what, why = _COUNTED_EVENTS[kind]
+        events.append((at, seq, kind, f"{pluralize(n, what)} so far, {why}"))
     return sorted(events, key=lambda event: (event[0], event[1]))
 
 
@@ -131,7 +131,7 @@ def _models(store: CrawlStore) -> dict[str, Any]:
     last = """SELECT version, trained_at_seq, instances, metrics FROM models
               ORDER BY version DESC LIMIT ?"""
     rows = [*map(tuple, store.rows(last, (_MODELS,)))]
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         found = [_numbers(metrics) for *_, metrics in rows]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     cells = [[_number(each.get(name)) for name in names] for each in found]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: what a formula begins with, in full width and as a minus sign, too
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212")
 #: where a cell may begin, whatever a spreadsheet takes for what is between two; what it skips
-_BEGINNING = re.compile(
+_CELL_START = re.compile(
     '(?:^|[;\t\r\n])[;"\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*'
 )
 _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
@@ -28,10 +28,10 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or not _obeyed(c) else " " for c in text)
+    return "".join(c if c in "\n\t" or not _is_control(c) else " " for c in text)
 
 
-def without_controls(text: str) -> str:
+def strip_controls(text: str) -> str:
     """Return `text` with a space for every control character but line ends and tabs.
 
     For files: unlike `printable` it leaves format characters, which some scripts need.
@@ -54,21 +54,21 @@ def one_line(text: str, width: int | None = None) -> str:
     return line
 
 
-def cell(text: str) -> str:
+def escape_csv_cell(text: str) -> str:
     """Return `text` for a CSV file: spreadsheets compute what begins like a formula.
 
     An apostrophe before it, which they do not show, makes it a text. Some take a semicolon, a tab
     or a line end within a text for the end of a cell. Control characters, which terminals obey,
-    become spaces (`without_controls`).
+    become spaces (`strip_controls`).
     """
-    text = without_controls(text)
-    safe = _BEGINNING.sub(
+    text = strip_controls(text)
+    safe = _CELL_START.sub(
         lambda at: f"{at[0]}'" if text[at.end() : at.end() + 1] in _FORMULA else at[0], text
     )
     return f"'{safe}" if safe.startswith("\t") else safe
 
 
-def middle(text: str, width: int) -> str:
+def shorten_middle(text: str, width: int) -> str:
     """Return `text` in at most `width` characters: an ellipsis in the middle of what is longer."""
     if len(text) <= width:
         return text
@@ -76,17 +76,17 @@ def middle(text: str, width: int) -> str:
     return f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
-def counted(n: int, thing: str) -> str:
+def pluralize(n: int, thing: str) -> str:
     """Return ``1 page``, ``2 pages``, ``2 fetches``."""
     plural = "es" if thing.endswith("ch") else "s"
     return f"{n:,} {thing}{'' if n == 1 else plural}"
 
 
-def _obeyed(character: str) -> bool:
+def _is_control(character: str) -> bool:
     return unicodedata.category(character).startswith("C")
 
 
-def table(rows: list[list[str]], left: set[int]) -> list[str]:
+def align_columns(rows: list[list[str]], left: set[int]) -> list[str]:
     """Align columns.
 
     Parameters
@@ -104,8 +104,10 @@ def table(rows: list[list[str]], left: set[int]) -> list[str]:
     ]
 
 
-def cells(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose texts are no formulas, see `focuscrawl.report.plain_text.cell`."""
+def escape_csv_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy of `table` with every text escaped by `escape_csv_cell`."""
     texts = [str(name) for name in table if table[name].dtype == object]
-    safe = table[texts].map(lambda value: cell(value) if isinstance(value, str) else value)
+    safe = table[texts].map(
+        lambda value: escape_csv_cell(value) if isinstance(value, str) else value
+    )
     return table.assign(**{name: safe[name] for name in texts})

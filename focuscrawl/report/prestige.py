@@ -12,7 +12,7 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import AUTHORITY_THRESHOLD, Distiller, registered_domain, top_pages
 from focuscrawl.errors import UserError
 from focuscrawl.offline.link_graph import CrawlLinks
-from focuscrawl.report.plain_text import middle, one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line, shorten_middle
 from focuscrawl.report.templates import load_template, rows_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Distillation:
         source, target = graph.off_site_links()
         scores = Distiller(graph).distill()
         if not scores.hubs.any():
-            raise UserError(_nothing(store.where, sites.rule, on_site=not len(source)))
+            raise UserError(_explain_no_hubs(store.location, sites.rule, on_site=not len(source)))
         hosts = crawl.host_names
         named = [registered_domain(name) for name in hosts] if sites.rule == "domain" else hosts
         relevant = crawl.relevance > RELEVANT
@@ -112,7 +112,7 @@ class Distillation:
         return self.pages.iloc[top_pages(self.pages[score].to_numpy(), n)]
 
 
-def _nothing(where: str, rule: str, *, on_site: bool) -> str:
+def _explain_no_hubs(where: str, rule: str, *, on_site: bool) -> str:
     """Say why there are no hubs, and the way out."""
     if rule == "none":
         return (
@@ -155,14 +155,14 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["at_least", "relevant"], ascending=False, kind="stable")
 
 
-def text(found: Distillation, top: int) -> str:
+def format_lists(found: Distillation, top: int) -> str:
     """Return facts and lists for a terminal, `top` rows each."""
     between = ", between sites" if found.between_sites else ""
     width = max(len(name) for name, _ in found.facts)
     lines = [f"{name:<{width}}  {one_line(value)}" for name, value in found.facts]
     for name, score in (("hubs", "hub"), ("authorities", "authority")):
         lines += ["", f"{name} (relevant/all links out and in{between})"]
-        lines += _pages(found.best(score, top), score)
+        lines += _page_rows(found.best(score, top), score)
     lines += ["", "sites by density of relevant pages (at least, at 95 %)"]
     rows = [["", "relevant", "pages", "at least", "links in", "site"]]
     rows += [
@@ -176,10 +176,10 @@ def text(found: Distillation, top: int) -> str:
         ]
         for place, row in enumerate(rows_of(found.popular.head(top)), 1)
     ]
-    return "\n".join([*lines, *table(rows, {5})])
+    return "\n".join([*lines, *align_columns(rows, {5})])
 
 
-def page(found: Distillation, top: int) -> str:
+def render_page(found: Distillation, top: int) -> str:
     """Return facts and lists as an HTML page that needs nothing else."""
     return load_template("distilled.html.j2").render(
         facts=found.facts,
@@ -192,13 +192,13 @@ def page(found: Distillation, top: int) -> str:
     )
 
 
-def scored(found: Distillation) -> pd.DataFrame:
+def scored_pages(found: Distillation) -> pd.DataFrame:
     """Return the rows of `Distillation.pages` that have a score, the best hubs first."""
     pages = found.pages[(found.pages["hub"] > 0) | (found.pages["authority"] > 0)]
     return pages.sort_values(["hub", "authority"], ascending=False, kind="stable")
 
 
-def _pages(pages: pd.DataFrame, score: str) -> list[str]:
+def _page_rows(pages: pd.DataFrame, score: str) -> list[str]:
     """Return two lines a page: its figures, and its URL."""
     heading = ["", "score", "R", "out", "in", "site", "title"]
     rows = [
@@ -208,14 +208,14 @@ def _pages(pages: pd.DataFrame, score: str) -> list[str]:
             f"{row['relevance']:.2f}",
             f"{row['relevant_out']}/{row['out']}",
             f"{row['relevant_in']}/{row['in']}",
-            middle(one_line(row["site"]), _SITE_COLUMNS),
+            shorten_middle(one_line(row["site"]), _SITE_COLUMNS),
             one_line(row["title"] or "", _TITLE),
         ]
         for place, row in enumerate(pages.to_dict("records"), 1)
     ]
-    aligned = table([heading, *rows], {5, 6})
+    aligned = align_columns([heading, *rows], {5, 6})
     indent = " " * aligned[0].index("site")
     lines = [aligned[0]]
     for line, url in zip(aligned[1:], pages["url"], strict=True):
-        lines += [line, indent + middle(one_line(url), _URL)]
+        lines += [line, indent + shorten_middle(one_line(url), _URL)]
     return lines

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.crawl_folder import Command, CrawlPhase, FileControl
-from focuscrawl.report.outcomes import BREAK, PAUSED, run_state
-from focuscrawl.report.plain_text import counted, one_line
-from focuscrawl.report.summary import RECENT, estimates_of, newest_lesson
+from focuscrawl.report.outcomes import MAX_GAP, PAUSED, run_state
+from focuscrawl.report.plain_text import one_line, pluralize
+from focuscrawl.report.summary import RECENT, latest_model, load_estimates
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.schema import QUEUED
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _MINUTE = timedelta(minutes=1)
 #: of the last fetches, at most, that a rate is taken from; more only make the minute shorter
-MINUTE_ROWS = 2_000
+RATE_FETCHES = 2_000
 
 
 @dataclass(frozen=True)
-class Recent:
+class RecentSpeed:
     """How fast somebody fetches, and how well, of late.
 
     Attributes
@@ -42,20 +42,20 @@ class Recent:
     idle: float | None
 
     @classmethod
-    def of(cls, pages: Sequence[tuple[datetime, float]], now: datetime) -> Recent:
+    def of(cls, pages: Sequence[tuple[datetime, float]], now: datetime) -> RecentSpeed:
         """Measure it by times and relevance of the last pages, the last one first."""
         times = sorted((time for time, _ in pages), reverse=True)
         last = [relevance for _, relevance in pages[:RECENT]]
-        return Recent(
-            pages_per_second=rate(times, now),
+        return RecentSpeed(
+            pages_per_second=fetch_rate(times, now),
             harvest_rate=sum(last) / len(last) if last else None,
             idle=(now - times[0]).total_seconds() if times else None,
         )
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Say it in a line."""
         rate = "-" if self.harvest_rate is None else f"{self.harvest_rate:.3f}"
-        ago = "-" if self.idle is None else f"{in_brief(self.idle)} ago"
+        ago = "-" if self.idle is None else f"{format_duration(self.idle)} ago"
         return (
             f"{self.pages_per_second:.1f} pages/s in the last minute, harvest rate of the last "
             f"{RECENT} {rate}, last fetch {ago}"
@@ -90,7 +90,7 @@ class Status:
     model: int
     behind: int
     recall: tuple[float, float, float] | None
-    recent: Recent
+    recent: RecentSpeed
 
     @classmethod
     def of(cls, store: CrawlStore, *, now: datetime | None = None) -> Status:
@@ -104,11 +104,11 @@ class Status:
         fetched, mean = store.row("SELECT count(*), avg(relevance) FROM page")
         queued = "SELECT count(*), count(DISTINCT host) FROM url WHERE state = ?"
         waiting, hosts = store.row(queued, (QUEUED,))
-        version, begun = newest_lesson(store)
-        complete = next(reversed(estimates_of(store)), None)
-        recent = Recent.of(last_pages(store, fetched), now or datetime.now(UTC))
+        version, begun = latest_model(store)
+        complete = next(reversed(load_estimates(store)), None)
+        recent = RecentSpeed.of(latest_fetches(store, fetched), now or datetime.now(UTC))
         return cls(
-            about=of_whom(store),
+            about=crawl_title(store),
             running=running,
             state=state,
             fetched=fetched,
@@ -122,12 +122,12 @@ class Status:
         )
 
     @property
-    def paused(self) -> bool:
+    def is_paused(self) -> bool:
         """True while a person has paused it."""
         return self.state == PAUSED
 
     @property
-    def ended(self) -> bool:
+    def is_stopped(self) -> bool:
         """True if nobody crawls."""
         return not self.running
 
@@ -136,39 +136,39 @@ class Status:
         crawl = [
             f"{self.fetched:,} fetched",
             f"harvest rate {self.harvest_rate:.3f}",
-            f"{self.waiting:,} URLs wait on {counted(self.hosts, 'host')}",
-            *lesson_in_words(self.model, self.behind),
+            f"{self.waiting:,} URLs wait on {pluralize(self.hosts, 'host')}",
+            *describe_model(self.model, self.behind),
         ]
         if self.recall is not None:
             recall, low, high = self.recall
             crawl.insert(2, f"recall about {recall:.2f} ({low:.2f} to {high:.2f})")
-        return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), self.recent.in_words()])
+        return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), self.recent.describe()])
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return asdict(self)
 
 
-def of_whom(store: CrawlStore) -> str:
+def crawl_title(store: CrawlStore) -> str:
     """Return strategy, topic and web of a crawl in a line."""
     identity = store.identity()
     keys = ("strategy", "topic", "web_name")
     return "{} of {} on {}".format(*(one_line(identity.get(key, "?"), 60) for key in keys))
 
 
-def lesson_in_words(model: int, behind: int) -> list[str]:
+def describe_model(model: int, behind: int) -> list[str]:
     """Say which lesson was the last; nothing where the strategy learns nothing."""
-    return [f"lesson {model}, begun {counted(behind, 'fetch')} ago"] if model else []
+    return [f"lesson {model}, begun {pluralize(behind, 'fetch')} ago"] if model else []
 
 
-def last_pages(store: CrawlStore, fetched: int) -> list[tuple[datetime, float]]:
+def latest_fetches(store: CrawlStore, fetched: int) -> list[tuple[datetime, float]]:
     """Return time and relevance of the last pages, the last one first."""
     last = "SELECT fetched_at, relevance FROM page WHERE seq > ? ORDER BY seq DESC"
-    rows = store.rows(last, (fetched - MINUTE_ROWS,))
+    rows = store.rows(last, (fetched - RATE_FETCHES,))
     return [(datetime.fromisoformat(at), relevance) for at, relevance in rows]
 
 
-def rate(times: list[datetime], now: datetime) -> float:
+def fetch_rate(times: list[datetime], now: datetime) -> float:
     """Return fetches a second over the last minute, or as far back as `times` go, newest first.
 
     A crawl that began less than a minute ago is measured from its first fetch.
@@ -176,12 +176,12 @@ def rate(times: list[datetime], now: datetime) -> float:
     recent = [time for time in times if now - time <= _MINUTE]
     if not recent:
         return 0.0
-    earlier = len(times) > len(recent) and times[len(recent) - 1] - times[len(recent)] < BREAK
+    earlier = len(times) > len(recent) and times[len(recent) - 1] - times[len(recent)] < MAX_GAP
     span = _MINUTE if earlier else now - recent[-1]
     return len(recent) / max(span.total_seconds(), 1.0)
 
 
-def in_brief(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a span of time in few characters."""
     seconds = max(seconds, 0.0)
     if seconds < 100:
@@ -229,25 +229,25 @@ class CurrentState:
     state: str
     fetched: int
     last_fetch: datetime | None
-    recent: Recent
+    recent: RecentSpeed
 
     @classmethod
     def of(cls, store: CrawlStore, *, now: datetime) -> CurrentState:
         """Read one kept in a folder; parameters are those of `report.status.Status.of`."""
         running, state = run_state(store)
         (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
-        pages = last_pages(store, fetched)
+        pages = latest_fetches(store, fetched)
         return cls(
             running=running,
-            about=of_whom(store),
+            about=crawl_title(store),
             state=state,
             fetched=fetched,
             last_fetch=pages[0][0] if pages else None,
-            recent=Recent.of(pages, now),
+            recent=RecentSpeed.of(pages, now),
         )
 
 
-def controlled(crawl: str) -> ControlledCrawl:
+def open_control(crawl: str) -> ControlledCrawl:
     """Return the crawl called so; UserError if there is none."""
     open_store(crawl).close()
     return ControlledCrawl(crawl)
@@ -278,12 +278,12 @@ class ControlledCrawl:
         return self._folder.in_use
 
     @property
-    def starting(self) -> bool:
+    def is_starting(self) -> bool:
         """True while a process begins to crawl: what it is asked now it takes for earlier."""
         return self._folder.phase is CrawlPhase.STARTING
 
     @property
-    def extending(self) -> bool:
+    def is_extending(self) -> bool:
         """True while it has not taken another budget in."""
         return self._control.budget is not None
 

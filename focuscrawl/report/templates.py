@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from focuscrawl.report.plain_text import middle, one_line
+from focuscrawl.report.plain_text import one_line, shorten_middle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ def load_template(name: str, package: str = "focuscrawl.report") -> Template:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"one_line": one_line, "middle": middle, "data_uri": data_uri}
+    environment.filters |= {"one_line": one_line, "middle": shorten_middle, "data_uri": data_uri}
     # a page may name itself anything; only what a browser fetches becomes a link
     environment.tests["web"] = lambda url: url.startswith(("http://", "https://"))
     return environment.get_template(name)

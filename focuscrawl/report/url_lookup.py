@@ -14,13 +14,13 @@ from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL, host, normalize
-from focuscrawl.page import Effort, TooMuchWorkError, parse_page
-from focuscrawl.page.parse import shown_text
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize
+from focuscrawl.page import ParseCost, ParseLimitError, parse_page
+from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.outcomes import outcome
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.store import schema
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
         raise UserError(f"the crawl has not seen {shown}: did you mean {near['url']}?")
     known = "SELECT count(*) FROM url JOIN host h ON h.id = url.host WHERE h.name = ?"
     (number,) = store.row(known, (host(url),))
-    hint = f"it knows {counted(number, 'URL')}" if number else "it knows no URL"
+    hint = f"it knows {pluralize(number, 'URL')}" if number else "it knows no URL"
     raise UserError(
         f"no link to {shown} was followed: none was seen, or it was dropped, as pages ask robots "
         f"with nofollow; {hint} of {host(url)}; give the exact URL, as in the view pages or "
@@ -70,15 +70,15 @@ def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
 
 def _dropped(store: CrawlStore, url: str) -> str | None:
     """Return why links to a URL never reach the frontier; None if they might."""
-    if len(url) > MAX_URL:
-        return f"it is longer than {MAX_URL:,} characters"
+    if len(url) > MAX_URL_LENGTH:
+        return f"it is longer than {MAX_URL_LENGTH:,} characters"
     if not can_be_page(url):
         return "its name promises no HTML page (FOCUSCRAWL_ANY_MEDIA=1 follows them)"
     identity = store.identity()
     if identity.get("web", LIVE) == LIVE:
         return None
     try:
-        web = open_named(identity.get("web_name", ""), store.where)
+        web = open_web_from_file(identity.get("web_name", ""), store.location)
     except UserError:
         return None
     (there,) = web.resolve([url])
@@ -148,7 +148,7 @@ def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class LinksAround:
+class PageLinks:
     """Links out of a page and to it, the first ones of either.
 
     Attributes
@@ -166,7 +166,7 @@ class LinksAround:
     n_into: int
 
     @classmethod
-    def of(cls, store: CrawlStore, url: int, n: int = _SHOWN) -> LinksAround:
+    def of(cls, store: CrawlStore, url: int, n: int = _SHOWN) -> PageLinks:
         """Read the links of the URL with that number; what is read does not grow with the crawl.
 
         Parameters
@@ -203,11 +203,11 @@ def _out(store: CrawlStore, url: int, n: int) -> list[dict[str, Any]]:
     (last,) = store.row("SELECT max(id) FROM link")
     if seq is None or last is None:
         return []
-    again = _again(store)
+    again = _revisits(store)
     low, high = 0, int(last) + 1  # the first link of a page fetched as late, or later
     while low < high:
         middle = (low + high) // 2
-        if _seq(store, again, middle) < seq:
+        if _fetches_before_link(store, again, middle) < seq:
             low = middle + 1
         else:
             high = middle
@@ -221,7 +221,7 @@ def _out(store: CrawlStore, url: int, n: int) -> list[dict[str, Any]]:
     return [found[number] for number in sorted(found)][:n]
 
 
-def _again(store: CrawlStore) -> list[tuple[int, int, int, int]]:
+def _revisits(store: CrawlStore) -> list[tuple[int, int, int, int]]:
     """Return first link, number of links, fetches before, and URL of pages fetched again."""
     rows = store.rows(
         "SELECT first_link, links, coalesce(seq, 0), url FROM revisit "
@@ -230,7 +230,9 @@ def _again(store: CrawlStore) -> list[tuple[int, int, int, int]]:
     return [(int(first), int(links), int(seq), int(url)) for first, links, seq, url in rows]
 
 
-def _seq(store: CrawlStore, again: list[tuple[int, int, int, int]], number: int) -> float:
+def _fetches_before_link(
+    store: CrawlStore, again: list[tuple[int, int, int, int]], number: int
+) -> float:
     """Return after how many fetches a link was found."""
     at = bisect_right(again, (number, 1 << 62, 0, 0)) - 1
     if at >= 0 and number < again[at][0] + again[at][1]:
@@ -240,7 +242,7 @@ def _seq(store: CrawlStore, again: list[tuple[int, int, int, int]], number: int)
 
 
 @dataclass(frozen=True)
-class PageAgain:
+class RecordedPage:
     """What a page says; all texts are those of a stranger.
 
     Attributes
@@ -260,7 +262,7 @@ class PageAgain:
     no_classes: str
 
 
-def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain:
+def load_recorded_page(identity: Mapping[str, str], folder: Path, url: str) -> RecordedPage:
     """Read a page from the recording of a crawl, or from the web that it replays.
 
     Parameters
@@ -274,7 +276,7 @@ def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain
         The page is not kept, or too much work to be read here.
     """
     for web in open_page_webs(identity, folder):
-        answer = HtmlAnswer.found(web, url)
+        answer = HtmlAnswer.from_web(web, url)
         if answer is not None:
             break
     else:
@@ -282,12 +284,12 @@ def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain
     if len(answer.body) > _LARGEST:
         raise UserError("the page is larger than 2 MiB: it is not shown")
     try:
-        view = parse_page(answer.body, url, encoding=answer.encoding, most=Effort.LARGE)
-    except TooMuchWorkError:
+        view = parse_page(answer.body, url, encoding=answer.encoding, max_cost=ParseCost.LARGE)
+    except ParseLimitError:
         raise UserError("the page takes too long to be read: it is not shown") from None
     classes, why = _classes(identity, view)
-    text, cut = shown_text(answer.body, answer.encoding, _LONGEST)
-    return PageAgain(view.title, text, cut, classes, why)
+    text, cut = visible_paragraphs(answer.body, answer.encoding, _LONGEST)
+    return RecordedPage(view.title, text, cut, classes, why)
 
 
 def _classes(

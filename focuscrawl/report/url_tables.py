@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: what `sorted.page.kind` says came of a fetch
 KINDS = ("page", "duplicate", "redirect", "nothing")
-_FIRST = "9e999"  # of what has no score: a seed comes before every link
+_SEED_SCORE = "9e999"  # of what has no score: a seed comes before every link
 
 _TABLES = f"""
 CREATE TABLE sorted.host (place INTEGER PRIMARY KEY, id INTEGER NOT NULL, name TEXT NOT NULL);
@@ -33,7 +33,7 @@ CREATE TABLE sorted.page (seq INTEGER PRIMARY KEY, host INTEGER, relevance REAL,
                           status INTEGER, kind INTEGER);
 INSERT INTO sorted.page
     SELECT p.seq, (SELECT place FROM sorted.host WHERE id = u.host), p.relevance,
-           coalesce(p.score, {_FIRST}), p.status,
+           coalesce(p.score, {_SEED_SCORE}), p.status,
            CASE WHEN p.duplicate_of IS NOT NULL THEN 1 WHEN p.digest IS NOT NULL THEN 0
                 WHEN p.status BETWEEN 300 AND 399 OR p.error LIKE 'meta refresh%' THEN 2
                 ELSE 3 END
@@ -46,7 +46,7 @@ CREATE TABLE sorted.repeat (original INTEGER, seq INTEGER, PRIMARY KEY (original
 INSERT INTO sorted.repeat SELECT duplicate_of, seq FROM main.page WHERE duplicate_of IS NOT NULL;
 CREATE TABLE sorted.waiting (id INTEGER PRIMARY KEY, host INTEGER, score REAL, state INTEGER);
 INSERT INTO sorted.waiting
-    SELECT u.id, h.place, coalesce(u.score, {_FIRST}), u.state
+    SELECT u.id, h.place, coalesce(u.score, {_SEED_SCORE}), u.state
     FROM main.url u JOIN sorted.host h ON h.id = u.host WHERE u.state <> {FETCHED} ORDER BY u.id;
 CREATE INDEX sorted.waiting_score ON waiting (score, id, host, state);
 CREATE INDEX sorted.waiting_host ON waiting (host, id, state, score);
@@ -58,14 +58,14 @@ CREATE TABLE sorted.total AS
 
 ROWS = 100  #: of a part of a table
 _BATCH = 5000  # rows that are searched at once
-_SEARCH = 0.12  # seconds; who searches on asks again
+_SEARCH_SECONDS = 0.12  # seconds; who searches on asks again
 _WORDS = 5  # that are searched for
 _LONGEST = 200  # characters of what is searched for
-WAITING_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
+UNFETCHED_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
 HOSTS = 50
 
 
-def sort_urls(store: CrawlStore, path: Path) -> None:
+def write_sorted_copy(store: CrawlStore, path: Path) -> None:
     """Write the sorted copy of a crawl to `path`, where nothing is yet.
 
     Re-scoring changes the score of every URL that waits: an index of the store itself would slow
@@ -78,7 +78,7 @@ def sort_urls(store: CrawlStore, path: Path) -> None:
     ----------
     store : of a crawl in a folder, which may be running
     """
-    with reading_sorted(store, path) as connection:
+    with open_sorted_copy(store, path) as connection:
         # not kept if the machine stops: nothing is lost with it
         connection.execute("PRAGMA sorted.journal_mode = OFF")
         connection.execute("PRAGMA sorted.synchronous = OFF")
@@ -87,21 +87,21 @@ def sort_urls(store: CrawlStore, path: Path) -> None:
 
 
 @contextmanager
-def reading_sorted(store: CrawlStore, path: Path) -> Iterator[Database]:
-    """Open a store, as ``main``, with a copy that `sort_urls` made, as ``sorted``."""
-    with closing(store.reopened()) as reading, reading.connection() as connection:
+def open_sorted_copy(store: CrawlStore, path: Path) -> Iterator[Database]:
+    """Open a store, as ``main``, with a copy that `write_sorted_copy` made, as ``sorted``."""
+    with closing(store.reopen()) as reading, reading.connection() as connection:
         connection.execute("ATTACH ? AS sorted", (str(path),))
         yield connection
 
 
-class WaitingUrl(NamedTuple):
+class QueuedUrl(NamedTuple):
     """A URL that waits, and its score; None: a start URL, which comes before every link."""
 
     url: str
     score: float | None
 
 
-def frontier_top(store: CrawlStore, most: int = 20) -> list[WaitingUrl]:
+def frontier_top(store: CrawlStore, most: int = 20) -> list[QueuedUrl]:
     """Return the waiting URLs with the best scores, the best first; of equals the first found.
 
     It looks at every URL of the crawl: a second for a million. What is given out next also
@@ -109,7 +109,7 @@ def frontier_top(store: CrawlStore, most: int = 20) -> list[WaitingUrl]:
     """
     query = """SELECT url, score FROM url WHERE state = ?
                ORDER BY score IS NOT NULL, score DESC, id LIMIT ?"""
-    return [*map(WaitingUrl._make, store.rows(query, (QUEUED, most)))]
+    return [*map(QueuedUrl._make, store.rows(query, (QUEUED, most)))]
 
 
 class _Order(NamedTuple):
@@ -129,7 +129,7 @@ PAGE_ORDERS = {
     "host": _Order("host", "seq", descending=False),
 }
 #: orders of URLs that were not fetched
-WAITING_ORDERS = {
+UNFETCHED_ORDERS = {
     "score": _Order("score", "id", descending=True),
     "newest": _Order("id", "id", descending=True),
     "oldest": _Order("id", "id", descending=False),
@@ -156,7 +156,7 @@ FROM ({inner}) s JOIN main.page p ON p.seq = s.seq JOIN main.url u ON u.id = p.u
      JOIN sorted.host h ON h.place = s.host""",
     "(u.url LIKE :{0} ESCAPE '!' OR p.title LIKE :{0} ESCAPE '!')",
 )
-_WAITING = _Table(
+_UNFETCHED = _Table(
     "waiting",
     """
 SELECT s.id AS number, s.{key} AS key, u.url, u.score, u.state, u.depth, h.name AS host,
@@ -168,7 +168,7 @@ FROM ({inner}) s JOIN main.url u ON u.id = s.id JOIN sorted.host h ON h.place = 
 
 
 @dataclass(frozen=True)
-class Wanted:
+class UrlFilter:
     """Which rows.
 
     Attributes
@@ -176,10 +176,10 @@ class Wanted:
     least, most : of pages, relevance; of waiting URLs, score. None: any
     host : part of its name; "": any
     kind : of pages one of `focuscrawl.report.url_tables.KINDS`, of the others one of
-        `WAITING_STATES`; "": any
+        `UNFETCHED_STATES`; "": any
     status : HTTP status of pages; None: any
     search : words that are all in URL or title; "": any
-    order : one of `PAGE_ORDERS`, `WAITING_ORDERS`
+    order : one of `PAGE_ORDERS`, `UNFETCHED_ORDERS`
     """
 
     least: float | None = None
@@ -197,12 +197,12 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Part:
+class UrlRows:
     """Some rows of a table.
 
     Attributes
     ----------
-    rows : see `pages_part`, `waiting_part`
+    rows : see `list_pages`, `list_unfetched`
     before, after : where the rows before and after these begin; None: there are none
     searched : how many rows were looked through; None: nothing was searched for
     """
@@ -213,15 +213,15 @@ class Part:
     searched: int | None
 
 
-def pages_part(
-    connection: Database, wanted: Wanted, *, after: str = "", before: str = "", n: int = ROWS
-) -> Part:
+def list_pages(
+    connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
+) -> UrlRows:
     """Return up to `n` pages.
 
     Parameters
     ----------
-    connection : see `focuscrawl.report.url_tables.reading_sorted`
-    after, before : of the `Part` that these rows follow, or that follows them
+    connection : see `focuscrawl.report.url_tables.open_sorted_copy`
+    after, before : of the `UrlRows` that these rows follow, or that follows them
 
     Returns
     -------
@@ -233,7 +233,7 @@ def pages_part(
     UserError
         There is no such order or kind, or `after` or `before` is nothing that was given out.
     """
-    where, values = _common(wanted, "relevance")
+    where, values = _filter_conditions(wanted, "relevance")
     if wanted.kind:
         where.append("kind = :kind")
         values["kind"] = _index(KINDS, wanted.kind, "kind of page")
@@ -241,39 +241,43 @@ def pages_part(
         where.append("status = :status")
         values["status"] = wanted.status
     order = _order(PAGE_ORDERS, wanted.order or "newest")
-    read = _Reading(connection, _PAGES, order, (where, values), wanted.words)
+    read = _TableReader(connection, _PAGES, order, (where, values), wanted.words)
     found = read.part(after, before, n)
-    return Part([_page(row) for row in found.rows], found.before, found.after, found.searched)
+    return UrlRows(
+        [_page_row(row) for row in found.rows], found.before, found.after, found.searched
+    )
 
 
-def waiting_part(
-    connection: Database, wanted: Wanted, *, after: str = "", before: str = "", n: int = ROWS
-) -> Part:
-    """Return up to `n` URLs that were not fetched; see `pages_part`.
+def list_unfetched(
+    connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
+) -> UrlRows:
+    """Return up to `n` URLs that were not fetched; see `list_pages`.
 
     Returns
     -------
     Rows have ``number``, ``url``, ``host``, ``score`` as it is by now (None: a seed, or none),
     ``state`` as it is by now, ``depth`` (clicks from a seed), ``referrer``.
     """
-    where, values = _common(wanted, "score")
+    where, values = _filter_conditions(wanted, "score")
     if wanted.kind:
-        _index(WAITING_STATES, wanted.kind, "state")
+        _index(UNFETCHED_STATES, wanted.kind, "state")
         where.append("state = :state")
         values["state"] = STATES.index(wanted.kind)
-    order = _order(WAITING_ORDERS, wanted.order or "score")
-    read = _Reading(connection, _WAITING, order, (where, values), wanted.words)
+    order = _order(UNFETCHED_ORDERS, wanted.order or "score")
+    read = _TableReader(connection, _UNFETCHED, order, (where, values), wanted.words)
     found = read.part(after, before, n)
-    return Part([_waiting(row) for row in found.rows], found.before, found.after, found.searched)
+    return UrlRows(
+        [_unfetched_row(row) for row in found.rows], found.before, found.after, found.searched
+    )
 
 
-def totals(connection: Database) -> tuple[int, int]:
+def count_rows(connection: Database) -> tuple[int, int]:
     """Return how many pages and how many other URLs the sorted copy has."""
     ((pages, waiting),) = connection.execute("SELECT pages, waiting FROM sorted.total")
     return int(pages), int(waiting)
 
 
-def duplicates_of(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
+def list_duplicates(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
     """Return ``seq`` and ``url`` of the first duplicates of the page with that number."""
     rows = connection.execute(
         "SELECT r.seq, u.url FROM sorted.repeat r JOIN main.page p ON p.seq = r.seq "
@@ -283,7 +287,7 @@ def duplicates_of(connection: Database, url: int, n: int = ROWS) -> list[dict[st
     return [*map(dict, rows)]
 
 
-class _Reading:
+class _TableReader:
     """Reads parts of one table, as filtered and sorted."""
 
     def __init__(
@@ -302,18 +306,18 @@ class _Reading:
         self._values = values | {f"word{i}": _like(word) for i, word in enumerate(words)}
         self._match = " AND ".join(table.match.format(f"word{i}") for i in range(len(words)))
 
-    def part(self, after: str, before: str, n: int) -> Part:
+    def part(self, after: str, before: str, n: int) -> UrlRows:
         """Return rows after or before a place, in order."""
         backwards = bool(before)
-        place = _read_place(before or after) if before or after else None
+        place = _parse_cursor(before or after) if before or after else None
         rows, searched, more = self._rows(place, n, backwards=backwards)
-        ends = [_place(row["key"], row["number"]) for row in rows[:: max(len(rows) - 1, 1)]]
+        ends = [_cursor_of(row["key"], row["number"]) for row in rows[:: max(len(rows) - 1, 1)]]
         first, last = (ends[0], ends[-1]) if ends else (None, None)
         if more is not None and searched is not None:
             last = more  # what was looked at and does not fit need not be looked at again
         if backwards:
-            return Part(rows[::-1], last if more else None, first or before, searched)
-        return Part(rows, (first or after) if place else None, last if more else None, searched)
+            return UrlRows(rows[::-1], last if more else None, first or before, searched)
+        return UrlRows(rows, (first or after) if place else None, last if more else None, searched)
 
     def _rows(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
@@ -321,23 +325,25 @@ class _Reading:
         """Return rows, how many were looked through, and where what was not begins."""
         if not self._match:
             found = self._batch(place, n + 1, backwards=backwards)
-            more = _place(found[n - 1]["key"], found[n - 1]["number"]) if len(found) > n else None
+            more = (
+                _cursor_of(found[n - 1]["key"], found[n - 1]["number"]) if len(found) > n else None
+            )
             return found[:n], None, more
         rows: list[dict[str, Any]] = []
-        searched, until = 0, time.monotonic() + _SEARCH
+        searched, until = 0, time.monotonic() + _SEARCH_SECONDS
         while True:
             found = self._batch(place, _BATCH, backwards=backwards)
             size, end = self._end(place, backwards=backwards)
             searched += size
             rows += found
             if len(rows) > n:
-                more = _place(rows[n - 1]["key"], rows[n - 1]["number"])
+                more = _cursor_of(rows[n - 1]["key"], rows[n - 1]["number"])
                 return rows[:n], searched, more
             if end is None:
                 return rows, searched, None
             place = end
             if time.monotonic() > until:
-                return rows, searched, _place(*place)
+                return rows, searched, _cursor_of(*place)
 
     def _batch(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
@@ -377,7 +383,7 @@ class _Reading:
         return f"{inner} ORDER BY {key} {way}, {number} {way} LIMIT :n", values, way
 
 
-def _common(wanted: Wanted, number: str) -> _Where:
+def _filter_conditions(wanted: UrlFilter, number: str) -> _Where:
     where, values = list[str](), dict[str, Any]()
     if wanted.least is not None:
         where.append(f"{number} >= :least")
@@ -393,13 +399,13 @@ def _common(wanted: Wanted, number: str) -> _Where:
     return where, values
 
 
-def _page(row: dict[str, Any]) -> dict[str, Any]:
+def _page_row(row: dict[str, Any]) -> dict[str, Any]:
     names = ("url", "title", "relevance", "score", "status", "host", "topic")
     kind = KINDS[row["kind"]]
     return {"seq": row["number"], **{name: row[name] for name in names}, "kind": kind}
 
 
-def _waiting(row: dict[str, Any]) -> dict[str, Any]:
+def _unfetched_row(row: dict[str, Any]) -> dict[str, Any]:
     names = ("number", "url", "host", "score", "depth", "referrer")
     return {**{name: row[name] for name in names}, "state": STATES[row["state"]]}
 
@@ -422,12 +428,12 @@ def _like(word: str) -> str:
     return f"%{word}%"
 
 
-def _place(key: float, number: int) -> str:
+def _cursor_of(key: float, number: int) -> str:
     return f"{key!r}:{number}"
 
 
-def _read_place(text: str) -> tuple[float, int]:
-    """Return what `_place` has written."""
+def _parse_cursor(text: str) -> tuple[float, int]:
+    """Return what `_cursor_of` has written."""
     key, _, number = text.partition(":")
     try:
         found = float(key), int(number)
@@ -476,7 +482,7 @@ GROUP BY s.host, t.host ORDER BY n DESC, s.host, t.host
 """
 
 
-def host_map(store: CrawlStore, most: int = HOSTS) -> HostMap:
+def map_hosts(store: CrawlStore, most: int = HOSTS) -> HostMap:
     """Map the `most` hosts that matter; it reads all fetches and links, once."""
     found = [*store.rows(_HOSTS, (RELEVANT, most))]
     place = {row["host"]: i for i, row in enumerate(found)}

@@ -15,11 +15,11 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
 from focuscrawl.offline.apprentice_training import initial_apprentice
-from focuscrawl.report.outcomes import PAGE, hosts_left, outcome
-from focuscrawl.report.plain_text import counted, one_line, printable, table
-from focuscrawl.report.summary import held_back, near_duplicate
+from focuscrawl.report.outcomes import PAGE, outcome, skipped_hosts
+from focuscrawl.report.plain_text import align_columns, one_line, pluralize, printable
+from focuscrawl.report.summary import describe_limit, near_duplicate_note
 from focuscrawl.report.url_lookup import find_url
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
@@ -44,7 +44,7 @@ GROUP BY h.name ORDER BY max(coalesce(p.score, u.score)) DESC, h.name
 
 
 #: the parts of a score in words, which ``docs/explanation/apprentice.md`` explains
-NAMES = {
+PART_NAMES = {
     "mean_relevance": "pages that link to it",
     "best_relevance": "best page that links to it",
     "links": "number of links",
@@ -62,12 +62,12 @@ _NEGLIGIBLE = 0.02  # of the sum
 _PAGES = 100  # whose words are looked through
 _LINKS_SHOWN = 10
 _ANCHOR = 40  # characters
-_ENDS = 6  # steps shown at each end of a long path
-_SAME = 0.0005  # scores that differ by less read the same
+_STEPS_SHOWN = 6  # steps shown at each end of a long path
+_VISIBLE_DIFFERENCE = 0.0005  # scores that differ by less read the same
 _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 
 
-def busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
+def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
     """Say which URLs of other hosts scored better than a page when it came; None if none did.
 
     Those are meant that were found before and came later, or wait still, by the scores they left
@@ -89,7 +89,7 @@ def busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | 
     number = sum(urls for _, urls in hosts)
     learned = [*store.rows("SELECT 1 FROM models LIMIT 1")]
     since = "; or were scored higher later" if learned else ""
-    urls = counted(number, "URL")
+    urls = pluralize(number, "URL")
     return f"{urls} of busy hosts had better scores ({', '.join(names)}){since}"
 
 
@@ -110,7 +110,7 @@ class Reasons:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the strongest parts on either side as (side, parts), for people."""
-        named = {_in_words(n): part for n, part in self.parts.items() if n != "intercept"}
+        named = {_part_name(n): part for n, part in self.parts.items() if n != "intercept"}
         lines = []
         for kind, found in (("", named), ("words ", self.words)):
             ranked = sorted(found.items(), key=lambda item: -abs(item[1]))
@@ -126,17 +126,17 @@ class Reasons:
         return lines
 
 
-def _in_words(name: str) -> str:
+def _part_name(name: str) -> str:
     """Name a part for people; ``(HIGH,-2)`` is a link two places before."""
-    if name in NAMES:
-        return NAMES[name]
+    if name in PART_NAMES:
+        return PART_NAMES[name]
     level, offset = name.strip("()").split(",")
     where = "before" if int(offset) < 0 else "after"
     kind = "relevant" if level == "HIGH" else "irrelevant"
     return f"{kind} link {abs(int(offset))} {where}"
 
 
-def reasons(store: CrawlStore, url: int) -> Reasons | None:
+def explain_score(store: CrawlStore, url: int) -> Reasons | None:
     """Return what speaks for and against the URL numbered `url`, by the last model of the crawl.
 
     A URL that was fetched is looked at as if it had not been. The apprentice is built up again
@@ -150,28 +150,28 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
     if identity.get("strategy") != "apprentice":
         return None
     begun = initial_apprentice(store)
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         given = json.loads(identity.get("options", "{}"))
         apprentice = Apprentice.warm_started(Options.from_mapping(given), begun)
-        words = _replay(store, apprentice, url)
+        words = _replay_pages(store, apprentice, url)
     scorer = apprentice.scorer
     if not scorer.evidence.has_links(url):
         return None
     parts = scorer.explain(url)
     score = scorer.learner.response(np.array([sum(parts.values())]))
-    named = _words(store, apprentice, url, words)
+    named = _word_reasons(store, apprentice, url, words)
     return Reasons(parts, named, float(score[0]))
 
 
-def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
+def _replay_pages(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
     """Let the apprentice see all pages again; return the words of those that link to `url`."""
-    history, words = History(store), _Words(url)
+    history, words = History(store), _WordCollector(url)
     model = history.last_model()
     if model is not None:
         apprentice.load(model[1])
     n_urls = history.n_urls()
     for fetch in history.fetches(links=False):
-        if not fetch.again:
+        if not fetch.is_revisit:
             # what the fetch itself has shown must not count as a reason for it
             number = n_urls if fetch.url == url else fetch.url
             apprentice.observe(number, fetch.relevance)
@@ -183,7 +183,7 @@ def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
 
 
 @dataclass
-class _Words:
+class _WordCollector:
     """Collects the words of the first `_PAGES` pages that link to a URL."""
 
     url: int
@@ -196,7 +196,7 @@ class _Words:
             self.left -= 1
 
 
-def _words(
+def _word_reasons(
     store: CrawlStore, apprentice: Apprentice, url: int, words: Sequence[str]
 ) -> dict[str, float]:
     features, weights = apprentice.scorer.features(url)
@@ -204,7 +204,7 @@ def _words(
     classes = "SELECT DISTINCT topic FROM page WHERE topic IS NOT NULL ORDER BY topic"
     names = name_features(
         features[said],
-        url=_url(store, url),
+        url=_url_of(store, url),
         words=words,
         classes=[topic for (topic,) in store.rows(classes)],
         options=apprentice.options,
@@ -227,7 +227,7 @@ class Explanation:
     state : what became of it, in words
     score : the one it left the frontier with, or waits by, in words
     value : the same as a number; None for what has none, as a seed
-    busy : what had better scores when it was fetched, see `busy_hosts`; None: nothing
+    busy : what had better scores when it was fetched, see `describe_busy_hosts`; None: nothing
     depth : clicks from a seed
     links : the best links that lead there, by score; those known when it was fetched come first.
         Of each, ``source``, its ``seq`` and ``relevance``, ``anchor``, and the ``score`` it had
@@ -268,10 +268,10 @@ class Explanation:
         value = row["score"] if page is None else page["score"]
         return cls(
             url=row["url"],
-            state=_state(store, row),
-            score=_score(row, value),
+            state=_describe_state(store, row),
+            score=_describe_score(row, value),
             value=value,
-            busy=None if page is None else busy_hosts(store, row, page),
+            busy=None if page is None else describe_busy_hosts(store, row, page),
             depth=row["depth"],
             links=[*store.rows(_LINKS, (row["id"], fetched_at, _LINKS_SHOWN))],
             links_found=store.row(_COUNT, (row["id"],))[0],
@@ -279,7 +279,7 @@ class Explanation:
             if fetched_at is None
             else store.row(_COUNT_BEFORE, (row["id"], fetched_at))[0],
             path=path,
-            reasons=reasons(store, row["id"]),
+            reasons=explain_score(store, row["id"]),
         )
 
     def text(self) -> str:
@@ -310,7 +310,7 @@ class Explanation:
         guess = ", as if it had not fetched the page" if fetched else ""
         lines = [f"reasons by the last model of the apprentice{guess}; in log-odds:"]
         lines += [f"  {side:<13} {parts}" for side, parts in found.lines()]
-        if self.value is not None and abs(self.value - found.score) >= _SAME:
+        if self.value is not None and abs(self.value - found.score) >= _VISIBLE_DIFFERENCE:
             side, since = ("when fetched", "learned") if fetched else ("it waits by", "changed")
             lines.append(f"  {side:<13} {self.value:.3f}: the rest was {since} since")
         return lines
@@ -319,35 +319,35 @@ class Explanation:
         rows = [["  score then", "model", "fetch", "R", "anchor", "on"]]
         rows += [
             [
-                f"  {_number(link['score'])}",
+                f"  {_format_score(link['score'])}",
                 f"{link['model_version']}",
-                _place(link["seq"]),
-                _number(link["relevance"]),
+                _format_seq(link["seq"]),
+                _format_score(link["relevance"]),
                 one_line(link["anchor"], _ANCHOR) or "-",
                 link["source"],
             ]
             for link in self.links
         ]
-        return table(rows, left={4, 5})
+        return align_columns(rows, left={4, 5})
 
     def _path_table(self) -> list[str]:
         rows = [["  fetch", "R", "page"]]
         rows += [
-            [f"  {_place(step['seq'])}", _number(step["relevance"]), step["url"]]
+            [f"  {_format_seq(step['seq'])}", _format_score(step["relevance"]), step["url"]]
             for step in self.path
         ]
-        lines = table(rows, left={2})
-        left_out = len(self.path) - 2 * _ENDS
+        lines = align_columns(rows, left={2})
+        left_out = len(self.path) - 2 * _STEPS_SHOWN
         if left_out > 0:
-            lines[1 + _ENDS : -_ENDS] = [f"  … {left_out:,} more …"]
+            lines[1 + _STEPS_SHOWN : -_STEPS_SHOWN] = [f"  … {left_out:,} more …"]
         return lines
 
 
-def _number(value: float | None) -> str:
+def _format_score(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _place(seq: int | None) -> str:
+def _format_seq(seq: int | None) -> str:
     return "-" if seq is None else f"{seq:,}"
 
 
@@ -355,21 +355,21 @@ def _page(store: CrawlStore, url: int) -> sqlite3.Row:
     return store.row("SELECT * FROM page WHERE url = ?", (url,))
 
 
-def _url(store: CrawlStore, number: int) -> str:
+def _url_of(store: CrawlStore, number: int) -> str:
     return str(store.row("SELECT url FROM url WHERE id = ?", (number,))[0])
 
 
-def _fetched(store: CrawlStore, row: sqlite3.Row) -> str:
+def _describe_fetched(store: CrawlStore, row: sqlite3.Row) -> str:
     page = _page(store, row["id"])
     came = outcome(page["status"], page["error"], page["duplicate_of"] is not None)
     words = f"fetched as number {page['seq']:,}, relevance {page['relevance']:.3f}"
     if came == PAGE:
         title = one_line(page["title"] or "", 80)
         words = f"{words}: {title}" if title else words
-        alike = near_duplicate(store, page["seq"], row["url"])
+        alike = near_duplicate_note(store, page["seq"], row["url"])
         return words if alike is None else f"{words}; {alike}"
     if page["duplicate_of"] is not None:
-        return f"{words}: a duplicate of {_url(store, page['duplicate_of'])}"
+        return f"{words}: a duplicate of {_url_of(store, page['duplicate_of'])}"
     if page["error"] is not None:
         return f"{words}: {one_line(page['error'], 120)}"
     return f"{words}: {came}"
@@ -384,13 +384,13 @@ FROM url WHERE state = :queued
 """
 
 
-def _queued(store: CrawlStore, row: sqlite3.Row) -> str:
+def _describe_queued(store: CrawlStore, row: sqlite3.Row) -> str:
     waiting, ahead, level = store.row(_RANK, {"score": row["score"], "queued": QUEUED})
     words = f"waits in the frontier at rank {ahead + 1:,} of {waiting:,}"
     if level > 1:
-        words += f", level with {counted(level - 1, 'other')}"
-    held = held_back(store, row["url"])
-    left = hosts_left(store).get(host(row["url"]))
+        words += f", level with {pluralize(level - 1, 'other')}"
+    held = describe_limit(store, row["url"])
+    left = skipped_hosts(store).get(host(row["url"]))
     if left is not None:
         held = f"its host is left alone: {one_line(left, 120)}"
     return words if held is None else f"{words}; {held}"
@@ -406,7 +406,7 @@ WHERE p.canonical = ? AND p.duplicate_of IS NULL ORDER BY p.seq LIMIT 1
 """
 
 
-def _excluded(store: CrawlStore, row: sqlite3.Row) -> str:
+def _describe_excluded(store: CrawlStore, row: sqlite3.Row) -> str:
     start = f"{row['url']}: "
     for (detail,) in store.rows(_EXCLUSION, {"start": start}):
         return f"excluded: {one_line(detail[len(start) :], 120)}"
@@ -415,13 +415,15 @@ def _excluded(store: CrawlStore, row: sqlite3.Row) -> str:
     return "excluded: it will not be fetched"
 
 
-def _state(store: CrawlStore, row: sqlite3.Row) -> str:
+def _describe_state(store: CrawlStore, row: sqlite3.Row) -> str:
     if row["state"] == UNFOLLOWED:
         return "known, but the strategy follows no link to it"
-    return {QUEUED: _queued, FETCHED: _fetched, EXCLUDED: _excluded}[row["state"]](store, row)
+    return {QUEUED: _describe_queued, FETCHED: _describe_fetched, EXCLUDED: _describe_excluded}[
+        row["state"]
+    ](store, row)
 
 
-def _score(row: sqlite3.Row, value: float | None) -> str:
+def _describe_score(row: sqlite3.Row, value: float | None) -> str:
     if value is None:
         return "none: a seed" if row["referrer"] is None else "none"
     return f"{value:.4g}" + (" when it left the frontier" if row["state"] == FETCHED else "")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.url_table import UrlTable
-from focuscrawl.foundation.urls import host, identity
+from focuscrawl.foundation.urls import hashed_id, host
 from focuscrawl.rounds.tables import EVIDENCE, URL, last_rows
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import StoredPage
@@ -37,7 +37,7 @@ _HELD = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(), pa.str
 
 def bucket_of(url: str, buckets: int) -> int:
     """Return the bucket that a URL's host belongs to."""
-    return identity(host(url)) % buckets
+    return hashed_id(host(url)) % buckets
 
 
 class BucketUrls:
@@ -50,7 +50,7 @@ class BucketUrls:
     """
 
     def __init__(self, tables: Tables, bucket: int, until: int) -> None:
-        names = tables.of_bucket("urls", bucket, until)
+        names = tables.bucket_tables("urls", bucket, until)
         parts = [tables.read(name, dictionaries=["referrer"]) for name in names]
         # rows stay as they were read, old ones of a URL, too: to move texts takes long
         rows = pa.concat_tables([_HELD.empty_table(), *parts])
@@ -65,18 +65,18 @@ class BucketUrls:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def places(self, ids: Ints) -> Ints:
+    def positions(self, ids: Ints) -> Ints:
         """Return the places of known URLs, int64 (n,)."""
         return np.searchsorted(self.ids, ids)
 
     def known(self, ids: Ints) -> Bools:
         """Tell which URLs are known, bool (n,)."""
-        at = np.minimum(self.places(ids), max(len(self.ids) - 1, 0))
+        at = np.minimum(self.positions(ids), max(len(self.ids) - 1, 0))
         return self.ids[at] == ids if len(self.ids) else np.zeros(len(ids), bool)
 
-    def knows(self, url: str) -> bool:
+    def is_known(self, url: str) -> bool:
         """Tell whether a URL is known."""
-        return bool(self.known(np.array([identity(url)], np.int64))[0])
+        return bool(self.known(np.array([hashed_id(url)], np.int64))[0])
 
     def rows(self, places: Ints) -> pa.Table:
         """Return rows as they are now, see `URL`."""
@@ -96,7 +96,7 @@ class BucketUrls:
 
     # -- what a round changes --------------------------------------------------------------
 
-    def take_names(self, names: pa.Table) -> None:
+    def add_urls(self, names: pa.Table) -> None:
         """Take in URLs that pages link to; those that come first wait from now on."""
         names = names.sort_by("found")
         ids, first_row = np.unique(names["id"].to_numpy(), return_index=True)
@@ -118,38 +118,38 @@ class BucketUrls:
         rows = rows.set_column(_REFERRER, "referrer", referrers)
         self._rows = pa.concat_tables([self._rows, rows])
         first = np.unique(names["id"].to_numpy()[names["first"].to_numpy(zero_copy_only=False)])
-        at = self.places(first)
+        at = self.positions(first)
         at = at[np.isin(self.state[at], (UNFOLLOWED, QUEUED))]
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
-    def take_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
+    def mark_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
         """Take in what was fetched, what may not be, and other names of what was fetched."""
-        at = self.places(pages["id"].to_numpy())
+        at = self.positions(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
         names = pages["names"].combine_chunks().flatten().to_numpy()
         gone = np.concatenate([np.array([*excluded], np.int64), names])
-        gone = self.places(gone[self.known(gone)])
+        gone = self.positions(gone[self.known(gone)])
         gone = gone[self.state[gone] != FETCHED]
         self.state[gone], self._changed[gone] = EXCLUDED, True
 
-    def take_scores(self, ids: Ints, scores: Floats) -> None:
+    def update_scores(self, ids: Ints, scores: Floats) -> None:
         """Take in new scores; what was not followed and now is waits."""
-        at = self.places(ids)
+        at = self.positions(ids)
         keep = np.isin(self.state[at], (UNFOLLOWED, QUEUED)) & ~np.isposinf(self.score[at])
         at, scores = at[keep], scores[keep]
         self._changed[at] |= self.score[at] != scores
         self.score[at] = scores
         self.state[at] = np.where(np.isfinite(scores), QUEUED, UNFOLLOWED)
 
-    def waiting(self, most: int) -> Ints:
+    def best_queued(self, most: int) -> Ints:
         """Return the places of the best that waits, best first; of two as good the first found."""
         at = np.flatnonzero(self.state == QUEUED)
         if most < len(at):  # to sort all would take longer than what is done with them
             at = at[self.score[at] >= -np.partition(-self.score[at], most - 1)[most - 1]]
         return at[np.lexsort([self.found[at], -self.score[at]])][:most]
 
-    def changed(self) -> pa.Table:
+    def changed_rows(self) -> pa.Table:
         """Return the rows that the round has changed."""
         return self.rows(np.flatnonzero(self._changed))
 
@@ -182,7 +182,7 @@ class RoundUrls(UrlTable):
         new = self._new.get(number)
         if new is None:
             url, (bucket, buckets) = self[number], self._bucket
-            new = bucket_of(url, buckets) == bucket and not self._known.knows(url)
+            new = bucket_of(url, buckets) == bucket and not self._known.is_known(url)
             self._new[number] = new
         return new
 
@@ -225,7 +225,7 @@ class RoundLimits(Traps):
         return True
 
 
-class LinksInto:
+class Inlinks:
     """The links into the URLs of a bucket, by the pages that have them.
 
     Parameters
@@ -235,7 +235,7 @@ class LinksInto:
 
     def __init__(self, tables: Tables, bucket: int, until: int) -> None:
         self._tables = tables
-        self._names = tables.of_bucket("evidence", bucket, until)
+        self._names = tables.bucket_tables("evidence", bucket, until)
         parts = [tables.read(name, ["targets", "scores"]) for name in self._names]
         self._lengths = [len(part) for part in parts]
         found = pa.concat_tables(parts) if parts else EVIDENCE.empty_table()
@@ -275,7 +275,7 @@ class LinksInto:
         return pc.indices_nonzero(pc.is_in(self._target, value_set=pa.array(urls, pa.int64())))
 
 
-def recall(
+def load_evidence(
     context: RoundsContext,
     bucket: int,
     until: int,
@@ -300,13 +300,13 @@ def recall(
     fetched, too
     """
     ids = np.unique(rows["targets"].combine_chunks().flatten().to_numpy())
-    names = urls.urls(urls.places(ids))
+    names = urls.urls(urls.positions(ids))
     numbers = np.array([number(name) for name in names], np.int64)
     outcomes = context.outcomes(bucket, until)
 
     def load_outcomes() -> None:
         if outcomes is not None:
-            with context.tables.unpacking(outcomes[0]):
+            with context.tables.reporting_damage(outcomes[0]):
                 strategy.load_outcomes(outcomes[1])
 
     load_outcomes()
@@ -324,11 +324,11 @@ def recall(
         for at, row in enumerate(rows.to_pylist(), 1)
     ]
     found, scores = strategy.restore_pages(pages)
-    relevance = urls.relevance[urls.places(ids)]
+    relevance = urls.relevance[urls.positions(ids)]
     for known in np.flatnonzero(~np.isnan(relevance)).tolist():
         strategy.observe_earlier_fetch(int(numbers[known]), float(relevance[known]))
     load_outcomes()  # these are in it
-    lesson = context.take_model(strategy, until)
+    lesson = context.load_model(strategy, until)
     if lesson is not None:
         found, scores = lesson.urls, lesson.scores
     id_of = dict(zip(numbers.tolist(), ids.tolist(), strict=True))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from focuscrawl.completeness.stop_rules import TIME
+from focuscrawl.completeness.stop_rules import TIME_OVER
 from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.traps import NearDuplicates, Quotas
 from focuscrawl.crawl_config import CrawlConfig
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.foundation.user_input import number
 from focuscrawl.rounds.tables import KNOWN, Tables
 from focuscrawl.settings import DOWNLOAD_DELAY
@@ -37,7 +37,7 @@ _HELD = 64  # buckets whose contents a process holds
 _REMEMBERED = 2_000  # pages of a bucket whose sketches are compared
 
 
-class Laps:
+class CpuTimer:
     """Seconds of processor by what was done in them.
 
     Attributes
@@ -49,7 +49,7 @@ class Laps:
         self.seconds: dict[str, float] = {}
         self._since = process_time()
 
-    def end(self, what: str) -> None:
+    def lap(self, what: str) -> None:
         """Record what was done since the last call, or since the start."""
         now = process_time()
         self.seconds[what] = self.seconds.get(what, 0.0) + now - self._since
@@ -80,12 +80,12 @@ class RoundTime(NamedTuple):
             or a minute
         """
         written = settings.get("DOWNLOAD_DELAY", DOWNLOAD_DELAY)
-        delay = number().read("setting DOWNLOAD_DELAY", written)
+        delay = number().parse("setting DOWNLOAD_DELAY", written)
         seconds = max(_LEAST, share * delay) if seconds is None else seconds
         return cls(seconds, max(1, int(seconds / delay)) if delay > 0.0 else _ALL)
 
 
-class RoundEnd(Part):
+class RoundTimeout(Part):
     """Ends a bucket's fetches when the time of the round is over; the rest is for later rounds."""
 
     def __init__(self, seconds: float) -> None:
@@ -101,7 +101,7 @@ class RoundEnd(Part):
 
     def stop_reason(self) -> str | None:
         """Return the reason if the time is over."""
-        return TIME if self._over else None
+        return TIME_OVER if self._over else None
 
 
 class RoundsContext:
@@ -144,21 +144,21 @@ class RoundsContext:
         strategy.self_contained = True
         return strategy
 
-    def take_model(self, strategy: Strategy, round_: int) -> ModelUpdate | None:
+    def load_model(self, strategy: Strategy, round_: int) -> ModelUpdate | None:
         """Let a strategy score by what was learned by a round; None: nothing yet."""
         committed = self.tables.read_json(f"models/{round_:05}.json", "version", "learned_in")
         if committed is None or not committed["version"]:
             return None
         name = f"models/{int(committed['learned_in']):05}.npz"
         state = self.tables.read_bytes(name)
-        with self.tables.unpacking(name):
+        with self.tables.reporting_damage(name):
             lesson = strategy.load_trained(int(committed["version"]), state)
         strategy.adopt(lesson)
         return lesson
 
     def quotas(self, bucket: int, until: int) -> Quotas:
         """Return the limits on hosts and patterns of a bucket after a round."""
-        names = self.tables.of_bucket("quotas", bucket, until)
+        names = self.tables.bucket_tables("quotas", bucket, until)
         if not names:
             return Quotas()
         name = names[-1].replace("quotas/", "ended/", 1)
@@ -171,7 +171,7 @@ class RoundsContext:
 
         None: nothing came of it yet.
         """
-        names = self.tables.of_bucket("pages", bucket, until)
+        names = self.tables.bucket_tables("pages", bucket, until)
         if not names:
             return None
         name = names[-1].replace("pages/", "outcomes/", 1)
@@ -180,7 +180,7 @@ class RoundsContext:
 
 
 @lru_cache(maxsize=1)
-def context_of(root: str) -> RoundsContext:
+def load_context(root: str) -> RoundsContext:
     """Return the context of the crawl whose tables are at `root`."""
     return RoundsContext(root)
 
@@ -190,17 +190,17 @@ def content_id(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "little") >> 1
 
 
-def keeper_of(content: int, buckets: int) -> int:
+def content_bucket(content: int, buckets: int) -> int:
     """Return the bucket that keeps what is known of a content, whatever host it is from."""
     return content % buckets
 
 
-class KnownPages(Duplicates):
+class BucketDuplicates(Duplicates):
     """`Duplicates` that knows the pages of all earlier rounds by their content and their names.
 
-    A page is known by URLs on its own host alone, so those of its bucket are enough. A content may
-    be of any bucket: it is kept by `keeper_of` it, and read when it is asked for. Two pages of one
-    round in different buckets do not know of each other: both count.
+    The URLs that a page is known by are on its own host, so one bucket has them all. Contents of
+    all buckets are spread over the buckets by `content_bucket` and read on demand. Two equal pages
+    that different buckets fetch in one round both count.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:
@@ -217,7 +217,7 @@ class KnownPages(Duplicates):
             return found
         known = [self.find_by_url(name) for name in names]
         content = content_id(digest)
-        keeper = keeper_of(content, self._context.buckets)
+        keeper = content_bucket(content, self._context.buckets)
         contents = _contents(self._context.tables.root, keeper, self._until)
         same = self._number(contents.get(content))
         return next((each for each in [*known, same] if each is not None), None)
@@ -225,7 +225,7 @@ class KnownPages(Duplicates):
     def find_by_url(self, name: str) -> int | None:
         """Return the number of the fetched page that stands for the URL `name`."""
         found = super().find_by_url(name)
-        return self._number(self._names.get(identity(name))) if found is None else found
+        return self._number(self._names.get(hashed_id(name))) if found is None else found
 
     def _number(self, url: str | None) -> int | None:
         return None if url is None else self._urls.add(url, 0, None)
@@ -266,7 +266,7 @@ class _Index:
 
 def _names(tables: Tables, bucket: int, until: int) -> _Index:
     """Return the pages of a bucket by the URLs that they are known by."""
-    names = tables.of_bucket("known", bucket, until)
+    names = tables.bucket_tables("known", bucket, until)
     parts = [tables.read(name, ["names"]) for name in names]
     lists = pa.concat_tables([KNOWN.empty_table().select(["names"]), *parts])["names"]
     row = np.repeat(np.arange(len(lists)), lists.combine_chunks().value_lengths().to_numpy())
@@ -278,19 +278,19 @@ def _names(tables: Tables, bucket: int, until: int) -> _Index:
 def _contents(root: str, bucket: int, until: int) -> _Index:
     """Return the pages whose contents a bucket keeps; tasks of a process share them."""
     tables = Tables(root)
-    names = tables.of_bucket("contents", bucket, until)
+    names = tables.bucket_tables("contents", bucket, until)
     parts = [tables.read(name, ["content"])["content"].to_numpy() for name in names]
     ids = np.concatenate([np.zeros(0, np.int64), *parts])
     return _Index(tables, names, [*map(len, parts)], ids, np.arange(len(ids)))
 
 
-class NearPages(NearDuplicates):
+class BucketNearDuplicates(NearDuplicates):
     """`NearDuplicates` that starts with the last pages of a bucket."""
 
     def __init__(self, crawl: CrawlState, tables: Tables, bucket: int, until: int) -> None:
         super().__init__(crawl)
         found: list[tuple[str, bytes]] = []  # in the order fetched
-        for name in reversed(tables.of_bucket("pages", bucket, until)):
+        for name in reversed(tables.bucket_tables("pages", bucket, until)):
             rows = tables.read(name, ["url", "digest", "duplicate_of"]).to_pylist()
             sketches = [
                 (row["url"], row["digest"][DIGEST:])

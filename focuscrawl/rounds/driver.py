@@ -16,23 +16,23 @@ from pydantic import BaseModel, ConfigDict
 from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.foundation.user_input import (
-    Reader,
+    ValueParser,
     json_object,
-    nearest,
     number,
-    read_toml,
-    text_of,
-    validated,
+    parse_toml,
+    read_regular_text,
+    suggest_name,
+    validate,
     whole_number,
 )
+from focuscrawl.rounds.bucket_update import learn
 from focuscrawl.rounds.buckets import bucket_of
-from focuscrawl.rounds.context import Laps, context_of
-from focuscrawl.rounds.fetching import TAKEN_OVER, opened
+from focuscrawl.rounds.context import CpuTimer, load_context
+from focuscrawl.rounds.fetching import IMPORT_ROUND, open_crawl_folder
 from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
-from focuscrawl.rounds.taking_in import learn
-from focuscrawl.rounds.tasks import Task, do, unless_refused
+from focuscrawl.rounds.tasks import Task, raise_refusals, run_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.tasks import Master
 
 
-def size_of_round(written: object) -> float:
+def parse_round_size(written: object) -> float:
     """Read the size of a round: a share of the budget, below 100 %, or a number of fetches.
 
     Raises
@@ -81,7 +81,8 @@ class RoundsPlan(BaseModel):
 
     crawl: CrawlConfig
     round: Annotated[
-        float, Reader("a share of the budget, as '1%', or a number of fetches", size_of_round)
+        float,
+        ValueParser("a share of the budget, as '1%', or a number of fetches", parse_round_size),
     ] = 0.01
     buckets: Annotated[int, whole_number(1, 1000)] = 8
     settings: Annotated[Mapping[str, Any], json_object('{"DOWNLOAD_DELAY": 2}')] = {}
@@ -104,7 +105,7 @@ def read_plan(path: Path) -> RoundsPlan:
     """
     where = f"plan {path}"
     try:
-        given = read_toml(text_of(path))
+        given = parse_toml(read_regular_text(path))
     except OSError as error:
         raise UserError(f"{where} cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -112,7 +113,7 @@ def read_plan(path: Path) -> RoundsPlan:
     known = [*_OF_CRAWL, *(name for name in RoundsPlan.model_fields if name != "crawl")]
     for key in given:
         if key not in known:
-            raise UserError(f"{where} knows no {key!r}: {nearest(key, known)}")
+            raise UserError(f"{where} knows no {key!r}: {suggest_name(key, known)}")
     for key in ("topic", "budget"):
         if key not in given:
             raise UserError(f"{where} does not say {key!r}")
@@ -125,16 +126,16 @@ def read_plan(path: Path) -> RoundsPlan:
             raise UserError(f"{where}: {key} has a date or time: write it as text") from None
     of_crawl = {key: given.pop(key) for key in _OF_CRAWL if key in given}
     of_crawl["own_names"] = not _OWN_NAMES.isdisjoint(given.get("settings", {}))
-    crawl = validated(CrawlConfig, of_crawl, where)
-    return validated(RoundsPlan, {"crawl": crawl, **given}, where)
+    crawl = validate(CrawlConfig, of_crawl, where)
+    return validate(RoundsPlan, {"crawl": crawl, **given}, where)
 
 
-Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
+ProgressFactory = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
 _FORMAT = 3  # of the tables
 
 
-def unwatched(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:
+def no_progress(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:
     """Show no progress."""
     return nullcontext(lambda done: done)
 
@@ -145,7 +146,7 @@ def crawl_in_rounds(
     master: Master,
     tell: Callable[[Mapping[str, Any]], None],
     *,
-    watch: Watch = unwatched,
+    watch: ProgressFactory = no_progress,
     folder: Path | None = None,
 ) -> dict[str, Any]:
     """Start a crawl, or resume the one whose tables are at `root`, until it is over.
@@ -160,7 +161,7 @@ def crawl_in_rounds(
     -------
     The last round, and ``stop``: why there is no other. Of a round: ``round`` (its number),
     ``fetched`` and ``relevance`` (of all rounds so far), ``model`` (its version), ``known`` URLs,
-    ``seconds`` of processor by stage and ``laps``, those of the tasks by what they did (see
+    ``seconds`` of processor by stage and ``timer``, those of the tasks by what they did (see
     `fetch` and `take_in`), ``megabytes`` of the largest process so far
 
     Raises
@@ -170,36 +171,36 @@ def crawl_in_rounds(
     """
     tables, every = Tables(root), range(plan.buckets)
 
-    def do_all(stage: str, number: int, buckets: Iterable[int]) -> list[dict[str, Any]]:
+    def run_tasks(stage: str, number: int, buckets: Iterable[int]) -> list[dict[str, Any]]:
         tasks = [Task(stage, root, bucket, number) for bucket in buckets]
         with watch(f"round {number}: {stage}", len(tasks)) as advance:
-            return master.do_all(tasks, advance)
+            return master.run_tasks(tasks, advance)
 
     with _opened(plan, tables, folder) as before:
         last = before or {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
         if before is None:
-            do_all("take in", 0, every)
+            run_tasks("take in", 0, every)
             _commit(tables, last, plan.buckets, 0)
         stop = "budget"
         while last["fetched"] < plan.crawl.budget:
             number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
-            laps = Laps()
-            context = context_of(root)
-            if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
-                done = unless_refused([do(Task("take over", root, 0, number))])
+            timer = CpuTimer()
+            context = load_context(root)
+            if number == IMPORT_ROUND and context.folder is not None:  # a folder of this machine
+                done = raise_refusals([run_task(Task("take over", root, 0, number))])
             else:
-                buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
-                laps.end("choose")
+                buckets = choose_urls(tables, plan.buckets, number, min(plan.fetches, left))
+                timer.lap("choose")
                 if not buckets:
                     stop = "frontier_empty"
                     break
-                done = do_all("fetch", number, buckets)
+                done = run_tasks("fetch", number, buckets)
             of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
             tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
-            laps.end("fetch")
+            timer.lap("fetch")
             model = learn(context, number)
-            laps.end("learn")
-            taken_in = do_all("take in", number, every)
+            timer.lap("learn")
+            taken_in = run_tasks("take in", number, every)
             of_tasks: Counter[str] = Counter()
             for each in [*done, *taken_in]:
                 of_tasks.update(each.get("laps", {}))
@@ -210,18 +211,18 @@ def crawl_in_rounds(
                 "model": model["version"],
                 "known": sum(each["known"] for each in taken_in),
                 "seconds": {
-                    "choose": laps.seconds.get("choose", 0.0),
+                    "choose": timer.seconds.get("choose", 0.0),
                     "fetch": sum(each["seconds"] for each in done),
-                    "learn": laps.seconds["learn"],
+                    "learn": timer.seconds["learn"],
                     "take in": sum(each["seconds"] for each in taken_in),
                 },
                 "laps": dict(of_tasks),
                 "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
             }
-            laps.end("take in")
+            timer.lap("take in")
             _commit(tables, last, plan.buckets, model.get("oldest", 0))
-            laps.end("commit")
-            last["seconds"]["commit"] = laps.seconds["commit"]
+            timer.lap("commit")
+            last["seconds"]["commit"] = timer.seconds["commit"]
             tell(last)
             if not any(each["fetched"] or each["excluded"] for each in done):
                 stop = "hosts_unavailable"
@@ -266,9 +267,9 @@ def _opened(
             "bucket by bucket: take apprentice, best-first or another that judges links by pages"
         )
     if known is None and folder is not None:
-        with opened(checked, folder):
+        with open_crawl_folder(checked, folder):
             pass  # it can be taken over
-    with tables.claimed():
+    with tables.locked():
         if tables.read_json("plan.json") != known:
             raise UserError(
                 f"{root} was begun by another process meanwhile: give the command again"
@@ -284,7 +285,7 @@ def _opened(
 def _write_seeds(tables: Tables, seeds: Iterable[str], buckets: int) -> None:
     names: dict[int, list[dict[str, Any]]] = {}
     for at, url in enumerate(seeds):
-        row = {"id": identity(url), "url": url, "depth": 0, "referrer": None}
+        row = {"id": hashed_id(url), "url": url, "depth": 0, "referrer": None}
         of_bucket = names.setdefault(bucket_of(url, buckets), [])
         of_bucket.append(row | {"found": at, "first": True})
     for to, rows in names.items():
@@ -307,7 +308,7 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
             )
 
 
-def choose(tables: Tables, of_buckets: int, number: int, most: int) -> list[int]:
+def choose_urls(tables: Tables, of_buckets: int, number: int, most: int) -> list[int]:
     """Choose the best candidates for a round, at most so many; return the buckets they are of.
 
     Best first; a candidate that limits bar is chosen only if all are barred.
@@ -331,4 +332,4 @@ def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from:
     for kind in ("names", "links", "digests"):
         tables.remove(f"{kind}/{last['round']:05}")
     tables.remove("under-way")
-    tables.drop_old(buckets, last["round"], learned_from)
+    tables.remove_obsolete(buckets, last["round"], learned_from)

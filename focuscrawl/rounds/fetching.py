@@ -18,23 +18,23 @@ from focuscrawl.crawl.state import restore
 from focuscrawl.crawl.stopping import StopRules
 from focuscrawl.crawl.traps import NearDuplicates, Traps
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.buckets import (
     BucketUrls,
-    LinksInto,
+    Inlinks,
     RoundLimits,
     RoundUrls,
     bucket_of,
-    recall,
+    load_evidence,
 )
 from focuscrawl.rounds.context import (
-    KnownPages,
-    Laps,
-    NearPages,
-    RoundEnd,
+    BucketDuplicates,
+    BucketNearDuplicates,
+    CpuTimer,
+    RoundTimeout,
+    content_bucket,
     content_id,
-    keeper_of,
 )
 from focuscrawl.rounds.live_rounds import fetch_live, keep_recordings
 from focuscrawl.rounds.tables import CONTENT, EVIDENCE, NAME, PAGE, QUOTA
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from focuscrawl.store.history import StoredFetch
 
 
-TAKEN_OVER = 1  #: the round that `take_over` writes
+IMPORT_ROUND = 1  #: the round that `import_crawl` writes
 _FOUND = 40  # bits: URLs found in a round are numbered from its number times two to this on
 _BY = 28  # and those of a bucket from its number times two to this on
 _BROKEN = ("error", "store_error")  # reasons to stop that a round does not end for
 
 
-class Output(Part):
+class RoundOutput(Part):
     """Writes the tables of a round and a bucket when its crawl ends.
 
     A crawl that was interrupted, or that has failed, writes nothing: it can be resumed.
@@ -132,12 +132,12 @@ def write_tables(
     contents: dict[int, list[Mapping[str, Any]]] = {}
     for page in pages:
         if page.get("content") is not None:
-            to = keeper_of(page["content"], context.buckets)
+            to = content_bucket(page["content"], context.buckets)
             contents.setdefault(to, []).append(page)
     for to, rows in contents.items():
         tables.write(f"digests/{round_:05}/{bucket:03}-{to:03}", CONTENT, rows)
     tables.write(f"quotas/{name}", QUOTA, limits)
-    ended = {"excluded": sorted(map(identity, excluded)), "generosity": generosity}
+    ended = {"excluded": sorted(map(hashed_id, excluded)), "generosity": generosity}
     tables.write_json(f"ended/{name}.json", ended)
     tables.write_bytes(f"judged/{name}", judged)
     tables.write_bytes(f"outcomes/{name}", crawl.strategy.export_outcomes() or b"")
@@ -166,7 +166,7 @@ def _write_links(
         of_bucket = names.setdefault(bucket_of(url, buckets), {})
         if number not in of_bucket:
             of_bucket[number] = {
-                "id": identity(url),
+                "id": hashed_id(url),
                 "url": url,
                 "depth": urls.depth(number),
                 "referrer": urls.referrer(number),
@@ -201,9 +201,9 @@ def _evidence(
     for kept, memo in zip(groups, memos, strict=True):
         found = [page.links[at] for at in kept.tolist()]
         row = {
-            "source": page.name,
+            "source": page.url_text,
             "relevance": page.relevance,
-            "targets": [identity(urls[link.target]) for link in found],
+            "targets": [hashed_id(urls[link.target]) for link in found],
             "scores": [-math.inf if link.score is None else link.score for link in found],
             "memo": memo,
         }
@@ -221,7 +221,7 @@ def pages_of(crawl: Crawl) -> Iterator[dict[str, Any]]:
     for row in map(dict, crawl.store.rows("SELECT * FROM page ORDER BY seq")):
         url, twin = urls[row["url"]], row["duplicate_of"]
         yield {name: row.get(name) for name in PAGE.names} | {
-            "id": identity(url),
+            "id": hashed_id(url),
             "url": url,
             "depth": urls.depth(row["url"]),
             "referrer": urls.referrer(row["url"]),
@@ -235,7 +235,7 @@ def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:
     if row["digest"] is None or row["duplicate_of"] is not None:
         return {}
     names = Duplicates.known_urls(url, row["canonical"])
-    return {"content": content_id(row["digest"]), "names": [identity(name) for name in names]}
+    return {"content": content_id(row["digest"]), "names": [hashed_id(name) for name in names]}
 
 
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     Done already, it does nothing. The time of a replay is that to ``open``, which reads what is
     known and scores what was chosen, and to ``crawl``.
     """
-    tables, name, laps = context.tables, f"pages/{bucket:03}/{round_:05}", Laps()
+    tables, name, timer = context.tables, f"pages/{bucket:03}/{round_:05}", CpuTimer()
     if not tables.has(name):
         if context.checked.web is None:
             fetch_live(context, bucket, round_)
@@ -256,18 +256,18 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
             with tempfile.TemporaryDirectory() as scratch:
                 config = context.checked.config.with_values(crawl_dir=scratch)
                 crawl = open_round(context, bucket, round_, config)
-                laps.end("open")
+                timer.lap("open")
                 replay(crawl)
-            laps.end("crawl")
+            timer.lap("crawl")
     pages = tables.read(name, ["relevance"])["relevance"].to_numpy()
     ended = tables.read_json(f"ended/{bucket:03}/{round_:05}.json", "excluded")
     assert ended is not None
     done = {"bucket": bucket, "fetched": len(pages), "relevance": float(pages.sum())}
-    return done | {"excluded": len(ended["excluded"]), "laps": laps.seconds}
+    return done | {"excluded": len(ended["excluded"]), "laps": timer.seconds}
 
 
 def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlConfig) -> Crawl:
-    """Open the crawl of a bucket in a round; when it ends it writes the tables, see `Output`.
+    """Open the crawl of a bucket in a round; when it ends it writes the tables, see `RoundOutput`.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
         config=config.with_values(budget=len(chosen)),
         within=checked.within,
         urls=urls,
-        duplicates=KnownPages(context, bucket, before, urls),
+        duplicates=BucketDuplicates(context, bucket, before, urls),
     )
 
     def limits_before() -> Quotas:
@@ -301,21 +301,21 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
         return quotas
 
     limits = RoundLimits(crawl, limits_before)
-    output = Output(crawl, context, (bucket, round_), urls, limits)
-    near = [NearPages(crawl, tables, bucket, before)] if config.near_duplicates else []
-    ends = [] if context.time is None else [RoundEnd(context.time.seconds)]
+    output = RoundOutput(crawl, context, (bucket, round_), urls, limits)
+    near = [BucketNearDuplicates(crawl, tables, bucket, before)] if config.near_duplicates else []
+    ends = [] if context.time is None else [RoundTimeout(context.time.seconds)]
     crawl.parts = [*ends, StopRules(crawl), *near, limits, output]
     restore(crawl)
     for row in chosen:
         referrer = None if row["referrer"] is None else urls.add(row["referrer"], 0, None)
         urls.chosen.add(urls.add(row["url"], row["depth"], referrer))
     ids = np.array([row["id"] for row in chosen], np.int64)
-    recall(
+    load_evidence(
         context,
         bucket,
         before,
         crawl.strategy,
-        rows=LinksInto(tables, bucket, before).evidence(ids),
+        rows=Inlinks(tables, bucket, before).evidence(ids),
         urls=known,
         number=lambda url: urls.add(url, 0, None),
     )
@@ -326,7 +326,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
     return crawl
 
 
-def take_over(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
+def import_crawl(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Write the tables of a round as if it had fetched what a folder holds, which stays as it is.
 
     Parameters
@@ -350,7 +350,9 @@ def take_over(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any
 
 
 @contextmanager
-def opened(checked: CheckedConfig, path: Path) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
+def open_crawl_folder(
+    checked: CheckedConfig, path: Path
+) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
     """Open the crawl in a folder; `UserError` if it is no such crawl."""
     folder = CrawlFolder(path)
     if not folder.exists:
@@ -375,7 +377,7 @@ def _write_buckets(
     for url in excluded(urls):
         gone[bucket_of(url, buckets)].append(url)
     for row in quotas.rows():
-        limits[identity(row["name"].partition("/")[0]) % buckets].append(row)
+        limits[hashed_id(row["name"].partition("/")[0]) % buckets].append(row)
     judged, queued = _judged(crawl), crawl.frontier.queued().tolist()
     first = [number for number in queued if crawl.frontier.score(number) == np.inf]
     for bucket in range(buckets):
@@ -400,7 +402,7 @@ def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
     urls = crawl.urls
     found: dict[int, list[StoredFetch]] = {}
     for fetch in History(crawl.store).fetches():
-        if fetch.links and bucket_of(fetch.name, buckets) == bucket:
+        if fetch.links and bucket_of(fetch.url_text, buckets) == bucket:
             memo = crawl.strategy.make_self_contained(
                 fetch.memo, [urls[link.target] for link in fetch.links]
             )
@@ -412,7 +414,7 @@ def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
 def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quotas]]:
     """Restore a crawl, to look at it."""
     checked = context.checked
-    with opened(checked, path) as (folder, store):
+    with open_crawl_folder(checked, path) as (folder, store):
         crawl = Crawl(
             critic=checked.critic,
             strategy=context.strategy(),

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from focuscrawl.crawl.crawl_folder import TABLES_KEY, CrawlFolder
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.rounds.buckets import BucketUrls
 from focuscrawl.rounds.context import RoundsContext
 from focuscrawl.store import PageRow, StoreWriter, VisitRecord
@@ -34,7 +34,7 @@ _PAGE = (
 )
 
 
-def write_folder(root: str, path: Path, most: int | None = None) -> int:
+def write_crawl_folder(root: str, path: Path, most: int | None = None) -> int:
     """Write the crawl at `root` into a new folder; return how many pages that is.
 
     Texts of links are not in it.
@@ -131,7 +131,7 @@ class _Drawn:
         named: set[int] = set()
         sources: list[str] = []
         for row in self.pages(["id", "url", "referrer", "duplicate_of"]):
-            named |= {identity(url) for key, url in row.items() if key != "id" and url}
+            named |= {hashed_id(url) for key, url in row.items() if key != "id" and url}
             sources.append(row["url"])
         self._sources = pa.array(sources, pa.string())
         ids = [np.array([*named], np.int64)]
@@ -145,7 +145,7 @@ class _Drawn:
     def urls(self, urls: BucketUrls) -> list[dict[str, Any]]:
         """Return the rows of a bucket's URLs."""
         ids = urls.ids if self._pages is None else np.intersect1d(urls.ids, self._urls)
-        rows: list[dict[str, Any]] = urls.rows(urls.places(ids)).to_pylist()
+        rows: list[dict[str, Any]] = urls.rows(urls.positions(ids)).to_pylist()
         return rows
 
     def pages(self, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -165,7 +165,7 @@ class _Drawn:
         self, bucket: int, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         tables = self._context.tables
-        for name in tables.of_bucket("evidence", bucket, self._until):
+        for name in tables.bucket_tables("evidence", bucket, self._until):
             for rows in tables.read_batches(name, columns):
                 if self._pages is None:
                     yield rows

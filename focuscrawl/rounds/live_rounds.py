@@ -32,7 +32,7 @@ _LOOK = 0.5  # seconds between two looks at the process
 _PATIENCE = 30.0  # seconds in which an earlier process of the task has ended
 
 
-class UnderWay:
+class LiveFetchFolder:
     """The folder of a bucket's fetches in a round, and a copy of it.
 
     Where the tables are on this machine the folder is beside them, and the next try of the task
@@ -47,7 +47,7 @@ class UnderWay:
     def __init__(self, tables: Tables, bucket: int, round_: int) -> None:
         self._tables = tables
         self._name = f"under-way/{bucket:03}-{round_:05}"
-        beside = tables.local(self._name)
+        beside = tables.local_path(self._name)
         self.folder = Path(tempfile.mkdtemp()) if beside is None else beside
         self.folder.mkdir(parents=True, exist_ok=True)
         self._apart = beside is None
@@ -107,17 +107,17 @@ def keep_recordings(tables: Tables, folder: Path, bucket: int, round_: int) -> N
 def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     """Fetch what was chosen of a bucket, by the spider ``round``.
 
-    Its fetches are kept until the round is over, see `UnderWay`: a killed process is resumed. It
-    ends with this one, however that ends, as it reads the other end of a pipe: no host is ever
-    asked by it and by the next try.
+    `LiveFetchFolder` keeps the fetches until the round is over, so that the next try of the task
+    resumes them. The child process reads a pipe and exits when this process exits, so that two
+    processes never send requests to one host.
 
     Raises
     ------
     UserError
-        The process ended before the round did.
+        The child process stopped before the round was over.
     """
     tables = context.tables
-    under_way = UnderWay(tables, bucket, round_)
+    under_way = LiveFetchFolder(tables, bucket, round_)
     log = under_way.folder / "scrapy.log"
     given = {"tables": tables.root, "bucket": bucket, "number": round_}
     settings = {"LOG_LEVEL": "WARNING", "FOCUSCRAWL_PROGRESS": 0} | context.settings

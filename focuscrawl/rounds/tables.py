@@ -47,13 +47,13 @@ from pyarrow import fs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import (
-    BETWEEN,
-    TRIES,
-    file_system_of,
+    LOCK_RETRY_DELAY,
+    LOCK_TRIES,
     first_line,
+    open_file_system,
     refuse_links,
 )
-from focuscrawl.foundation.model_folder import UNSOUND
+from focuscrawl.foundation.model_folder import DECODING_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -161,7 +161,7 @@ class Tables:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._files, self._base = file_system_of(root)
+        self._files, self._base = open_file_system(root)
 
     # -- files of any kind -----------------------------------------------------------------
 
@@ -232,7 +232,7 @@ class Tables:
             with self._reached(folder):
                 self._files.delete_dir(f"{self._base}/{folder}")
 
-    def local(self, name: str) -> Path | None:
+    def local_path(self, name: str) -> Path | None:
         """Return where a file is on this machine; None if the tables are elsewhere.
 
         Raises
@@ -245,11 +245,11 @@ class Tables:
         path = Path(self._base, name)
         refuse_links(path, self._base)
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise UserError(f"{path} is no plain file: remove it")
+            raise UserError(f"{path} is not a regular file: remove it")
         return path
 
     @contextmanager
-    def claimed(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keep other processes of this machine out within the ``with`` block.
 
         Storage elsewhere has no locks.
@@ -259,11 +259,16 @@ class Tables:
         UserError
             Another process has claimed them, or the folder cannot be written.
         """
-        path = self.local("rounds.lock")
+        path = self.local_path("rounds.lock")
         if path is None:
             yield
             return
-        lock = FileLock(path, TRIES * BETWEEN, poll_interval=BETWEEN, fallback_to_soft=False)
+        lock = FileLock(
+            path,
+            LOCK_TRIES * LOCK_RETRY_DELAY,
+            poll_interval=LOCK_RETRY_DELAY,
+            fallback_to_soft=False,
+        )
         with self._reached(path.name):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -279,11 +284,11 @@ class Tables:
             lock.release()
 
     @contextmanager
-    def unpacking(self, name: str) -> Iterator[None]:
+    def reporting_damage(self, name: str) -> Iterator[None]:
         """Report in one line, within the ``with`` block, that the bytes of a file are unsound."""
         try:
             yield
-        except UNSOUND as error:
+        except DECODING_ERRORS as error:
             raise UserError(
                 f"{self._base}/{name} is damaged ({first_line(error)}): crawl again, into another "
                 "folder"
@@ -304,7 +309,7 @@ class Tables:
     @contextmanager
     def _reached(self, name: str) -> Iterator[None]:
         """Report in one line, within the ``with`` block, that a file cannot be read or written."""
-        self.local(name)
+        self.local_path(name)
         try:
             yield
         except OSError as error:
@@ -385,7 +390,7 @@ class Tables:
         with self._open(name) as file:
             yield from file.iter_batches(1000, columns=columns, use_threads=False)
 
-    def of_bucket(self, kind: str, bucket: int, until: int) -> list[str]:
+    def bucket_tables(self, kind: str, bucket: int, until: int) -> list[str]:
         """Return the tables of a bucket that together say all up to a round, in their order."""
         found: list[str] = []
         for table in reversed(self._in_order(f"{kind}/{bucket:03}")):
@@ -414,7 +419,7 @@ class Tables:
 
         So each row is written about log2 of the number of rounds times [1]_, and no
         task needs more memory than a table of 64 MiB does. What was merged stays until the round
-        is over, see `drop_old`.
+        is over, see `remove_obsolete`.
 
         Parameters
         ----------
@@ -428,7 +433,7 @@ class Tables:
            the logarithmic method.
         """
         parts, first, folder = [table], round_, f"{kind}/{bucket:03}"
-        of_before = self.of_bucket(kind, bucket, round_ - 1)
+        of_before = self.bucket_tables(kind, bucket, round_ - 1)
         for before in reversed(of_before):
             with self._readable(before) as path:
                 found = pq.read_metadata(path, filesystem=self._files)
@@ -445,7 +450,7 @@ class Tables:
         ending = "" if first == round_ else f"-{first:05}"
         self.write_table(f"{folder}/{round_:05}{ending}", merged, group)
 
-    def drop_old(self, buckets: int, round_: int, learned_from: int) -> None:
+    def remove_obsolete(self, buckets: int, round_: int, learned_from: int) -> None:
         """Remove, after a round, what is in a merged table, too, and what nothing reads any more.
 
         Parameters
@@ -455,7 +460,7 @@ class Tables:
         for bucket in range(buckets):
             old: list[str] = []
             for kind in _MERGED:
-                kept = self.of_bucket(kind, bucket, round_)
+                kept = self.bucket_tables(kind, bucket, round_)
                 tables = self._in_order(f"{kind}/{bucket:03}")
                 old += [
                     f"{each.name}.parquet"
@@ -498,7 +503,7 @@ class Tables:
     def _readable(self, name: str) -> Iterator[str]:
         """Give the path of a table; report in one line that it cannot be read."""
         path = f"{self._base}/{name}.parquet"
-        self.local(f"{name}.parquet")
+        self.local_path(f"{name}.parquet")
         try:
             yield path
         except (pa.ArrowInvalid, OSError) as error:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.processes import process_pool, safe_starts
-from focuscrawl.rounds.context import context_of
-from focuscrawl.rounds.fetching import fetch, take_over
-from focuscrawl.rounds.taking_in import take_in
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.processes import process_pool, safe_python_path
+from focuscrawl.rounds.bucket_update import update_bucket
+from focuscrawl.rounds.context import load_context
+from focuscrawl.rounds.fetching import fetch, import_crawl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_STAGES = {"fetch": fetch, "take in": take_in, "take over": take_over}
+_STAGES = {"fetch": fetch, "take in": update_bucket, "take over": import_crawl}
 _MASTER = re.compile(
     r"local(?:\[(?:\d+|\*)\])?|yarn|k8s://\S+|spark://(?P<hosts>[^\s:,]+:\d+(?:,[^\s:,]+:\d+)*)"
 )
@@ -61,11 +61,11 @@ class Task(NamedTuple):
     round: int
 
 
-def do(task: Task) -> dict[str, Any]:
+def run_task(task: Task) -> dict[str, Any]:
     """Run a task; its result has ``seconds`` of processor and ``megabytes``, too."""
     start = time.process_time()
     try:
-        done = _STAGES[task.stage](context_of(task.root), task.bucket, task.round)
+        done = _STAGES[task.stage](load_context(task.root), task.bucket, task.round)
     except UserError as error:  # which Spark would try again, and print with all its stacks
         return {"refused": str(error)}
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -75,7 +75,7 @@ def do(task: Task) -> dict[str, Any]:
 class Master(Protocol):
     """Runs tasks."""
 
-    def do_all(
+    def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
         """Return the results of tasks; some may run more than once.
@@ -96,7 +96,7 @@ class Master(Protocol):
         ...
 
 
-class Processes:
+class LocalMaster:
     """Runs tasks in processes of this machine.
 
     Parameters
@@ -108,13 +108,15 @@ class Processes:
         self._open = ExitStack()
         self._pool = self._open.enter_context(process_pool(most)) if most > 1 else None
 
-    def do_all(
+    def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return the results of tasks; see `Master.do_all`."""
+        """Return the results of tasks; see `Master.run_tasks`."""
         kept = []
         try:
-            for done in map(do, tasks) if self._pool is None else self._pool.map(do, tasks):
+            for done in (
+                map(run_task, tasks) if self._pool is None else self._pool.map(run_task, tasks)
+            ):
                 kept.append(done)
                 advance(1)
         except BrokenProcessPool:
@@ -123,22 +125,22 @@ class Processes:
                 "as it does where memory runs out: the same command goes on from there; with less "
                 "memory take fewer processes (--master 'processes[1]')"
             ) from None
-        return unless_refused(kept)
+        return raise_refusals(kept)
 
     def close(self) -> None:
         """Stop the processes."""
         self._open.close()
 
 
-def unless_refused(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return results of `do`; `UserError` if a task was refused."""
+def raise_refusals(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return results of `run_task`; `UserError` if a task was refused."""
     for each in done:
         if "refused" in each:
             raise UserError(each["refused"])
     return done
 
 
-class Spark:
+class SparkMaster:
     """Runs tasks on Apache Spark, whose log is a file that is removed unless something failed.
 
     Parameters
@@ -158,7 +160,7 @@ class Spark:
                 f"--master {master} is no master: take processes[2], or Spark's local[2], "
                 "spark://HOST:PORT, yarn or k8s://..."
             )
-        with needs("spark", f"--master {master}"):
+        with require_extra("spark", f"--master {master}"):
             from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - 450 MB, and for few
         _find_java(master)
         if found["hosts"]:
@@ -169,17 +171,17 @@ class Spark:
         conf.setAll([*_SETTINGS.items(), *of_master.items()])
         handle, log = tempfile.mkstemp(prefix="focuscrawl-spark-", suffix=".log")
         self._log: Path | None = Path(log)
-        with _stderr_to(handle), safe_starts():
+        with _stderr_to(handle), safe_python_path():
             try:
                 self._context = SparkContext(conf=conf)
             except Exception as error:
                 why = str(error).splitlines()[0]
                 raise UserError(f"no Spark at {master}: {why} (its log: {log})") from None
 
-    def do_all(
+    def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return the results of tasks; see `Master.do_all`."""
+        """Return the results of tasks; see `Master.run_tasks`."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with Spark
 
         here, over = str(Path.cwd()), threading.Event()
@@ -194,7 +196,7 @@ class Spark:
         finally:
             over.set()
             watcher.join()
-        return unless_refused(done)
+        return raise_refusals(done)
 
     def _watch(self, advance: Callable[[int], object], over: threading.Event) -> None:
         """Report how many tasks are done; warn if no worker is busy."""
@@ -223,7 +225,7 @@ def _do_in(folder: str, task: Task) -> dict[str, Any]:
     """Run a task in the folder that the crawl was started in, where there is one."""
     if Path(folder).is_dir():
         os.chdir(folder)
-    return do(task)
+    return run_task(task)
 
 
 def _find_java(master: str) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.crawl_config import CrawlConfig
 
-_AFTER_RECORD = 950  # place of the pipeline of texts
+_TEXT_PIPELINE_ORDER = 950  # place of the pipeline of texts
 
 
 class FocusedSpider(scrapy.Spider):
@@ -58,10 +58,10 @@ class FocusedSpider(scrapy.Spider):
         given = {name: value for name, value in kwargs.items() if not name.startswith("_")}
         config = cls.read_config(crawler.settings, given)
         spider = super().from_crawler(crawler, *args, **kwargs)
-        place_pipelines(crawler.settings, texts=config.text)
+        add_pipelines(crawler.settings, texts=config.text)
         if cls.__module__.startswith("focuscrawl."):
             use_lean_settings(crawler.settings, replays=config.web is not None)
-        open_for(spider, config, crawler.settings, spider.open_crawl)
+        open_spider_crawl(spider, config, crawler.settings, spider.open_crawl)
         return spider
 
     @classmethod
@@ -84,7 +84,7 @@ class FocusedSpider(scrapy.Spider):
         yield visit_of_response(context_of(self.crawler).crawl, response)
 
 
-def place_pipelines(settings: BaseSettings, *, texts: bool) -> None:
+def add_pipelines(settings: BaseSettings, *, texts: bool) -> None:
     """Add the three pipelines of a crawl where they lack, and that of texts if it is wanted.
 
     Raises
@@ -105,11 +105,11 @@ def place_pipelines(settings: BaseSettings, *, texts: bool) -> None:
         from focuscrawl.pipelines import TextPipeline  # noqa: PLC0415 - few want it
 
         settings.setdefault_in_component_priority_dict(
-            "ITEM_PIPELINES", TextPipeline, _AFTER_RECORD
+            "ITEM_PIPELINES", TextPipeline, _TEXT_PIPELINE_ORDER
         )
 
 
-def open_for(
+def open_spider_crawl(
     spider: scrapy.Spider,
     config: CrawlConfig,
     settings: BaseSettings,
@@ -132,7 +132,7 @@ def open_for(
     instance_sink(config.instances)
     prepare_texts(config, settings)
     if not getattr(spider, "yields_visits", False):
-        config = _for_own_spider(config, spider.name)
+        config = _config_for_own_spider(config, spider.name)
     if config.browser is not None:
         configure_browser(settings, config.browser)
     crawl = opens(config)
@@ -141,7 +141,7 @@ def open_for(
     bind_crawl(spider.crawler, crawl)
 
 
-def _for_own_spider(config: CrawlConfig, name: str) -> CrawlConfig:
+def _config_for_own_spider(config: CrawlConfig, name: str) -> CrawlConfig:
     """Return the configuration for a project's own spider; refuse what is for ``focused``."""
     if config.discover:
         raise UserError(

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.databases import Database, open_database
-from focuscrawl.foundation.files import draft_of
-from focuscrawl.foundation.model_folder import UNSOUND, reason
+from focuscrawl.foundation.files import replace_atomically
+from focuscrawl.foundation.model_folder import DECODING_ERRORS, error_message
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from focuscrawl.store.schema import Column
 
 #: bytes of a store of which every page and value is looked at: some tenths of a second
-SMALL = 16 << 20
+FULL_CHECK_BYTES = 16 << 20
 
 #: stores that this process has opened and not looked through
-half_seen: set[str] = set()
+partly_checked: set[str] = set()
 
 _ROW = 8  # bytes that a row takes at least, in its table and its indexes
 _WORD = re.compile(r"\w+")
@@ -91,7 +91,7 @@ class CrawlStore:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.where = str(path)  #: how to name the store in messages
+        self.location = str(path)  #: how to name the store in messages
         self._path = path
         self._read_only = read_only
         self._idle: list[Database] = []
@@ -105,7 +105,7 @@ class CrawlStore:
         """
         rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
         with (
-            draft_of(path) as draft,
+            replace_atomically(path) as draft,
             closing(cls(draft)) as store,  # which empties the write-ahead log into the file
             store.connection() as connection,
         ):
@@ -148,7 +148,7 @@ class CrawlStore:
             raise
         return store
 
-    def reopened(self) -> CrawlStore:
+    def reopen(self) -> CrawlStore:
         """Return the same store for reading, whether this one was closed or not.
 
         What is in it is not checked once more.
@@ -171,7 +171,7 @@ class CrawlStore:
             SQLite finds the file damaged.
         """
         idle = self._idle
-        with _damage_in_a_line(self.where):
+        with _damage_in_a_line(self.location):
             try:
                 connection = idle.pop()
             except IndexError:
@@ -214,7 +214,7 @@ def find_damage() -> UserError | None:
     -------
     What is wrong with the first one that is damaged; None: they are all sound
     """
-    for where in half_seen:
+    for where in partly_checked:
         try:
             CrawlStore.open(Path(where), read_only=True, whole=True).close()
         except UserError as error:
@@ -223,18 +223,18 @@ def find_damage() -> UserError | None:
 
 
 @contextmanager
-def taking_in(where: str) -> Iterator[None]:
+def reporting_damage(where: str) -> Iterator[None]:
     """Make one line of what goes wrong while bytes of a store become what they were of.
 
     What a strategy or a lesson has kept is its own: nobody else can tell whether it is sound.
     """
     try:
         yield
-    except UNSOUND as error:
-        raise damaged(where, reason(error)) from error
+    except DECODING_ERRORS as error:
+        raise damage_error(where, error_message(error)) from error
 
 
-def damaged(where: str, what: object) -> UserError:
+def damage_error(where: str, what: object) -> UserError:
     """Return what a user is told of a damaged store."""
     return UserError(
         f"{where} is damaged ({what}): take a whole copy of the crawl, or crawl into a new "
@@ -250,11 +250,11 @@ def _damage_in_a_line(where: str) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
-            raise damaged(where, error) from error
+            raise damage_error(where, error) from error
         if code == sqlite3.SQLITE_INTERRUPT:
-            raise damaged(where, "reading it comes to no end") from error
+            raise damage_error(where, "reading it comes to no end") from error
         if code is None and "decode to UTF-8" in str(error):
-            raise damaged(where, "a text that is not UTF-8") from error
+            raise damage_error(where, "a text that is not UTF-8") from error
         raise
 
 
@@ -294,18 +294,18 @@ def _check_content(connection: Database, where: str, *, whole: bool) -> None:
     connection.execute("BEGIN")  # one state of a crawl that is running
     tables: Iterable[str] = schema.layout().tables
     _check_schema(connection, where)
-    if _check_numbers(connection, where) <= SMALL:
+    if _check_numbers(connection, where) <= FULL_CHECK_BYTES:
         ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
         if verdict != "ok":
-            raise damaged(where, " ".join(str(verdict).split()))
+            raise damage_error(where, " ".join(str(verdict).split()))
     elif not whole:
-        half_seen.add(where)
+        partly_checked.add(where)
         tables = ["meta"]
     for table in tables:
         sound = " AND ".join(map(_sound, schema.layout().tables[table]))
         bad = f"SELECT rowid FROM {table} WHERE NOT coalesce({sound}, 0) LIMIT 1"
         for (row,) in connection.execute(bad):
-            raise damaged(where, f"row {row} of the table {table} is none of a crawl's")
+            raise damage_error(where, f"row {row} of the table {table} is none of a crawl's")
 
 
 def _check_schema(connection: Database, where: str) -> None:
@@ -316,23 +316,23 @@ def _check_schema(connection: Database, where: str) -> None:
     for table, columns in tables.items():
         kind, sql = found.get(table, ("missing", ""))
         if kind != "table":
-            raise damaged(where, f"the table {table} is {kind}")
+            raise damage_error(where, f"the table {table} is {kind}")
         if not _words(sql) <= _words_of_ours():
-            raise damaged(where, f"the table {table} is none of a crawl's")
+            raise damage_error(where, f"the table {table} is none of a crawl's")
         there = {str(row["name"]) for row in connection.execute(f"PRAGMA table_info({table})")}
         missing = {column.name for column in columns} - there
         if missing:
-            raise damaged(where, f"the table {table} has no column {min(missing)}")
+            raise damage_error(where, f"the table {table} has no column {min(missing)}")
     for name, view in views.items():
         _, sql = found.get(name, ("missing", ""))
         if sql.split() != view.split():
-            raise damaged(where, f"the view {name} is missing, or none of a crawl's")
+            raise damage_error(where, f"the view {name} is missing, or none of a crawl's")
     names = {column.name.upper() for columns in tables.values() for column in columns}
     for name, (kind, sql) in found.items():
         if kind == "index" and not name.startswith("sqlite_"):
             of = _INDEX.fullmatch(sql)
             if of is None or not _words(of[1]) <= {*names, "ASC", "DESC"}:
-                raise damaged(where, f"its index {name} is of more than columns")
+                raise damage_error(where, f"its index {name} is of more than columns")
 
 
 def _words(sql: str) -> set[str]:
@@ -351,14 +351,14 @@ def _check_numbers(connection: Database, where: str) -> int:
     ((pages,),) = connection.execute("PRAGMA page_count")
     ((page,),) = connection.execute("PRAGMA page_size")
     for column in (each for table in schema.layout().tables.values() for each in table):
-        if not column.found_fast or column.type != "INTEGER":
+        if not column.is_indexed or column.type != "INTEGER":
             continue
         for end in ("min", "max"):
             of = f'SELECT {end}("{column.name}") FROM {column.table}'
             ((number,),) = connection.execute(of)
             sound = isinstance(number, int) and 0 <= number <= pages * page // _ROW
             if number is not None and not sound:  # of a damaged page it may be a text
-                raise damaged(where, f"{column.table}.{column.name} is {number}")
+                raise damage_error(where, f"{column.table}.{column.name} is {number}")
     return int(pages * page)
 
 

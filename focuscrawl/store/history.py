@@ -45,7 +45,7 @@ class StoredFetch(NamedTuple):
     Attributes
     ----------
     seq : its place in the crawl, from 1; of a page fetched again, that of the last first fetch
-    url, name : number of the URL, and the URL itself
+    url, url_text : id of the URL, and the URL itself
     status : of the answer; 0 where none was received
     error : why there is no status, or no judgement
     depth, referrer : clicks from a seed, and the number of the URL that it was first found on,
@@ -59,7 +59,7 @@ class StoredFetch(NamedTuple):
 
     seq: int
     url: int
-    name: str
+    url_text: str
     depth: int
     referrer: int | None
     status: int
@@ -74,7 +74,7 @@ class StoredFetch(NamedTuple):
     minhash: bytes | None = None
     score: float | None = None
     links: tuple[StoredLink, ...] = ()
-    again: bool = False
+    is_revisit: bool = False
 
     @property
     def is_page(self) -> bool:
@@ -174,7 +174,7 @@ class History:
 
     def first_fetches(self) -> Iterator[StoredFetch]:
         """Return every page once, without its links and memo, in the order first fetched."""
-        return (fetch for fetch in self.fetches(links=False, memos=False) if not fetch.again)
+        return (fetch for fetch in self.fetches(links=False, memos=False) if not fetch.is_revisit)
 
     def answers(self) -> Iterator[StoredAnswer]:
         """Return what is kept of all first fetches, in the order of the numbers of their URLs.
@@ -192,7 +192,7 @@ class History:
         """
         rows: defaultdict[int, list[tuple[StoredFetch, int]]] = defaultdict(list)
         for n_links, memo, *fetched in self._store.rows(_SECOND_FETCHES):
-            fetch = StoredFetch(*fetched)._replace(memo=memo, again=True)
+            fetch = StoredFetch(*fetched)._replace(memo=memo, is_revisit=True)
             rows[fetch.seq].append((fetch, n_links))
         return rows
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from focuscrawl.foundation.databases import in_memory
+from focuscrawl.foundation.databases import memory_database
 
 #: raised by one with every change of the tables; stores of another version are refused
 SCHEMA_VERSION = 4
@@ -278,13 +278,13 @@ INSERT = {
 
 
 class Column(NamedTuple):
-    """A column of the schema; `found_fast`: its least and greatest value are."""
+    """A column of the schema; `is_indexed`: its least and greatest value are."""
 
     table: str
     name: str
     type: str
     nullable: bool
-    found_fast: bool
+    is_indexed: bool
 
 
 class Layout(NamedTuple):
@@ -297,7 +297,7 @@ class Layout(NamedTuple):
 @cache
 def layout() -> Layout:
     """Return what SQLite makes of `SCHEMA`."""
-    with in_memory(SCHEMA) as empty:
+    with memory_database(SCHEMA) as empty:
         tables: dict[str, list[Column]] = {}
         for row in empty.execute(_COLUMNS):
             tables.setdefault(row[0], []).append(Column(*row))

@@ -15,7 +15,7 @@ import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.foundation.model_folder import reason
+from focuscrawl.foundation.model_folder import error_message
 from focuscrawl.store.schema import INSERT, PageRow, VisitRecord
 
 if TYPE_CHECKING:
@@ -50,10 +50,12 @@ class StoreWriter:
     Parameters
     ----------
     store : of the crawl
-    backlog : records that may wait; `full` tells the crawl to hold back beyond it
+    backlog : records that may wait; `is_full` tells the crawl to hold back beyond it
     """
 
-    gather = 0.05  #: seconds in which records are gathered for a transaction: it costs a page's
+    commit_delay = (
+        0.05  #: seconds in which records are gathered for a transaction: it costs a page's
+    )
 
     def __init__(self, store: CrawlStore, backlog: int = 256) -> None:
         self._store = store
@@ -65,7 +67,7 @@ class StoreWriter:
         self._thread.start()
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True while so many records wait that the crawl should not fetch more."""
         return self._queue.qsize() >= self._backlog
 
@@ -97,7 +99,7 @@ class StoreWriter:
             batch: list[VisitRecord] = []
             reached: list[threading.Event] = []
             # asleep, not waiting for each: to be woken costs the event loop more than to put
-            self._closing.wait(self.gather)
+            self._closing.wait(self.commit_delay)
             with contextlib.suppress(queue.Empty):
                 while record is not None:
                     if isinstance(record, threading.Event):
@@ -120,9 +122,9 @@ class StoreWriter:
         try:
             self._commit(batch)
         except Exception as error:
-            if not refused(error):
+            if not is_refused(error):
                 raise
-            why = reason(error)
+            why = error_message(error)
         else:
             return
         if len(batch) > 1:
@@ -177,7 +179,7 @@ def rewrite(
         connection.execute(INSERT["events"], (_now(), *event))
 
 
-def refused(error: Exception) -> bool:
+def is_refused(error: Exception) -> bool:
     """Tell whether SQLite, or its driver, refuses values that are to be written.
 
     Other violations of the schema than a missing value (a NaN is none) are not for what somebody

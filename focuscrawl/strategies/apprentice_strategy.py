@@ -20,7 +20,7 @@ from focuscrawl.apprentice.learners import pack
 from focuscrawl.apprentice.link_table import PageFeatures
 from focuscrawl.apprentice.options import Options, with_options_signature
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.arrays import pack_arrays, unpack_numbers
+from focuscrawl.foundation.arrays import pack_arrays, unpack_finite_arrays
 from focuscrawl.strategies.base import Expansion, ModelUpdate, Strategy
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class ApprenticeStrategy(Strategy):
 
     def load_outcomes(self, outcomes: bytes) -> None:
         """Load the rates of directories and URL patterns."""
-        self._apprentice.memory.outcomes.set_state(unpack_numbers(outcomes))
+        self._apprentice.memory.outcomes.set_state(unpack_finite_arrays(outcomes))
 
 
 def _model_update(learned: ApprenticeUpdate, trained_at: int) -> ModelUpdate:

@@ -1,4 +1,4 @@
-"""Routes of the pages that explore a crawl: its URLs, one page, hubs, hosts, two crawls."""
+"""Routes for exploring crawls: tables of URLs, one page, hubs, hosts, comparison of crawls."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from starlette.routing import Route
 
 from focuscrawl.distiller import SITE_RULES
 from focuscrawl.errors import UserError
-from focuscrawl.report.url_lookup import LinksAround, read_again, url_facts
+from focuscrawl.report.url_lookup import PageLinks, load_recorded_page, url_facts
 from focuscrawl.report.url_tables import (
     KINDS,
     PAGE_ORDERS,
-    WAITING_ORDERS,
-    WAITING_STATES,
-    Wanted,
-    duplicates_of,
-    pages_part,
-    totals,
-    waiting_part,
+    UNFETCHED_ORDERS,
+    UNFETCHED_STATES,
+    UrlFilter,
+    count_rows,
+    list_duplicates,
+    list_pages,
+    list_unfetched,
 )
-from focuscrawl.report.why import NAMES, Explanation
+from focuscrawl.report.why import PART_NAMES, Explanation
 from focuscrawl.studio.crawl_analyses import AnalysisRunner, ComparedCrawls, OpenCrawls
 from focuscrawl.studio.drawings import draw_circle, draw_curves
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
@@ -41,39 +41,37 @@ if TYPE_CHECKING:
 
 
 class _Table(NamedTuple):
-    """A table of URLs: what reads it, which of `totals` counts its rows, the choices of its form.
-
-    `kinds` and `orders` have a text for each value of the query.
-    """
+    """A table of URLs; `kinds` and `orders` are labels by the values of a query."""
 
     read: Callable[..., Any]
-    counted: int
+    total: int  # index in the result of `count_rows`
     kinds: dict[str, str]
     orders: dict[str, str]
 
 
-#: by the last part of their address
+#: by the last part of their path
 _TABLES = {
     "pages": _Table(
-        pages_part,
+        list_pages,
         0,
         {"page": "judged", "duplicate": "duplicates", "redirect": "redirects",
          "nothing": "no page"},
-        {"newest": "newest first", "oldest": "as fetched", "relevance": "most relevant",
-         "score": "most expected", "host": "by host"},
+        {"newest": "latest first", "oldest": "earliest first", "relevance": "highest relevance",
+         "score": "highest score", "host": "by host"},
     ),
     "frontier": _Table(
-        waiting_part,
+        list_unfetched,
         1,
-        {"queued": "waiting", "excluded": "excluded", "unfollowed": "not followed"},
-        {"score": "best expected", "newest": "newest first", "oldest": "as found",
+        {"queued": "queued", "excluded": "excluded", "unfollowed": "not followed"},
+        {"score": "highest score", "newest": "latest first", "oldest": "earliest first",
          "host": "by host"},
     ),
 }  # fmt: skip
+_TWO_CRAWLS = "name two crawls with the parameters a and b"
 assert (*_TABLES["pages"].kinds,) == KINDS
 assert (*_TABLES["pages"].orders,) == (*PAGE_ORDERS,)
-assert (*_TABLES["frontier"].kinds,) == WAITING_STATES
-assert (*_TABLES["frontier"].orders,) == (*WAITING_ORDERS,)
+assert (*_TABLES["frontier"].kinds,) == UNFETCHED_STATES
+assert (*_TABLES["frontier"].orders,) == (*UNFETCHED_ORDERS,)
 
 
 def routes(context: StudioContext) -> list[Route]:
@@ -101,8 +99,10 @@ def routes(context: StudioContext) -> list[Route]:
         answer = json_endpoint(lambda request: values(request)["found"])
         return view_routes(f"{at}/{which}", values, answer, ("urls", f"{which}_rows"))
 
-    def of_url(what: Callable[[OpenCrawls, Path, str], Values]) -> Callable[[Request], Values]:
-        return lambda request: what(crawls, context.requested_crawl(request).path, _url(request))
+    def of_url(read: Callable[[OpenCrawls, Path, str], Values]) -> Callable[[Request], Values]:
+        return lambda request: read(
+            crawls, context.requested_crawl(request).path, _requested_url(request)
+        )
 
     def one(request: Request) -> Values:
         return {"crawl": context.requested_crawl(request).name, "page": of_url(read_page)(request)}
@@ -123,7 +123,7 @@ def routes(context: StudioContext) -> list[Route]:
     def hubs(request: Request) -> Values:
         crawl, rule = context.requested_crawl(request), request.query_params.get("sites", "")
         if rule and rule not in SITE_RULES:
-            raise UserError(f"no rule {rule!r:.40} for sites: take one of {', '.join(SITE_RULES)}")
+            raise UserError(f"sites {rule!r:.40} is invalid: use one of {', '.join(SITE_RULES)}")
         found = analyses.get("hubs", crawl.path, option=rule)
         return {"crawl": crawl.name, "result": found, "sites": rule}
 
@@ -157,7 +157,7 @@ def routes(context: StudioContext) -> list[Route]:
         answer: Callable[[Request], Response],
         templates: tuple[str, str],
     ) -> list[Route]:
-        """Return the routes of the API, of a page, and of the part of it that is updated."""
+        """Return the routes of the API, of a page, and of the part of the page to update."""
         page, part = templates
         return [
             Route(f"{PREFIX}{path}", answer),
@@ -186,7 +186,7 @@ def _analysis_endpoint(values: Callable[[Request], Values]) -> Callable[[Request
     def endpoint(request: Request) -> Response:
         found = values(request)["result"]
         if found is None:
-            raise UserError("name two crawls: a and b")
+            raise UserError(_TWO_CRAWLS)
         return JSONResponse(asdict(found))
 
     return endpoint
@@ -194,17 +194,17 @@ def _analysis_endpoint(values: Callable[[Request], Values]) -> Callable[[Request
 
 def _parse_pair(context: StudioContext, a: str, b: str) -> tuple[Path, Path]:
     if not (a and b):
-        raise UserError("name two crawls: a and b")
+        raise UserError(_TWO_CRAWLS)
     first, second = context.folder.crawl(a), context.folder.crawl(b)
     if first == second:
-        raise UserError("this is one crawl: compare it with another one")
+        raise UserError(f"{a} cannot be compared with itself: choose another crawl")
     return first, second
 
 
-def _url(request: Request) -> str:
+def _requested_url(request: Request) -> str:
     url = request.query_params.get("url", "").strip()
     if not url:
-        raise UserError("no URL is named: open a page from the table of pages")
+        raise UserError("the parameter url is missing: open a page from the table of pages")
     return url
 
 
@@ -213,9 +213,10 @@ def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, s
 
     Returns
     -------
-    ``sorting`` (True: there is nothing else yet), ``rows``, ``before``, ``after``, ``searched``
-    (see `focuscrawl.report.url_tables.Part`), ``total`` (rows of the whole table), ``as_of``
-    (ISO 8601, UTC).
+    dict
+        The fields of `focuscrawl.report.url_tables.UrlRows`, ``total`` (rows of the table),
+        ``as_of`` (ISO 8601, UTC), and ``sorting``. While the crawl is sorted, ``sorting`` is True
+        and the only field.
     """
     wanted = _parse_query(query)
     with crawls.sorted(path) as found:
@@ -227,33 +228,34 @@ def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, s
         return {
             "sorting": False,
             **asdict(part),
-            "total": totals(connection)[_TABLES[which].counted],
+            "total": count_rows(connection)[_TABLES[which].total],
             "as_of": copy.started_at.isoformat(timespec="seconds"),
         }
 
 
 def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return what the crawl in `path` knows of a URL: see `focuscrawl.report.url_lookup`.
+    """Return facts, links and duplicates of a URL, see `focuscrawl.report.url_lookup`.
 
-    ``duplicates`` is None while the crawl is being sorted.
+    ``duplicates`` is None while the crawl is sorted.
     """
     with crawls.store(path) as store:
         facts = url_facts(store, url)
-        links = asdict(LinksAround.of(store, facts["number"]))
+        links = asdict(PageLinks.of(store, facts["number"]))
     duplicates = None
     with crawls.sorted(path) as found:
         if found is not None:
-            duplicates = duplicates_of(found[0], facts["number"])
+            duplicates = list_duplicates(found[0], facts["number"])
     return facts | {"links": links, "duplicates": duplicates}
 
 
 def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return why a URL was fetched, or waits, see `focuscrawl.report.why.Explanation`.
+    """Return why a URL was fetched or is queued, see `focuscrawl.report.why.Explanation`.
 
     Returns
     -------
-    ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``, ``relevance``), and
-    ``reasons``, None or ``parts`` (name, log-odds), ``words``, ``score``.
+    dict
+        ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``, ``relevance``), and
+        ``reasons``: None, or ``lines``, ``parts`` (log-odds by name), ``words``, ``score``.
     """
     with crawls.store(path) as store:
         found = Explanation.of(store, url)
@@ -262,7 +264,7 @@ def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
         parts = {n: part for n, part in found.reasons.parts.items() if n != "intercept"}
         reasons = {
             "lines": found.reasons.lines(),
-            "parts": {NAMES.get(name, name): part for name, part in parts.items()},
+            "parts": {PART_NAMES.get(name, name): part for name, part in parts.items()},
             "words": found.reasons.words,
             "score": found.reasons.score,
         }
@@ -278,20 +280,20 @@ def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
 
 
 def read_text(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return the text of a page, see `focuscrawl.report.url_lookup.PageAgain`."""
+    """Return the text of a page, see `focuscrawl.report.url_lookup.RecordedPage`."""
     with crawls.store(path) as store:
         identity, known = store.identity(), url_facts(store, url)
     if known["fetch"] is None:
-        raise UserError("it was not fetched: there is no text")
-    return asdict(read_again(identity, path, known["url"]))
+        raise UserError("the crawl has not fetched this URL")
+    return asdict(load_recorded_page(identity, path, known["url"]))
 
 
-def _parse_query(query: Mapping[str, str]) -> Wanted:
-    """Return which rows a query selects; UserError if it makes no sense."""
+def _parse_query(query: Mapping[str, str]) -> UrlFilter:
+    """Parse the filters of a query; raise `UserError` if a value is invalid."""
     status = query.get("status", "").strip()
     if status and not (status.isascii() and status.isdigit() and len(status) <= 3):
-        raise UserError("status has to be an HTTP status, as 200, or 0 where there was none")
-    return Wanted(
+        raise UserError("status must be an HTTP status such as 200, or 0 for no response")
+    return UrlFilter(
         least=_parse_number(query, "least"),
         most=_parse_number(query, "most"),
         host=query.get("host", "").strip(),
@@ -311,5 +313,5 @@ def _parse_number(query: Mapping[str, str], name: str) -> float | None:
     except ValueError:
         found = math.nan
     if math.isnan(found):
-        raise UserError(f"{name} has to be a number, as 0.5")
+        raise UserError(f"{name} must be a number such as 0.5")
     return found

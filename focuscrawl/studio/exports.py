@@ -1,4 +1,4 @@
-"""Exports of a crawl: jobs that make them, a list of their files, previews, downloads."""
+"""Exports crawls in jobs, and lists, previews and downloads the exported files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from starlette.routing import Route
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.files import open_plain, plain_below
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.files import open_nofollow, safe_join
 from focuscrawl.report.plain_text import printable
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import JOBS_CHANGED
@@ -33,7 +33,7 @@ from focuscrawl.studio.page_rendering import (
     post_route,
     text_value,
 )
-from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.webs.warc_reading import WarcScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
     from focuscrawl.studio.page_rendering import StudioContext
 
 
-FOLDER = "take-home"  #: in the crawl's
-#: formats of a collection: ending, and description
+FOLDER = "take-home"  #: folder of the exports, in the crawl's folder
+#: formats of exported pages: suffix, and label
 FORMATS = {
     "parquet": (".parquet", "Parquet, for data frames"),
-    "jsonl": (".jsonl", "JSON lines, one a page"),
+    "jsonl": (".jsonl", "JSON lines, one line per page"),
     "csv": (".csv", "CSV, for spreadsheets"),
-    "markdown": ("", "Markdown, a file a page"),
-    "warc": (".warc.gz", "WARC, the pages as they came"),
+    "markdown": ("", "Markdown, one file per page"),
+    "warc": (".warc.gz", "WARC, the original responses"),
 }
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
-_MAX_FILES = 10_000  # files of a folder that are listed
+_MAX_FILES = 10_000  # listed files of a folder
 _CHUNK = 1 << 18  # bytes
 _N_JOBS = 10  # shown
 _N_ROWS = 10  # of a preview
-_MAX_PREVIEW = 1 << 20  # bytes that a preview reads
-_MAX_CELL, _MAX_TEXT = 200, 3000  # characters of a cell, of a text
+_MAX_PREVIEW = 1 << 20  # bytes read for a preview
+_MAX_CELL, _MAX_TEXT = 200, 3000  # characters of a cell, bytes of a text
 
 
 def routes(context: StudioContext) -> list[Route]:
@@ -89,25 +89,26 @@ def routes(context: StudioContext) -> list[Route]:
         jobs = [job.to_dict() for job in found["jobs"]]
         return {"exports": offered, "files": found["files"], "jobs": jobs}
 
-    def begin(request: Request, values: Mapping[str, Any]) -> Response:
-        crawl, what = context.requested_crawl(request), text_value(values, "export")
-        if what not in EXPORTS:
-            raise UserError(f"no export {what!r:.40}: take one of {', '.join(EXPORTS)}")
+    def start_export(request: Request, values: Mapping[str, Any]) -> Response:
+        crawl, name = context.requested_crawl(request), text_value(values, "export")
+        if name not in EXPORTS:
+            raise UserError(f"no export {name!r:.40}: choose one of {', '.join(EXPORTS)}")
         identity = CrawlFolder(crawl.path).identity()
-        # "./": never an option, whatever the name of the folder
-        arguments = EXPORTS[what].arguments(f"./{crawl.name}", identity, values)
+        # with "./", a folder's name cannot be read as an option
+        arguments = EXPORTS[name].arguments(f"./{crawl.name}", identity, values)
         with context.job_lock():
-            if context.jobs.running(what, crawl.name):
-                raise UserError("it is being made at this moment: wait for its end")
+            if context.jobs.running(name, crawl.name):
+                raise UserError("this export is running already: wait until it has finished")
             create_export_folder(crawl.path)
-            job = context.jobs.start(what, crawl.name, arguments)
+            job = context.jobs.start(name, crawl.name, arguments)
         return accepted_response(job.to_dict(), JOBS_CHANGED)
 
     def file(request: Request) -> Response:
         name = request.query_params.get("file", "")
-        content, called = open_download(find_export(context.requested_crawl(request).path, name))
+        path = find_export(context.requested_crawl(request).path, name)
+        content, filename = open_download(path)
         headers = {
-            "Content-Disposition": f'attachment; filename="{called}"',
+            "Content-Disposition": f'attachment; filename="{filename}"',
             "Content-Length": str(os.fstat(content.fileno()).st_size),
             "Content-Security-Policy": "sandbox",
             "Cache-Control": "no-store",
@@ -131,7 +132,7 @@ def routes(context: StudioContext) -> list[Route]:
             f"{PREFIX}{at}/preview", json_endpoint(lambda request: first_rows(request)["shown"])
         ),
         Route(f"{PREFIX}{at}", json_endpoint(api)),
-        post_route(f"{PREFIX}{at}", begin),
+        post_route(f"{PREFIX}{at}", start_export),
         Route(at, context.page_endpoint("exports", shown)),
         Route(f"/parts{at}", context.page_endpoint("export_files", shown)),
         Route(f"/parts{at}/preview", context.page_endpoint("export_preview", first_rows)),
@@ -143,28 +144,20 @@ def routes(context: StudioContext) -> list[Route]:
 
 @dataclass(frozen=True)
 class Export:
-    """One kind of export.
+    """A kind of export."""
 
-    Attributes
-    ----------
-    name : also the kind of the job
-    title, about : of the export
-    action : text of the button
-    arguments : returns the command, from the name of the crawl's folder, the crawl's identity,
-        and the posted values
-    """
-
-    name: str
+    name: str  # also the kind of the job
     title: str
     about: str
-    action: str
+    action: str  # label of the button
+    # command line after "focuscrawl", from the crawl's folder and identity, and posted values
     arguments: Callable[[str, Mapping[str, str], Mapping[str, Any]], list[str]]
 
 
 def _collect_command(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
     format_ = text_value(values, "format", "parquet")
     if format_ not in FORMATS:
-        raise UserError(f"no format {format_!r:.40}: take one of {', '.join(FORMATS)}")
+        raise UserError(f"no format {format_!r:.40}: choose one of {', '.join(FORMATS)}")
     name = f"collection-{datetime.now(UTC):%Y%m%d-%H%M%S}{FORMATS[format_][0]}"
     arguments = ["collect", crawl, "--out", f"{crawl}/{FOLDER}/{name}"]
     least, language = text_value(values, "least"), text_value(values, "language").lower()
@@ -172,7 +165,7 @@ def _collect_command(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]
         arguments += ["--min-relevance", str(_parse_share(least))]
     if language:
         if not _LANGUAGE.fullmatch(language):
-            raise UserError("a language is named by its code, as en")
+            raise UserError(f"language {language!r:.40} is invalid: use codes such as en,de")
         arguments += ["--language", language]
     return arguments
 
@@ -190,7 +183,7 @@ def _distill_command(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) ->
 def _knowledge_command(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) -> list[str]:
     topic = identity.get("topic", "")
     if not topic.startswith("/"):
-        raise UserError("the crawl names no topic: what it has learned is of no use to others")
+        raise UserError("the crawl records no topic, so other crawls cannot use its knowledge")
     out = f"{crawl}/{FOLDER}/knowledge.db"
     return ["knowledge", "learn", crawl, "--topic", topic, "--out", out]
 
@@ -201,11 +194,11 @@ def _parse_share(text: str) -> float:
     except ValueError:
         found = math.nan
     if not 0.0 <= found <= 1.0:
-        raise UserError("the least relevance has to be a number from 0 to 1")
+        raise UserError("the minimum relevance must be a number from 0 to 1")
     return found
 
 
-#: by their names, in the order they are offered
+#: by name, in the order of the page
 EXPORTS = {
     each.name: each
     for each in (
@@ -242,11 +235,8 @@ EXPORTS = {
 
 
 def create_export_folder(crawl: Path) -> Path:
-    """Create the folder of the exports if it does not exist; return it.
-
-    UserError if it is a link, or cannot be created.
-    """
-    folder = plain_below(crawl, FOLDER)
+    """Create a crawl's folder of exports if it does not exist; return its path."""
+    folder = safe_join(crawl, FOLDER)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -255,9 +245,10 @@ def create_export_folder(crawl: Path) -> Path:
 
 
 def list_exports(crawl: Path) -> list[dict[str, Any]]:
-    """Return ``name``, ``bytes`` and ``made`` (ISO 8601, UTC) of the exports, the newest first.
+    """Return a crawl's exported files and folders, latest first.
 
-    ``files`` is the number of files in a folder, None of a file.
+    Each has ``name``, ``bytes``, ``made`` (ISO 8601, UTC), and ``files``: the number of files of a
+    folder, or None for a file.
     """
     folder = crawl / FOLDER
     if folder.is_symlink():
@@ -272,8 +263,8 @@ def list_exports(crawl: Path) -> list[dict[str, Any]]:
         about = each.stat(follow_symlinks=False)
         size, files = about.st_size, None
         if each.is_dir(follow_symlinks=False):
-            held = list_files(Path(each.path))
-            size, files = sum(path.lstat().st_size for path in held), len(held)
+            inner = list_files(Path(each.path))
+            size, files = sum(path.lstat().st_size for path in inner), len(inner)
         elif not each.is_file(follow_symlinks=False):
             continue
         made = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
@@ -283,24 +274,22 @@ def list_exports(crawl: Path) -> list[dict[str, Any]]:
 
 
 def find_export(crawl: Path, name: str) -> Path:
-    """Return the file or folder of this name; UserError if there is none."""
-    if not _NAME.fullmatch(name):
-        raise UserError(f"no file {name!r:.100} to take home: see the list")
-    path = plain_below(crawl, f"{FOLDER}/{name}")
-    if not path.exists():
-        raise UserError(f"no file {name} to take home: see the list")
+    """Return the exported file or folder of this name; raise `UserError` if it does not exist."""
+    path = safe_join(crawl, f"{FOLDER}/{name}") if _NAME.fullmatch(name) else None
+    if path is None or not path.exists():
+        raise UserError(f"no exported file {name!r:.100}: see the list of files")
     return path
 
 
 def open_download(path: Path) -> tuple[IO[bytes], str]:
-    """Open what `find` returned, a folder as a ZIP of its files; return also the file's name."""
+    """Open a file, or a ZIP archive of a folder; return the file and its name."""
     if not path.is_dir():
-        return open(path, "rb", opener=open_plain), path.name
-    packed = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it has been sent
+        return open(path, "rb", opener=open_nofollow), path.name
+    packed = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the archive has been sent
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for each in list_files(path, most=None):
             with (
-                open(each, "rb", opener=open_plain) as file,
+                open(each, "rb", opener=open_nofollow) as file,
                 archive.open(each.relative_to(path.parent).as_posix(), "w") as into,
             ):
                 while chunk := file.read(_CHUNK):
@@ -310,16 +299,16 @@ def open_download(path: Path) -> tuple[IO[bytes], str]:
 
 
 def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the content of a file, and close it."""
+    """Yield the content of a file, then close the file."""
     with file:
         while chunk := file.read(_CHUNK):
             yield chunk
 
 
 def list_files(folder: Path, most: int | None = _MAX_FILES) -> list[Path]:
-    """Return the plain files in a folder and below it, by name; no link is followed."""
+    """Return the regular files below a folder, by name; symbolic links are skipped."""
     found: list[Path] = []
-    for parent, folders, files in os.walk(folder):  # follows no link to a folder
+    for parent, folders, files in os.walk(folder):  # does not follow links to folders
         folders.sort()
         paths = (Path(parent) / name for name in sorted(files))
         found += [path for path in paths if not path.is_symlink() and path.is_file()]
@@ -332,55 +321,58 @@ def list_files(folder: Path, most: int | None = _MAX_FILES) -> list[Path]:
 
 
 def read_preview(path: Path) -> dict[str, Any]:
-    """Return the beginning of a file; UserError if its content is not what its name says.
+    """Return the first rows, or the first characters, of an exported file.
 
     Returns
     -------
-    ``columns`` and ``rows`` of texts; or ``text``; or ``note``, why there is nothing to show
+    dict
+        ``columns`` and ``rows``; or ``text``; or ``note``, why the file has no preview.
     """
     if path.is_dir():
         files = list_files(path)
         for each in files:
             if each.suffix in _TEXT_SUFFIXES:
-                return _text(each)
+                return _preview_text(each)
         return {"columns": ["file"], "rows": [[each.name] for each in files[:_N_ROWS]]}
     if path.suffix in _TEXT_SUFFIXES:
-        return _text(path)
-    shown = _PREVIEWS.get(path.suffix)
-    if shown is None:
-        return {"note": "It has no rows to show: download it."}
+        return _preview_text(path)
+    preview = _PREVIEWS.get(path.suffix)
+    if preview is None:
+        return {"note": "Files of this format have no preview: download the file."}
     try:
-        with open(path, "rb", opener=open_plain) as file:
-            return shown(path, file)
+        with open(path, "rb", opener=open_nofollow) as file:
+            return preview(path, file)
     except (ValueError, OSError, csv.Error, RecursionError) as error:
         raise UserError(f"{path.name} cannot be read: {error!s:.200}") from None
 
 
-def _csv(_: Path, file: BinaryIO) -> dict[str, Any]:
+def _preview_csv(_: Path, file: BinaryIO) -> dict[str, Any]:
     rows = [*islice(csv.reader(io.StringIO(_read_start(file, _MAX_PREVIEW))), _N_ROWS + 1)]
     return _table(rows[0] if rows else [], rows[1:])
 
 
-def _jsonl(_: Path, file: BinaryIO) -> dict[str, Any]:
-    lines = _read_start(file, _MAX_PREVIEW).split("\n")[:-1][:_N_ROWS]  # the last may be cut
+def _preview_jsonl(_: Path, file: BinaryIO) -> dict[str, Any]:
+    lines = _read_start(file, _MAX_PREVIEW).split("\n")[:-1][
+        :_N_ROWS
+    ]  # the last line may be cut off
     records = [json.loads(line) for line in lines if line.strip()]
     if not all(isinstance(each, dict) for each in records):
-        raise ValueError("a line is no JSON object")
+        raise ValueError("a line is not a JSON object")
     names = list(dict.fromkeys(name for each in records for name in each))
     return _table(names, [[each.get(name) for name in names] for each in records])
 
 
-def _parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
-    with needs("parquet", f"a preview of {path.name}"):
-        import pyarrow.parquet as pq  # noqa: PLC0415 - only where asked for
+def _preview_parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
+    with require_extra("parquet", f"a preview of {path.name}"):
+        import pyarrow.parquet as pq  # noqa: PLC0415 - an optional dependency
     with pq.ParquetFile(file) as table:
         batch = next(table.iter_batches(batch_size=_N_ROWS), None)
         names = list(map(str, table.schema_arrow.names))
     return _table(names, [list(row.values()) for row in batch.to_pylist()] if batch else [])
 
 
-def _warc(path: Path, file: BinaryIO) -> dict[str, Any]:
-    records = [*islice(Scan(path, file), _N_ROWS)]
+def _preview_warc(path: Path, file: BinaryIO) -> dict[str, Any]:
+    records = [*islice(WarcScan(path, file), _N_ROWS)]
     return _table(
         ["record", "URL", "date", "bytes"],
         [[r.type, r.target, r.headers.get("warc-date", ""), len(r.block)] for r in records],
@@ -401,8 +393,8 @@ def _cell(value: Any) -> str:
     return text[:_MAX_CELL] + ("…" if len(text) > _MAX_CELL else "")
 
 
-def _text(path: Path) -> dict[str, Any]:
-    with open(path, "rb", opener=open_plain) as file:
+def _preview_text(path: Path) -> dict[str, Any]:
+    with open(path, "rb", opener=open_nofollow) as file:
         return {"text": printable(_read_start(file, _MAX_TEXT))}
 
 
@@ -411,4 +403,10 @@ def _read_start(file: BinaryIO, most: int) -> str:
 
 
 _TEXT_SUFFIXES = (".md", ".txt")
-_PREVIEWS = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet, ".gz": _warc, ".warc": _warc}
+_PREVIEWS = {
+    ".csv": _preview_csv,
+    ".jsonl": _preview_jsonl,
+    ".parquet": _preview_parquet,
+    ".gz": _preview_warc,
+    ".warc": _preview_warc,
+}

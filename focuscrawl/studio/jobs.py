@@ -1,7 +1,7 @@
-"""Commands that the studio starts, as processes that continue when the studio stops.
+"""Starts commands for the studio in processes that continue when the studio stops.
 
-``python -m focuscrawl.studio.jobs FOLDER ARGUMENTS`` is such a process: it runs the command, and
-records how it ended.
+A job's process is ``python -m focuscrawl.studio.jobs FOLDER ARGUMENTS``. The process runs
+``focuscrawl ARGUMENTS``, and records output and exit code in FOLDER.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import is_held, open_plain, plain_below, write_whole
+from focuscrawl.foundation.files import is_locked, open_nofollow, safe_join, write_atomically
 from focuscrawl.foundation.processes import start_python
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: of processes that work in the folder: Scrapy looks for no ``scrapy.cfg`` there, nor above it
+#: environment of processes in the served folder: Scrapy must not read a ``scrapy.cfg`` of it
 PROCESS_ENVIRONMENT = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
 _FOLDER = ".studio/jobs"
 _JOB_FILE = "order.json"  # ``kind``, ``subject``, ``arguments``, ``begun``
 _PROCESS_FILE = "process.json"  # ``pid`` of the job's process
-_LOG_FILE = "output.log"  # what the command prints
+_LOG_FILE = "output.log"
 _OUTCOME_FILE = "outcome.json"  # ``exit_code``; exists when the command has ended
-_LOCK_FILE = "lock"  # held by the job's process: the kernel releases it however that ends
-_MAX_FILE = 1 << 20  # bytes of a file that is read
-_MAX_OUTPUT = 4096  # bytes of the log's end that are shown
-_MAX_ENDED = 200  # ended jobs; older ones are forgotten
-# errors of reading a stranger's files; an infinity is no integer (OverflowError)
+_LOCK_FILE = "lock"  # held by the job's process; the kernel releases the lock if it is killed
+_MAX_FILE = 1 << 20  # bytes of a file
+_MAX_OUTPUT = 4096  # bytes shown, from the end of the log
+_MAX_ENDED = 200  # ended jobs; older jobs are deleted
+# errors of reading files from somebody else; int() of an infinity raises OverflowError
 _BAD_JOB_ERRORS = (
     *(OSError, UserError, ValueError, LookupError),
     *(TypeError, OverflowError, RecursionError),
@@ -49,7 +49,7 @@ _BAD_JOB_ERRORS = (
 
 
 class JobState(StrEnum):
-    """State of a job; it has failed if its exit code is not 0, or if it was killed."""
+    """State of a job. A job has failed if its exit code is not 0, or if it was killed."""
 
     RUNNING = "running"
     DONE = "done"
@@ -58,27 +58,16 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """A command that runs or has run.
+    """A running or ended command."""
 
-    Attributes
-    ----------
-    id : in addresses; later jobs sort after earlier ones
-    kind : one word: ``crawl``, ``train``, ``fetch``, ``collect``
-    subject : name, in the folder, of the crawl or topic it is about
-    arguments : of ``focuscrawl``
-    begun : ISO 8601, UTC
-    exit_code : None while it runs, and if it was killed
-    said : the end of what it printed
-    """
-
-    id: str
-    kind: str
-    subject: str
-    arguments: list[str]
-    started_at: str
+    id: str  # in URLs; sorts by the start of the jobs
+    kind: str  # one word, such as crawl, train, fetch, collect
+    subject: str  # path of the job's crawl or topic below the served folder
+    arguments: list[str]  # command line after "focuscrawl"
+    started_at: str  # ISO 8601, UTC
     state: JobState
-    exit_code: int | None
-    output: str
+    exit_code: int | None  # None while the command is running, and if it was killed
+    output: str  # end of the command's output
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields under the names of the JSON API."""
@@ -88,9 +77,9 @@ class Job:
 
 
 class Jobs:
-    """Starts commands in `root`, and finds those started earlier.
+    """Starts jobs in the folder `root`, and finds earlier jobs.
 
-    Each has a folder in ``.studio/jobs`` with its arguments, its output and its exit code.
+    Each job has a folder in ``.studio/jobs`` with arguments, output and exit code.
     """
 
     def __init__(self, root: Path) -> None:
@@ -98,17 +87,10 @@ class Jobs:
 
     @property
     def _jobs(self) -> Path:
-        """Their folder; UserError if that is a link, or behind one."""
-        return plain_below(self._root, _FOLDER)
+        return safe_join(self._root, _FOLDER)
 
     def start(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
-        """Start ``focuscrawl`` with `arguments`, in the folder; for the parameters see `Job`.
-
-        Raises
-        ------
-        UserError
-            The folder cannot be written, or the command would follow a link in it.
-        """
+        """Start a job; the parameters are attributes of `Job`."""
         _refuse_links(self._root, arguments)
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
@@ -117,37 +99,36 @@ class Jobs:
         order |= {"begun": now.isoformat(timespec="seconds")}
         try:
             folder.mkdir(parents=True)
-            write_whole(folder / _JOB_FILE, json.dumps(order))
+            write_atomically(folder / _JOB_FILE, json.dumps(order))
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
-        # the arguments are passed on, not read from the file, which somebody else may have written
+        # not read from the job's file, which somebody else may have written
         command = ["-m", "focuscrawl.studio.jobs", str(folder), *arguments]
-        # a session of its own: Ctrl-C at the studio's terminal does not reach it
         process = start_python(
             command,
             variables=PROCESS_ENVIRONMENT,
             cwd=self._root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            start_new_session=True,
+            start_new_session=True,  # Ctrl-C in the studio's terminal must not stop jobs
         )
         assert process.stdout is not None
-        with process.stdout as begun:
-            begun.read(1)  # now it holds its lock
-        threading.Thread(target=process.wait, daemon=True).start()  # leaves no zombie
+        with process.stdout as pipe:
+            pipe.read(1)  # sent when the process holds the lock
+        threading.Thread(target=process.wait, daemon=True).start()  # prevents a zombie
         self._remove_oldest()
         return self.job(name)
 
     def job(self, name: str) -> Job:
-        """Return a job; UserError if there is none of this name."""
+        """Return the job with this id; raise `UserError` if no job has it."""
         if "/" not in name and name in self._names():
             found = self._read_job(name)
             if found is not None:
                 return found
-        raise UserError(f"no job {name!r:.100}: see the list of jobs")
+        raise UserError(f"no job {name!r:.100} exists: reload the list of jobs")
 
     def all(self, *, kind: str | None = None, subject: str | None = None) -> list[Job]:
-        """Return the jobs, the newest first; only of one kind, or about one subject, if given."""
+        """Return the jobs of a kind and a subject (None: of all), latest first."""
         found = [self._read_job(name) for name in reversed(self._names())]
         return [
             job
@@ -156,17 +137,17 @@ class Jobs:
         ]
 
     def running(self, kind: str, subject: str) -> Job | None:
-        """Return a job of this kind about this subject that runs; None if there is none."""
+        """Return the running job of a kind and a subject, or None."""
         found = self.all(kind=kind, subject=subject)
         return next((job for job in found if job.state is JobState.RUNNING), None)
 
     def stop(self, name: str) -> Job:
-        """Ask a running job to stop, as Ctrl-C does; see `job`."""
+        """Send a running job the signal of Ctrl-C; return the job, see `job`."""
         job = self.job(name)
         if job.state is JobState.RUNNING:
-            said = self._read_json(name, _PROCESS_FILE)
+            process = self._read_json(name, _PROCESS_FILE)
             with suppress(ProcessLookupError, KeyError, TypeError, ValueError, PermissionError):
-                os.kill(int(said["pid"]), signal.SIGINT)
+                os.kill(int(process["pid"]), signal.SIGINT)
         return job
 
     def _names(self) -> list[str]:
@@ -177,10 +158,10 @@ class Jobs:
             return []
 
     def _read_job(self, name: str) -> Job | None:
-        """Return a job; None if its files are not those of a job."""
+        """Read a job from its files; None if they are damaged."""
         try:
-            # before the outcome: the job may end in between
-            running = is_held(self._jobs / name / _LOCK_FILE)
+            # read before the outcome, because the job may end in between
+            running = is_locked(self._jobs / name / _LOCK_FILE)
             order = self._read_json(name, _JOB_FILE)
             code = self._read_json(name, _OUTCOME_FILE).get("exit_code")
             if code is not None:
@@ -201,7 +182,7 @@ class Jobs:
 
     def _read_json(self, name: str, file: str) -> dict[str, Any]:
         try:
-            with open(self._jobs / name / file, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / file, "rb", opener=open_nofollow) as opened:
                 found = json.loads(opened.read(_MAX_FILE))
         except FileNotFoundError:
             return {}
@@ -211,41 +192,41 @@ class Jobs:
 
     def _read_output(self, name: str) -> str:
         try:
-            with open(self._jobs / name / _LOG_FILE, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / _LOG_FILE, "rb", opener=open_nofollow) as opened:
                 size = os.fstat(opened.fileno()).st_size
                 opened.seek(max(0, size - _MAX_OUTPUT))
                 end = opened.read(_MAX_OUTPUT).decode(errors="replace")
         except FileNotFoundError:
             return ""
-        # of a progress bar its last state
+        # keep only the last state of a progress bar
         lines = (line.rpartition("\r")[2] for line in end.replace("\r\n", "\n").split("\n"))
         return "\n".join(line.rstrip() for line in lines).strip()
 
     def _remove_oldest(self) -> None:
         for name in self._names()[:-_MAX_ENDED]:
-            folder = plain_below(self._jobs, name)
-            with suppress(UserError):  # the lock is a link: the folder may not be a job's
-                if not is_held(folder / _LOCK_FILE):
-                    shutil.rmtree(folder, ignore_errors=True)  # follows no link either
+            folder = safe_join(self._jobs, name)
+            with suppress(UserError):  # a lock that is a link: this may not be a job's folder
+                if not is_locked(folder / _LOCK_FILE):
+                    shutil.rmtree(folder, ignore_errors=True)  # does not follow links
 
 
 def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
-    """Raise `UserError` if a command would follow a link in `root`: paths there begin ``./``."""
+    """Raise `UserError` if an argument is a path through a link; paths in `root` start with ./."""
     for each in arguments:
-        said = each if each.startswith("./") else each.partition("=")[2]
-        if said.startswith("./"):
-            plain_below(root, said)
+        path = each if each.startswith("./") else each.partition("=")[2]
+        if path.startswith("./"):
+            safe_join(root, path)
 
 
 def main() -> None:
-    """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when it holds its lock."""
+    """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when the job is locked."""
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     with FileLock(folder / _LOCK_FILE, fallback_to_soft=False):
-        write_whole(folder / _PROCESS_FILE, json.dumps({"pid": os.getpid()}))
+        write_atomically(folder / _PROCESS_FILE, json.dumps({"pid": os.getpid()}))
         os.write(1, b"!")
         os.close(1)
         command = ["-m", "focuscrawl", *arguments]
-        with open(folder / _LOG_FILE, "wb", opener=open_plain) as log:
+        with open(folder / _LOG_FILE, "wb", opener=open_nofollow) as log:
             process = start_python(command, stdout=log, stderr=log)
 
             def forward_signal(signum: int, _: object) -> None:
@@ -254,7 +235,7 @@ def main() -> None:
             for each in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(each, forward_signal)
             code = process.wait()
-        write_whole(folder / _OUTCOME_FILE, json.dumps({"exit_code": code}))
+        write_atomically(folder / _OUTCOME_FILE, json.dumps({"exit_code": code}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Judging pages of a crawl, and how that changes the order of its frontier.
+"""Routes for judging pages of a crawl; applies judgements, and shows their effect on the queue.
 
-Which pages to ask about, and how a crawl follows its definition, is in `focuscrawl.feedback`.
+`focuscrawl.feedback` chooses the pages, and applies a definition to a crawl.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.rejudging import REFUSED_FILE, REQUEST_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
-from focuscrawl.foundation.files import plain_below
+from focuscrawl.foundation.files import safe_join
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.status import open_store
 from focuscrawl.report.url_tables import frontier_top
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.report.url_tables import WaitingUrl
+    from focuscrawl.report.url_tables import QueuedUrl
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.topics import TopicDefinition
@@ -45,14 +45,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_APPLY = "follow"  # kind of these jobs
-_MAX_AUTOMATIC = (
-    2000  # fetches; judging more anew takes long, and is done when somebody asks for it
-)
-_N_SHOWN = 20  # URLs of the frontier that are shown
-_N_RECORDED = 2_000  # URLs of the frontier whose earlier ranks are known
-_CHECK_INTERVAL = 0.5  # seconds between two checks whether a crawl has followed
-_MIN_GOOD = 5  # good pages: fewer may be on one host by chance
+_APPLY = "follow"  # kind of the jobs that apply judgements
+_MAX_AUTOMATIC = 2000  # fetches; a larger crawl takes long, so a person starts the job
+_N_SHOWN = 20  # queued URLs
+_N_RECORDED = 2_000  # queued URLs with known earlier ranks
+_CHECK_INTERVAL = 0.5  # seconds between two checks of a job
+_MIN_GOOD = 5  # good pages; fewer may be on one host by chance
 
 
 def routes(context: StudioContext) -> list[Route]:
@@ -60,7 +58,7 @@ def routes(context: StudioContext) -> list[Route]:
     questions, applier = Questions(), JudgementApplier(context)
 
     def next_question(path: Path) -> dict[str, Any]:
-        """Return what there is to judge: ``choosing``, ``card``, ``left``, ``wrong``."""
+        """Return the state of the suggestions: ``choosing``, ``card``, ``left``, ``wrong``."""
         try:
             card, left = questions.next(path)
             choosing = card is None and not left and questions.start_choosing(path)
@@ -87,19 +85,19 @@ def routes(context: StudioContext) -> list[Route]:
                 return load_crawl_definition(store, path)
 
         applier.record_frontier(path)
-        definition = plain_below(path, DEFINITION_FILE)
+        definition = safe_join(path, DEFINITION_FILE)
         edit_definition(definition, lambda known: with_judgement(known, url, good=verdict), create)
         questions.settle(path, url, skipped=False)
         if crawl_summary(crawl)["fetched"] <= _MAX_AUTOMATIC:
             applier.apply_in_background(path)
         return JSONResponse({"url": url}, headers=JUDGED)
 
-    def follow(request: Request, _: Mapping[str, Any]) -> Response:
+    def apply(request: Request, _: Mapping[str, Any]) -> Response:
         path = context.requested_crawl(request).path
         applier.start(path)
         return JSONResponse(applier.state(path), headers=JUDGED)
 
-    def moved(request: Request) -> dict[str, Any]:
+    def effect(request: Request) -> dict[str, Any]:
         return applier.state(context.requested_crawl(request).path)
 
     def shown(request: Request) -> dict[str, Any]:
@@ -114,47 +112,47 @@ def routes(context: StudioContext) -> list[Route]:
     one = "/crawls/{name:path}"
     return [
         post_route(f"{PREFIX}{one}/judge", judge),
-        post_route(f"{PREFIX}{one}/follow", follow),
+        post_route(f"{PREFIX}{one}/follow", apply),
         Route(f"{PREFIX}{one}/question", json_endpoint(question)),
-        Route(f"{PREFIX}{one}/moved", json_endpoint(moved)),
+        Route(f"{PREFIX}{one}/moved", json_endpoint(effect)),
         Route(f"{one}/judge", context.page_endpoint("crawl_judge", shown)),
         Route(f"/parts{one}/question", context.page_endpoint("crawl_question", shown_question)),
         Route(
             f"/parts{one}/moved",
-            context.page_endpoint("crawl_moved", lambda request: shown(request) | moved(request)),
+            context.page_endpoint("crawl_moved", lambda request: shown(request) | effect(request)),
         ),
     ]
 
 
 @dataclass
 class _Application:
-    """One ``topic apply``: what was judged by then, and the frontier after it."""
+    """A run of ``topic apply``."""
 
-    judged: frozenset[str]
+    judged: frozenset[str]  # URLs judged before the run
     refused: int  # time of an earlier refusal, see `_refused_at`
-    after: list[WaitingUrl] | None = None
+    after: list[QueuedUrl] | None = None  # the frontier after the run
 
 
 class JudgementApplier:
-    """Starts ``focuscrawl topic apply`` after judgements, one at a time for each crawl.
+    """Runs ``focuscrawl topic apply`` after judgements, one run at a time for each crawl.
 
-    Pages judged meanwhile are applied the next time: an answer never waits for the crawl.
+    Judgements during a run are applied by the next run, so a person never waits.
     """
 
     def __init__(self, context: StudioContext) -> None:
         self._context = context
         self._applications: dict[Path, _Application] = {}
-        self._before: dict[Path, list[WaitingUrl]] = {}
+        self._before: dict[Path, list[QueuedUrl]] = {}
         self._in_background: set[Path] = set()
         self._lock = Lock()
 
     def record_frontier(self, crawl: Path) -> None:
-        """Note the frontier of a crawl before the first judgement that is made here."""
+        """Record the frontier of a crawl before the first judgement in this studio."""
         if crawl not in self._before:
             self._before.setdefault(crawl, _read_frontier(crawl, _N_RECORDED))
 
     def apply_in_background(self, crawl: Path) -> None:
-        """Apply judgements in a thread, and again until none was made meanwhile."""
+        """Apply judgements in a background thread until all are applied."""
         with self._lock:
             if crawl in self._in_background:
                 return
@@ -167,12 +165,12 @@ class JudgementApplier:
             while not self._is_done(crawl):
                 time.sleep(_CHECK_INTERVAL)
         except (UserError, OSError) as error:
-            logger.warning("%s cannot follow what was judged: %s", crawl, error)
+            logger.warning("The judgements of %s could not be applied: %s", crawl, error)
             with self._lock:
                 self._in_background.discard(crawl)
 
     def _is_done(self, crawl: Path) -> bool:
-        """Tell whether all judgements are applied; start again if pages were judged since."""
+        """Return whether all judgements are applied; start another run if some are not."""
         with self._lock:
             if self._is_busy(crawl):
                 return False
@@ -186,7 +184,7 @@ class JudgementApplier:
         return False
 
     def start(self, crawl: Path) -> Job | None:
-        """Start to apply the definition of a crawl; None if that is being done."""
+        """Start a job that applies the definition of a crawl; None if a job is running."""
         name = self._context.folder.name_of(crawl)
         self.record_frontier(crawl)
         with self._lock, self._context.job_lock():
@@ -199,15 +197,16 @@ class JudgementApplier:
             return job
 
     def state(self, crawl: Path) -> dict[str, Any]:
-        """Return how far the judgements of a crawl are applied.
+        """Return the progress and the effect of applying the judgements of a crawl.
 
         Returns
         -------
-        ``busy``: they are being applied; ``failed``: why that failed, or empty; ``left``: whether
-        pages were judged since; ``moved``: rows of ``url``, ``rank`` and ``score``, and
-        ``rank_before`` and ``score_before``, of before the first judgement (None: it did not
-        wait, or not among the best 2,000); ``one_host``: the host of all good pages, if there are
-        some on no other, else empty
+        dict
+            ``busy``: whether judgements are being applied. ``failed``: why the last run failed, or
+            empty. ``left``: whether some judgements are not applied. ``moved``: the best queued
+            URLs with ``url``, ``rank``, ``score``, and ``rank_before`` and ``score_before`` of the
+            time before the first judgement (None: not among the best 2,000). ``one_host``: the
+            host if all good pages are on one host, or empty.
         """
         with self._lock:
             busy = crawl in self._in_background or self._is_busy(crawl)
@@ -224,13 +223,13 @@ class JudgementApplier:
         return found | {"one_host": _only_host(crawl)}
 
     def _is_busy(self, crawl: Path) -> bool:
-        """Tell whether a critic is being trained, or the crawl has yet to load one."""
+        """Return whether a job is running, or the crawl has a request that it has not read."""
         running = self._context.jobs.running(_APPLY, self._name(crawl)) is not None
         return running or ((crawl / REQUEST_FILE).exists() and CrawlFolder(crawl).in_use)
 
     def _failure(self, crawl: Path, application: _Application | None) -> str:
         if application is not None and _refused_at(crawl) > application.refused:
-            return "the crawl has refused it; its log says why"
+            return "the crawl refused the new critic: see the reason in the log of the crawl"
         job = next(iter(self._context.jobs.all(kind=_APPLY, subject=self._name(crawl))), None)
         return job.output.split("\n")[-1] if job and job.state is JobState.FAILED else ""
 
@@ -239,32 +238,32 @@ class JudgementApplier:
 
 
 def _refused_at(crawl: Path) -> int:
-    """Return when a crawl has refused a new critic, in nanoseconds; 0 if it never has."""
+    """Return the time in ns at which a crawl last refused a new critic; 0: never."""
     try:
         return (crawl / REFUSED_FILE).stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _read_frontier(crawl: Path, n: int) -> list[WaitingUrl]:
+def _read_frontier(crawl: Path, n: int) -> list[QueuedUrl]:
     with closing(open_store(crawl)) as store:
         return frontier_top(store, n)
 
 
 def _judged_urls(crawl: Path) -> frozenset[str]:
-    path = plain_below(crawl, DEFINITION_FILE)
+    path = safe_join(crawl, DEFINITION_FILE)
     return read_definition(path).judged_urls if path.exists() else frozenset()
 
 
 def _only_host(crawl: Path) -> str:
-    """Return the host of all good pages: a critic would learn the site in place of the topic."""
-    path = plain_below(crawl, DEFINITION_FILE)
+    """Return the host of all good pages, from which a critic may learn the site, or empty."""
+    path = safe_join(crawl, DEFINITION_FILE)
     good = read_definition(path).good if path.exists() else ()
     hosts = {host(url) for url in good}
     return hosts.pop() if len(good) >= _MIN_GOOD and len(hosts) == 1 else ""
 
 
-def _compare_ranks(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
+def _compare_ranks(before: list[QueuedUrl], after: list[QueuedUrl]) -> list[dict[str, Any]]:
     old = {each.url: (rank, each.score) for rank, each in enumerate(before, 1)}
     rows = []
     for rank, each in enumerate(after, 1):

@@ -1,4 +1,4 @@
-"""Topics, critics, crawls and jobs of a folder, for the overview and the JSON API."""
+"""Lists topics, critics, crawls and jobs of a folder, for the overview and the JSON API."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from focuscrawl.studio.page_rendering import Endpoint, StudioContext
     from focuscrawl.studio.served_folder import StudioFolder
 
-_TOPIC = "topic.toml"  # a file of this name has to be a topic: if it is none, the error is listed
+_TOPIC = "topic.toml"  # an invalid file of this name is listed with its error
 _N_JOBS = 10  # shown
 
-#: events of htmx: pages that listen to them update their crawls, or jobs
+#: headers that let pages update their list of crawls, or of jobs (events of htmx)
 CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
 JOBS_CHANGED = {"HX-Trigger": "jobs-changed"}
 _COMMANDS = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP}
 
 
 def list_topics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return the definitions of topics: ``name`` and what they hold, or ``name`` and ``error``."""
+    """Return fields of each topic definition; of an invalid file ``name`` and ``error``."""
     found: list[dict[str, Any]] = []
     for path in folder.toml_files():
         name = folder.name_of(path)
@@ -56,7 +56,7 @@ def list_topics(folder: StudioFolder) -> list[dict[str, Any]]:
 
 
 def list_critics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return ``name``, ``kind`` and ``classes`` of critics, from their manifests alone."""
+    """Return ``name``, ``kind`` and ``classes`` of each critic; only manifests are read."""
     found: list[dict[str, Any]] = []
     for path in folder.critics():
         kind, classes = read_kind_and_classes(path)
@@ -65,9 +65,9 @@ def list_critics(folder: StudioFolder) -> list[dict[str, Any]]:
 
 
 def list_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return the crawls, see `crawl_summary`: those that run, then by their last fetch.
+    """Return the `crawl_summary` of each crawl: running crawls first, then by last fetch.
 
-    One that cannot be read has ``name`` and ``error``.
+    A crawl that cannot be read has ``name`` and ``error``.
     """
     found: list[dict[str, Any]] = []
     for path in folder.crawls():
@@ -85,14 +85,10 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
 
     Returns
     -------
-    ``name``, ``about``, ``state`` in words, ``running``, ``wanted`` (``run``,
-    ``pause`` or ``stop``), ``fetched``, and of the last fetches ``harvest_rate``,
-    ``pages_per_second``, ``last_fetch`` (ISO 8601, UTC).
-
-    Raises
-    ------
-    UserError
-        It cannot be read.
+    dict
+        ``name``, ``about``, ``state`` (text), ``running``, ``wanted`` (``run``, ``pause`` or
+        ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of recent fetches,
+        ``last_fetch`` (ISO 8601, UTC).
     """
     with closing(open_store(named.path)) as store:
         state = named.read_state(store)
@@ -111,24 +107,18 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
 
 
 def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
-    """Ask a crawl to pause, run or stop, as the commands do; return `crawl_summary`.
-
-    Raises
-    ------
-    UserError
-        There is nothing to resume or stop, or it cannot be asked.
-    """
+    """Request a crawl to pause, resume or stop, like the commands; return `crawl_summary`."""
     control = named.control
     if wanted is Command.RUN and control.wanted is not Command.PAUSE:
-        raise UserError(f"{named.name} is not paused: nothing to resume")
+        raise UserError(f"{named.name} is not paused, so it cannot be resumed")
     if wanted is Command.STOP and not control.in_use:
-        raise UserError(f"nobody crawls in {named.name}: nothing to stop")
+        raise UserError(f"{named.name} is not running, so it cannot be stopped")
     control.ask(wanted)
     return crawl_summary(named)
 
 
 def routes(context: StudioContext) -> list[Route]:
-    """Return the routes of the overview and its API; `UserError` becomes ``{"error": text}``."""
+    """Return the routes of the overview and its API."""
     folder = context.folder
 
     def about(_: Request) -> dict[str, Any]:
@@ -137,7 +127,7 @@ def routes(context: StudioContext) -> list[Route]:
 
     def crawl(request: Request) -> dict[str, Any]:
         found = context.requested_crawl(request)
-        return crawl_summary(found) | {"status": status_of(found.path).plain()}
+        return crawl_summary(found) | {"status": status_of(found.path).to_dict()}
 
     def command_endpoint(wanted: Command) -> Endpoint:
         return lambda request: accepted_response(

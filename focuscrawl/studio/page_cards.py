@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import load_trained
-from focuscrawl.critic.focused_critic import WordReasons, word_reasons
+from focuscrawl.critic.focused_critic import WordReasons, explain_words
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import check_applicable, suggest
 from focuscrawl.feedback.applying import load_crawl_definition
-from focuscrawl.page.parse import shown_text
+from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.status import open_store
 from focuscrawl.topics import training_urls
 from focuscrawl.webs.web_protocol import HtmlAnswer
@@ -34,30 +34,15 @@ _N_QUESTIONS = 20  # the default of ``focuscrawl topic suggest``
 
 @dataclass(frozen=True)
 class PageCard:
-    """A page for the judging form; all texts are untrusted.
-
-    Attributes
-    ----------
-    url, title : str
-    text : list of str
-        Paragraphs, up to 8,000 characters.
-    cut : bool
-        Whether the page has more text.
-    relevance : float, optional
-        Relevance by the critic; None without a critic.
-    reasons : WordReasons, optional
-        Words for and against the topic; None without a critic.
-    why : str
-        Kind of suggestion, see `focuscrawl.feedback.KINDS`; empty if a person named the page.
-    """
+    """A page for the judging form; all texts are untrusted."""
 
     url: str
     title: str
-    text: list[str]
-    cut: bool
-    relevance: float | None
-    reasons: WordReasons | None
-    why: str = ""
+    text: list[str]  # paragraphs, up to 8,000 characters
+    cut: bool  # whether the page has more text
+    relevance: float | None  # by the critic; None without a critic
+    reasons: WordReasons | None  # words for and against the topic; None without a critic
+    why: str = ""  # key of `focuscrawl.feedback.KINDS`; empty if a person named the page
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for the JSON API."""
@@ -79,8 +64,8 @@ def read_page_card(
     The result is None if no web has the page, or if it is not an HTML page with words.
     """
     for web in webs:
-        known = read_known([web], [url]).get(url)
-        answer = None if known is None else HtmlAnswer.found(web, known.url)
+        known = find_pages([web], [url]).get(url)
+        answer = None if known is None else HtmlAnswer.from_web(web, known.url)
         if answer is not None:
             break
     else:
@@ -91,8 +76,8 @@ def read_page_card(
     relevance, reasons = None, None
     if critic is not None:
         relevance = float(critic.judge([view]).relevance[0])
-        reasons = word_reasons(critic.model, critic.marked, view.words.bag)
-    text, cut = shown_text(answer.body, answer.encoding, _MAX_TEXT)
+        reasons = explain_words(critic.model, critic.marked, view.words.bag)
+    text, cut = visible_paragraphs(answer.body, answer.encoding, _MAX_TEXT)
     return PageCard(url, view.title, text, cut, relevance, reasons, why)
 
 
@@ -123,13 +108,7 @@ class Questions:
             return not asked.chosen.done()
 
     def next(self, crawl: Path) -> tuple[PageCard | None, int]:
-        """Return the next page to judge, or None, and the number of pages left.
-
-        Raises
-        ------
-        UserError
-            Pages of this crawl cannot be judged.
-        """
+        """Return the next page to judge, or None, and the number of pages left."""
         with self._lock:
             asked = self._by_crawl.get(crawl)
         if asked is None or asked.chosen is None or not asked.chosen.done():

@@ -1,4 +1,4 @@
-"""The files of a topic in the folder: critics, classes, examples."""
+"""Reads and names the files of a topic: its critics, their classes, and fetched examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.critic.critic_files import find_model, load_trained, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, read_regular
+from focuscrawl.foundation.files import open_nofollow, read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
@@ -23,7 +23,7 @@ from focuscrawl.studio.served_folder import read_kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
 from focuscrawl.topics import read_definition
 from focuscrawl.topics.definition import class_tree, count_examples, mark_class, unmark_class
-from focuscrawl.webs.opening import check_named
+from focuscrawl.webs.opening import check_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,15 +40,16 @@ if TYPE_CHECKING:
 
 _TOPIC_FILE = "topic.toml"
 _CRITIC_NAME = re.compile(r"critic-(\d{1,9})")
-_EXAMPLES_FOLDER = ".examples"  # hidden: its crawls of a few pages are not listed
-_URLS_FILE = "examples.txt"  # in such a crawl: the pages to fetch
+_EXAMPLES_FOLDER = ".examples"  # hidden, so that the crawls in it are not listed
+_URLS_FILE = "examples.txt"  # file of a crawl of examples: URLs to fetch
 
 
 class TopicFiles:
-    """What belongs to the definition at `path` in the served folder.
+    """Files of the topic whose definition is at `path`.
 
-    Its critics are ``critic-1``, ``critic-2``, ... beside a ``topic.toml``, or in a folder with
-    the name of another file; pages that are fetched for it are in ``.examples`` there.
+    The critics of ``NAME/topic.toml`` are ``NAME/critic-1``, ``NAME/critic-2``, ...; crawls of
+    example pages are in ``NAME/.examples``. Definitions with another file name, ``NAME.toml``, use
+    the same folders.
     """
 
     def __init__(self, folder: StudioFolder, path: Path) -> None:
@@ -60,21 +61,21 @@ class TopicFiles:
 
     @property
     def title(self) -> str:
-        """Its name for people."""
+        """Name of the topic in pages."""
         return self.name.removesuffix(f"/{_TOPIC_FILE}")
 
     @property
     def is_of_crawl(self) -> bool:
-        """Whether a crawl follows it: that has its own critics, and pages to judge."""
+        """Whether the definition is in a crawl's folder and was applied to that crawl."""
         return CrawlFolder(self.path.parent).exists
 
     @property
     def examples_folder(self) -> Path:
-        """The folder of its examples and measures; UserError if it is a link."""
+        """Folder of examples and of measured quality; `UserError` if it is a link."""
         return self.folder.safe_path(f"{self.folder.name_of(self._base)}/{_EXAMPLES_FOLDER}")
 
     def critics(self) -> list[Path]:
-        """Return its critics, the latest last."""
+        """Return the folders of the topic's critics, latest last."""
         numbered = []
         for path in self._base.glob("critic-*"):
             match = _CRITIC_NAME.fullmatch(path.name)
@@ -83,22 +84,22 @@ class TopicFiles:
         return [path for _, path in sorted(numbered)]
 
     def next_critic(self) -> str:
-        """Return the path of the next critic, as commands take it."""
+        """Return the path of the next critic as an argument of a command."""
         taken = {path.name for path in self._base.glob("critic-*")}
         number = next(n for n in count(1) if f"critic-{n}" not in taken)
         return self.argument_of(self._base / f"critic-{number}")
 
     def next_examples(self) -> str:
-        """Return the folder for the next examples, as commands take it."""
+        """Return the folder of the next crawl of examples as an argument of a command."""
         numbers = [int(path.name) for path in self._fetch_folders()]
         return self.argument_of(self._base / _EXAMPLES_FOLDER / str(max(numbers, default=0) + 1))
 
     def argument_of(self, path: Path) -> str:
-        """Return a path as commands take it: from the folder, never like an option."""
+        """Return a path as an argument of a command; with ``./`` it cannot be an option."""
         return f"./{self.folder.name_of(path)}"
 
     def marked_classes(self, critic: Path) -> tuple[str, ...]:
-        """Return the classes of one of its critics that are on the topic."""
+        """Return the classes of a critic that are on topic."""
         definition = read_definition(self.path)
         if definition.topics:
             return definition.topics
@@ -106,7 +107,7 @@ class TopicFiles:
         return tuple(path for path in classes if path != OFF_TOPIC)
 
     def load_latest_critic(self) -> FocusedCritic | None:
-        """Return the latest critic, with the topic marked; None if there is none."""
+        """Return the latest critic with the topic marked, or None."""
         critics = self.critics()
         if not critics:
             return None
@@ -115,7 +116,7 @@ class TopicFiles:
         return _load_critic(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
 
     def training_urls(self) -> frozenset[str]:
-        """Return the pages that its latest critic has learned from."""
+        """Return the URLs of the training pages of the latest critic."""
         critics = self.critics()
         if not critics:
             return frozenset()
@@ -123,9 +124,9 @@ class TopicFiles:
         return _read_example_urls(str(critics[-1]), changed)
 
     def recordings(self) -> list[str]:
-        """Return the recordings of pages fetched for it, as commands take them.
+        """Return the recordings of fetched examples as arguments of a command.
 
-        A crawl without an answered page is skipped: its pages are fetched again.
+        Crawls without any successful fetch are skipped, so that their pages are fetched again.
         """
         found: dict[str, None] = {}
         for path in self._fetch_folders():
@@ -140,14 +141,14 @@ class TopicFiles:
                     identity = store.identity()
                 if identity.get("web", LIVE) != LIVE:
                     name = identity.get("web_name", "")
-                    check_named(name, path)
+                    check_web_from_file(name, path)
                     found[name] = None
         return list(found)
 
     def fetched(self) -> dict[str, Path]:
-        """Return the pages fetched for it, in order, with the crawl that fetched each.
+        """Return the URLs of fetched examples, in order, each with the folder of its crawl.
 
-        Crawls that still run are skipped, and pages that could not be fetched.
+        Running crawls and failed fetches are skipped.
         """
         found: dict[str, Path] = {}
         for path in self._fetch_folders():
@@ -155,16 +156,16 @@ class TopicFiles:
             if not crawl.exists or crawl.in_use:
                 continue
             try:
-                with open(path / _URLS_FILE, encoding="utf-8", opener=open_plain) as file:
+                with open(path / _URLS_FILE, encoding="utf-8", opener=open_nofollow) as file:
                     lines = file.read().splitlines()
             except (OSError, ValueError, UserError):
                 continue
-            brought = _answered_urls(crawl)
-            found |= {line.strip(): path for line in lines if line.strip() in brought}
+            answered = _answered_urls(crawl)
+            found |= {line.strip(): path for line in lines if line.strip() in answered}
         return found
 
     def webs(self, fetched: Path) -> list[Web]:
-        """Open the recording of a crawl in `fetched`; empty if there is none."""
+        """Open the webs with the pages of the crawl in `fetched`; empty if they are missing."""
         if not CrawlFolder(fetched).exists:
             return []
         try:
@@ -183,7 +184,7 @@ class TopicFiles:
 
 
 def _answered_urls(crawl: CrawlFolder) -> frozenset[str]:
-    """Return the URLs that a crawl, which does not run, got answers for."""
+    """Return the URLs that a stopped crawl fetched without an error."""
     return _read_answered(str(crawl.path), crawl.store_path.stat().st_mtime_ns)
 
 
@@ -210,29 +211,33 @@ def _read_example_urls(spec: str, _changed: int) -> frozenset[str]:
     return frozenset(url for url, _ in read_critic(find_model(spec))[0].examples)
 
 
-_MAX_ROWS = 300  # shown at once; of more, the levels that fit
+_MAX_ROWS = 300  # classes shown; deeper levels are left out if there are more
 _MAX_EXAMPLES = 200  # of a class
 
 
 def class_rows(
     classes: Taxonomy, definition: TopicDefinition | None, *, under: str = ROOT, search: str = ""
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the classes at and below one, or those whose path contains a text.
+    """Return the classes below the class `under` whose paths contain the text `search`.
 
     Returns
     -------
-    Of each ``path``, ``name``, ``level``, ``pages`` (with those below it), ``below`` (classes),
-    ``marked`` (``here``, ``above`` or empty); and whether some are not shown
+    rows : list of dict
+        ``path``, ``name``, ``level``, ``pages`` (including classes below), ``below`` (number of
+        classes), ``split`` (subclasses of the definition), ``marked`` (``here``, ``above`` or
+        empty).
+    cut : bool
+        Whether some classes are left out.
     """
     top = normalise(under)
     if top not in classes:
         near = classes.nearest(top) or list(classes.leaves[:5])
-        raise UserError(f"there is no class {top}; near it: {', '.join(near)}")
+        raise UserError(f"no class {top} exists. Similar classes: {', '.join(near)}")
     found = classes.descendants(top)
     if search:
         wanted = search.casefold()
         found = [path for path in found if wanted in path.casefold()]
-    whole = len(found)
+    n_found = len(found)
     level = top.rstrip("/").count("/")
     deepest = max((path.count("/") for path in found), default=0)
     while len(found) > _MAX_ROWS and not search and deepest > level + 1:
@@ -253,13 +258,13 @@ def class_rows(
         }
         for path in found[:_MAX_ROWS]
     ]
-    return shown, len(shown) < whole
+    return shown, len(shown) < n_found
 
 
 def class_examples(
     classes: Taxonomy, path: str, definition: TopicDefinition | None
 ) -> list[dict[str, str]]:
-    """Return examples of a class: ``url`` and the sub-class it was ``moved`` to, or empty."""
+    """Return examples of a class: ``url``, and the subclass it was ``moved`` to, or empty."""
     moved = {url: to for to, urls in _moved_urls(definition).items() for url in urls}
     return [
         {"url": url, "moved": moved.get(url, "")} for url in classes.examples(path)[:_MAX_EXAMPLES]
@@ -269,10 +274,10 @@ def class_examples(
 def set_marked(
     definition: TopicDefinition, path: str, classes: Taxonomy, *, good: bool
 ) -> TopicDefinition:
-    """Return the definition with a class of `class_tree` marked as good, or not marked."""
+    """Return the definition with a class marked as on topic, or with its mark removed."""
     wanted = normalise(path)
     if wanted not in classes:
-        raise UserError(f"there is no class {wanted}")
+        raise UserError(f"the critic has no class {wanted}: see the list of classes")
     return mark_class(definition, wanted) if good else unmark_class(definition, wanted, classes)
 
 
@@ -281,7 +286,7 @@ def _moved_urls(definition: TopicDefinition | None) -> Mapping[str, tuple[str, .
 
 
 def load_class_tree(critic: Traversable) -> Taxonomy:
-    """Return the classes of a critic."""
+    """Return the classes of the critic in a folder."""
     return _load_tree(str(critic), hash(read_regular(critic / MANIFEST)))
 
 
@@ -291,9 +296,9 @@ def _load_tree(spec: str, _changed: int) -> Taxonomy:
 
 
 class ExampleQueue:
-    """Pages that were fetched for topics and not judged yet, in the order named.
+    """Fetched examples of topics that are not judged yet.
 
-    Skipped pages are asked about again after a restart of the studio.
+    Skipped pages are shown again after a restart of the studio.
     """
 
     def __init__(self) -> None:
@@ -301,12 +306,12 @@ class ExampleQueue:
         self._lock = Lock()
 
     def unjudged(self, topic: TopicFiles) -> dict[str, Path]:
-        """Return the URLs of the pages to judge, and the crawls that have fetched them."""
+        """Return the URLs of pages to judge, each with the folder of its crawl."""
         settled = read_definition(topic.path).judged_urls | self._skipped.get(topic.name, set())
         return {url: crawl for url, crawl in topic.fetched().items() if url not in settled}
 
     def next(self, topic: TopicFiles) -> PageCard | None:
-        """Return the next page to judge; None if there is none that can be read."""
+        """Return the next page to judge, or None; unreadable pages are skipped."""
         for url, crawl in self.unjudged(topic).items():
             card = read_page_card(topic.webs(crawl), url, topic.load_latest_critic())
             if card is not None:
@@ -315,12 +320,12 @@ class ExampleQueue:
         return None
 
     def skip(self, topic: TopicFiles, url: str) -> None:
-        """Skip a page."""
+        """Skip a page until the studio restarts."""
         with self._lock:
             self._skipped.setdefault(topic.name, set()).add(url)
 
     def to_dict(self, topic: TopicFiles) -> dict[str, Any]:
-        """Return ``waiting`` (a number) and ``page``, the next one or None."""
+        """Return ``waiting``, the number of pages to judge, and ``page``, the next or None."""
         card = self.next(topic)
         return {
             "waiting": len(self.unjudged(topic)),
@@ -329,5 +334,5 @@ class ExampleQueue:
 
 
 def count_new_judgements(topic: TopicFiles) -> int:
-    """Return the number of judged pages that the latest critic has not learned from."""
+    """Return the number of judged pages that the latest critic was not trained on."""
     return len(read_definition(topic.path).judged_urls - topic.training_urls())

@@ -1,4 +1,4 @@
-"""Training the critic of a topic, and measuring it, as jobs."""
+"""Starts jobs that fetch example pages of a topic, and that train and measure its critic."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, read_regular, write_whole
+from focuscrawl.foundation.files import open_nofollow, read_regular, write_atomically
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.topics import read_definition
-from focuscrawl.webs.opening import check_named
+from focuscrawl.webs.opening import check_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,20 +25,18 @@ if TYPE_CHECKING:
 
 
 TRAIN, MEASURE, FETCH = "train", "measure", "fetch"
-#: new judgements after which the critic is trained again, which takes some seconds
-RETRAIN_AFTER = 5
-_N_OTHER_PAGES = 200  # pages fetched beside the examples
+RETRAIN_AFTER = 5  #: new judgements before the critic is retrained, which takes some seconds
+_N_OTHER_PAGES = 200  # pages to fetch as a sample of other pages
 _MAX_FILE = 4 << 20  # bytes
 
 
 def start_training(context: StudioContext, topic: TopicFiles) -> Job:
-    """Train a critic from the definition, or return the training that runs.
+    """Start a job that trains the critic of a definition, or return the running job.
 
-    Pages are read from the recording that the definition names, or from what was fetched for it.
-    If there is neither they are fetched, and others beside them. UserError if a crawl follows
-    the definition: it trains its own critics.
+    Pages are read from the recording that the definition names, or from recordings of fetched
+    examples. Without recordings the job fetches the pages, and a sample of other pages.
     """
-    _check_not_of_crawl(topic)
+    check_not_of_crawl(topic)
     definition = _read_definition(topic)
     with context.job_lock():
         running = context.jobs.running(TRAIN, topic.name)
@@ -54,30 +52,24 @@ def start_training(context: StudioContext, topic: TopicFiles) -> Job:
 
 
 def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
-    """Measure the latest critic, and compare it with the one before."""
+    """Start a job that measures the latest critic and compares it with the previous critic."""
     with context.job_lock():
         running = context.jobs.running(MEASURE, topic.name)
         if running is not None:
             return running
         critics = topic.critics()
         if not critics:
-            raise UserError(f"{topic.title} has no critic yet: train one first")
+            raise UserError(f"{topic.title} has no critic yet: train a critic first")
         critic = critics[-1]
         topic.examples_folder.mkdir(exist_ok=True)
         web = _read_definition(topic).web
         if web is not None:
-            check_named(web, topic.name)
+            check_web_from_file(web, topic.name)
         webs = topic.recordings() if web is None else [web]
-        topics, out = (
-            ",".join(topic.marked_classes(critic)),
-            topic.argument_of(_quality_file(critic)),
-        )
         arguments = [
-            "critic",
-            "quality",
-            topic.argument_of(critic),
-            f"--topic={topics}",
-            f"--out={out}",
+            *("critic", "quality", topic.argument_of(critic)),
+            f"--topic={','.join(topic.marked_classes(critic))}",
+            f"--out={topic.argument_of(_quality_file(critic))}",
         ]
         arguments += [f"--web={each}" for each in webs]
         if len(critics) > 1:
@@ -88,38 +80,36 @@ def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
 def start_fetching(
     context: StudioContext, topic: TopicFiles, urls: Sequence[str], web: str | None
 ) -> Job:
-    """Fetch pages to be judged, politely and within a crawl's limits; or read them from `web`.
-
-    UserError if all were fetched before, or if a crawl follows the definition.
-    """
-    _check_not_of_crawl(topic)
+    """Start a job that fetches pages to judge, or reads them from the recording `web`."""
+    check_not_of_crawl(topic)
     with context.job_lock():
         if context.jobs.running(FETCH, topic.name) is not None:
-            raise UserError("pages are being fetched: name more when these are here")
+            raise UserError("earlier pages are still being fetched: add pages when they are done")
         known = topic.fetched()
         new = [url for url in urls if url not in known]
         if not new:
-            raise UserError("every one of these pages is here already: name others")
+            raise UserError("all of these pages were fetched before: add other pages")
         folder = topic.next_examples()
-        listed = context.folder.safe_path(f"{folder}/asked.txt")
+        file = context.folder.safe_path(f"{folder}/asked.txt")
         try:
-            listed.parent.mkdir(parents=True)
-            write_whole(listed, "\n".join(new) + "\n")
+            file.parent.mkdir(parents=True)
+            write_atomically(file, "\n".join(new) + "\n")
         except OSError as error:
-            raise UserError(f"{listed} cannot be written: {error.strerror}") from None
+            raise UserError(f"{file} cannot be written: {error.strerror}") from None
         arguments = ["topic", "fetch", f"{folder}/asked.txt", f"--crawl-dir={folder}"]
         if web is not None:
             arguments.append(f"--web={web}")
         return context.jobs.start(FETCH, topic.name, arguments)
 
 
-def _check_not_of_crawl(topic: TopicFiles) -> None:
+def check_not_of_crawl(topic: TopicFiles) -> None:
+    """Raise `UserError` if a definition belongs to a crawl."""
     if topic.is_of_crawl:
-        raise UserError(f"{topic.name} is what a crawl follows: judge pages of the crawl instead")
+        raise UserError(f"{topic.name} belongs to a crawl: judge pages of the crawl instead")
 
 
 def _read_definition(topic: TopicFiles) -> TopicDefinition:
-    """Read the definition; UserError if a file that it names is behind a link in the folder."""
+    """Read the definition; raise `UserError` if a path in it contains a symbolic link."""
     definition = read_definition(topic.path)
     for named in (definition.critic, definition.web):
         if named is not None and not PurePath(named).is_absolute() and "://" not in named:
@@ -128,9 +118,9 @@ def _read_definition(topic: TopicFiles) -> TopicDefinition:
 
 
 def read_quality(critic: Path) -> dict[str, Any] | None:
-    """Return what was measured of a critic, see `focuscrawl.critic.assessment`; None: nothing."""
+    """Read the measured quality of a critic, see `focuscrawl.critic.assessment`, or None."""
     try:
-        with open(_quality_file(critic), "rb", opener=open_plain) as file:
+        with open(_quality_file(critic), "rb", opener=open_nofollow) as file:
             found = json.loads(file.read(_MAX_FILE))
     except (OSError, UserError, ValueError, RecursionError):
         return None
@@ -142,9 +132,11 @@ def training_state(context: StudioContext, topic: TopicFiles) -> dict[str, Any]:
 
     Returns
     -------
-    ``training``, ``measuring``, ``fetching``: the last jobs, or None; ``critics``: names;
-    ``quality`` of the latest; ``unmeasured``: whether it has to be measured, which no job does or
-    has failed to do; ``running``: whether a job runs
+    dict
+        ``training``, ``measuring``, ``fetching``: the latest job of each kind, or None.
+        ``critics``: names. ``quality``: of the latest critic, or None. ``unmeasured``: whether
+        the latest critic has no measured quality, and no job has tried. ``running``: whether a
+        job is running.
     """
     critics = topic.critics()
     newest = context.jobs.all(subject=topic.name)
@@ -170,6 +162,6 @@ def training_state(context: StudioContext, topic: TopicFiles) -> dict[str, Any]:
 
 
 def _quality_file(critic: Path) -> Path:
-    """Return the file with the quality of a critic, named by the digest of its manifest."""
+    """Return the path of a critic's measured quality, named by the digest of its manifest."""
     digest = hashlib.sha256(read_regular(critic / MANIFEST)).hexdigest()[:12]
     return critic.parent / ".examples" / f"quality-{digest}.json"

@@ -1,7 +1,6 @@
-"""Routes of topics: starting one, judging its examples, its critics and their classes.
+"""Routes for topics: creating topics, judging examples, training critics, marking classes.
 
-All of it is done by the functions and commands that people use, and changes the same definition.
-Pages of a crawl are judged in `focuscrawl.studio.judging`.
+Routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from focuscrawl.critic.critic_files import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.studio import listing, topic_folder
 from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
@@ -33,13 +32,14 @@ from focuscrawl.studio.page_rendering import (
 from focuscrawl.studio.topic_folder import ExampleQueue, TopicFiles, count_new_judgements
 from focuscrawl.studio.topic_jobs import (
     RETRAIN_AFTER,
+    check_not_of_crawl,
     read_quality,
     start_fetching,
     start_measuring,
     start_training,
     training_state,
 )
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked_classes,
@@ -64,20 +64,13 @@ if TYPE_CHECKING:
 
 _PHRASE_SEPARATOR = re.compile(r"[,\n]")
 _GOOD, _BAD, _SKIP = "good", "bad", "skip"
-#: events of htmx: pages that listen to them show the next page to judge, or the classes anew
+#: headers that let pages update the page to judge, or the classes (events of htmx)
 JUDGED = {"HX-Trigger": "judged"}
 _MARKED = {"HX-Trigger": "marked"}
 #: fields of a definition that the API returns
 _DEFINITION_FIELDS = (
-    "critic",
-    "web",
-    "topics",
-    "words",
-    "description",
-    "seeds",
-    "good",
-    "bad",
-    "classes",
+    *("critic", "web", "topics", "words", "description"),
+    *("seeds", "good", "bad", "classes"),
 )
 
 
@@ -97,14 +90,14 @@ def routes(context: StudioContext) -> list[Route]:
 
 
 def _topic_api(context: StudioContext, topic: FindTopic, examples: ExampleQueue) -> list[Route]:
-    def begin(_: Request, values: Mapping[str, Any]) -> Response:
+    def create(_: Request, values: Mapping[str, Any]) -> Response:
         train = text_value(values, "train")
         created = TopicFiles(context.folder, create_topic(context.folder, values))
         if train:
             start_training(context, created)
-        where = {"HX-Redirect": f"{context.base}/topics/{quote(created.name)}/definition"}
+        location = {"HX-Redirect": f"{context.base}/topics/{quote(created.name)}/definition"}
         return JSONResponse(
-            _definition_values(created), HTTPStatus.CREATED, headers=where | JOBS_CHANGED
+            _definition_values(created), HTTPStatus.CREATED, headers=location | JOBS_CHANGED
         )
 
     def bookmarks(_: Request, values: Mapping[str, Any]) -> Response:
@@ -123,8 +116,7 @@ def _topic_api(context: StudioContext, topic: FindTopic, examples: ExampleQueue)
 
     def judge(request: Request, values: Mapping[str, Any]) -> Response:
         about, (url, verdict) = topic(request), parse_judgement(values)
-        if about.is_of_crawl:
-            raise UserError(f"{about.name} is what a crawl follows: judge pages of the crawl")
+        check_not_of_crawl(about)
         if verdict is None:
             examples.skip(about, url)
         else:
@@ -142,14 +134,14 @@ def _topic_api(context: StudioContext, topic: FindTopic, examples: ExampleQueue)
     def fetch(request: Request, values: Mapping[str, Any]) -> Response:
         urls, web = parse_urls(text_values(values, "urls")), text_value(values, "web")
         if not urls:
-            raise UserError("name pages to fetch: URLs, one a line")
+            raise UserError("no pages to fetch: give one URL per line")
         recording = context.folder.recording(web) if web else None
         job = start_fetching(context, topic(request), urls, recording)
         return accepted_response(job.to_dict(), JOBS_CHANGED)
 
     one = f"{PREFIX}/topics/{{name:path}}"
     return [
-        post_route(f"{PREFIX}/topics", begin),
+        post_route(f"{PREFIX}/topics", create),
         post_route(f"{PREFIX}/bookmarks", bookmarks),
         post_route(f"{one}/judge", judge),
         post_route(f"{one}/train", train),
@@ -168,7 +160,7 @@ def _class_api(context: StudioContext, topic: FindTopic) -> list[Route]:
 
         def change(known: TopicDefinition) -> TopicDefinition:
             if known.critic is None:
-                raise UserError("the definition names no critic: there are no classes to mark")
+                raise UserError("the definition names no critic, so it has no classes to mark")
             tree = topic_folder.load_class_tree(find_model(known.critic))
             return topic_folder.set_marked(known, text_value(values, "class"), tree, good=good)
 
@@ -180,7 +172,7 @@ def _class_api(context: StudioContext, topic: FindTopic) -> list[Route]:
         path = f"{text_value(values, 'class')}/{name}"
         urls = parse_urls(text_values(values, "urls"))
         if not name or not urls:
-            raise UserError("choose the pages that move, and name the sub-class they move to")
+            raise UserError("choose the pages to move, and give the name of their new subclass")
         marks = [path] if text_value(values, "only") else None
         edit_definition(about.path, lambda known: split_classes(known, {path: urls}, marks))
         return JSONResponse(_definition_values(about), headers=_MARKED)
@@ -283,25 +275,18 @@ def _class_pages(context: StudioContext) -> list[Route]:
 def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     """Write ``NAME/topic.toml``, and return its path.
 
-    Parameters
-    ----------
-    values : ``name``; ``words``, phrases with commas between; ``description``; ``urls``, pages on
-        the topic, which are also seeds; ``bad``, pages off it; ``critic`` and ``classes`` of it;
-        ``web``, a recording to read pages from. Empty values are left out
-
-    Raises
-    ------
-    UserError
-        A value makes no sense, or there are too few.
+    The values are ``name``; ``words``, phrases separated by commas; ``description``; ``urls``,
+    on-topic pages, also used as seeds; ``bad``, off-topic pages; ``critic``, and its ``classes``
+    on topic; and ``web``, a recording to read pages from. Values may be missing or empty.
     """
     place = folder.new_folder(text_value(values, "name"))
     critic, web = text_value(values, "critic"), text_value(values, "web")
     urls = parse_urls(text_values(values, "urls"))
     if critic:
         folder.critic(critic)
-    topics = read_topics(text_value(values, "classes"))
+    topics = parse_topics(text_value(values, "classes"))
     if topics and not critic:
-        raise UserError("classes are those of a critic: name it, too")
+        raise UserError("classes are given without a critic: name the critic that has them")
     name = f"/{place.name}"
     created = TopicDefinition(
         critic=critic or None,
@@ -315,7 +300,7 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
         seeds=tuple(urls),
     ).with_judgements(urls, parse_urls(text_values(values, "bad")))
     if not (created.words or created.description or created.good or created.critic):
-        raise UserError("say what the topic is: a phrase, or pages on it, or a class of a critic")
+        raise UserError("describe the topic with a phrase, on-topic pages or a class of a critic")
     check_marked_classes(created)
     path = place / "topic.toml"
     try:
@@ -331,25 +316,25 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
 
 
 def parse_urls(lines: list[str]) -> list[str]:
-    """Return the URLs in lines, normalised, each once; UserError if a line is no URL."""
+    """Parse lines with one URL each; return each normalised URL once; # starts a comment."""
     found = {line: normalize(line) for line in lines if not line.startswith("#")}
     for line, url in found.items():
         if url is None:
-            raise UserError(f"{line!r:.120} {no_url(line)}")
+            raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
     return list(dict.fromkeys(url for url in found.values() if url is not None))
 
 
 def parse_judgement(values: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """Return the URL that was judged, normalised, and the verdict; None if it was skipped."""
+    """Parse a judgement; return the normalised URL, and the verdict or None for a skipped page."""
     url = normalize(text_value(values, "url"))
     if url is None:
-        raise UserError("judge which page? Name its url")
+        raise UserError("url must be the URL of the judged page")
     return url, _parse_verdict(text_value(values, "verdict"))
 
 
 def _parse_verdict(text: str) -> bool | None:
     if text not in (_GOOD, _BAD, _SKIP):
-        raise UserError(f"{text!r:.40} is no verdict: there are {_GOOD}, {_BAD}, {_SKIP}")
+        raise UserError(f"verdict {text!r:.40} is invalid: use {_GOOD}, {_BAD} or {_SKIP}")
     return None if text == _SKIP else text == _GOOD
 
 

@@ -10,20 +10,20 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import FEW_PAGES
 from focuscrawl.critic.classifiers import LogisticModel
-from focuscrawl.critic.corpus import read_known, resolve
+from focuscrawl.critic.corpus import find_pages, find_urls
 from focuscrawl.critic.languages import (
     ENGLISH,
+    detect_languages,
+    estimate_word_count,
+    expected_word_counts,
     frequency,
-    languages_of,
-    n_words,
-    normal,
-    runs,
-    words_as_written,
+    normalise_word,
+    split_scripts,
 )
-from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, phrases_of, words_of
-from focuscrawl.critic.training import learn_critic, topic_name, train_from_little
+from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, parse_description, parse_phrases
+from focuscrawl.critic.training import parse_topic_name, train_few_shot, train_on_bags
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy import OTHER, ROOT, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_tree import child
@@ -51,23 +51,23 @@ def train_definition(
     webs: Sequence[Web],
     *,
     relevant: Collection[str] = (),
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
 
     If the definition names a critic with a taxonomy, the new critic has the same classes and the
-    new subclasses. Its training pages are the examples of the old critic and the judged pages. A
-    good page becomes an example of its most probable marked class, a bad page of its most probable
-    unmarked class. Keywords become one more good page. With fewer than 100 off-topic examples,
-    general word frequencies are added to them, and all classes get the same prior.
+    new subclasses. The new critic is trained on the examples of the old critic and on the judged
+    pages. A good page becomes an example of its most probable marked class, a bad page of its most
+    probable unmarked class. Keywords become one more good page. If there are fewer than 100
+    off-topic examples, general word frequencies are added as one more off-topic example, and all
+    classes get the same prior.
 
     Without a critic, or with a critic of one topic, a few-shot critic is trained
-    (`focuscrawl.critic.training`) from keywords, the description and judged pages. Pages of the
-    webs are its sample of off-topic pages.
+    (`focuscrawl.critic.training`) from keywords, the description and judged pages. A sample of the
+    pages in `webs` serves as its off-topic pages.
 
     Parameters
     ----------
-    definition : TopicDefinition
     webs : sequence of Web
         Webs to read pages from, in this order.
     relevant : collection of str
@@ -94,7 +94,7 @@ def train_definition(
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
     wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged_urls])
     progress.start(len(wanted))
-    pages = read_known(webs, list(wanted), progress=progress)
+    pages = find_pages(webs, list(wanted), progress=progress)
     bags = {url: page.bag for url, page in pages.items()}
     _check_enough(sum(url in bags for url, _ in base.examples), definition, base)
     judged = {url for url in definition.judged_urls if url in bags}
@@ -105,14 +105,10 @@ def train_definition(
     usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
     words = [*definition.words, *filter(None, [definition.description])]
     if words:
-        usable.append(
-            (
-                ("", _largest_class(marked, leaves)),
-                dict.fromkeys(tokenize(words)[0], _PHRASE_WORD_COUNT),
-            )
-        )
+        bag = dict.fromkeys(tokenize(words)[0], _PHRASE_WORD_COUNT)
+        usable.append((("", _largest_class(marked, leaves)), bag))
     few = _add_background(usable, marked)
-    trained = learn_critic(
+    trained = train_on_bags(
         usable,
         kind=base.model.kind,
         uniform_prior=few or getattr(base.model, "uniform_prior", False),
@@ -150,7 +146,7 @@ def check_trainable(definition: TopicDefinition, webs: Sequence[Web]) -> None:
     if base.pages.n_pages:
         return
     urls = [url for url, _ in base.examples]
-    found = {a for web in webs for a, b in zip(urls, resolve(web, urls), strict=True) if b}
+    found = {a for web in webs for a, b in zip(urls, find_urls(web, urls), strict=True) if b}
     _check_enough(len(found), definition, base)
 
 
@@ -168,20 +164,12 @@ def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
 class RankedClass(NamedTuple):
     """A node of the taxonomy and how well it fits a set of pages.
 
-    Attributes
-    ----------
-    topic : str
-        Path of the node.
-    share : float
-        Mean posterior of the node over the pages, in [0, 1]. The posterior of an inner node is
-        the sum over its leaves.
-    pages : int
-        Number of pages whose most probable leaf is the node or below it.
+    The posterior of an inner node is the sum over its leaves.
     """
 
-    topic: str
-    share: float
-    pages: int
+    topic: str  # path of the node
+    share: float  # mean posterior of the node over the pages, in [0, 1]
+    pages: int  # number of pages whose most probable leaf is the node or below it
 
 
 def rank_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[RankedClass]:
@@ -237,7 +225,7 @@ def _labels(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str
 
 def _is_single_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
     """Return whether a critic knows one topic only, and the definition does not split it."""
-    if isinstance(base.model, WordsModel):
+    if isinstance(base.model, PhraseModel):
         return True
     of_two = isinstance(base.model, LogisticModel) and len(base.model.classes) == 2
     return of_two and OFF_TOPIC in base.model.classes and not definition.classes
@@ -252,22 +240,22 @@ def _train_few_shot(
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     known = _labels(definition, base)
     phrases = [list(phrase) for phrase in base.phrases] if base is not None else []
-    topic = topic_name(definition.name)
+    topic = parse_topic_name(definition.name)
     if base is not None:
         _check_marked_classes(definition, base)
         topic = next(path for path in base.model.classes if path != OFF_TOPIC)
     if definition.words:
-        phrases += phrases_of(", ".join(definition.words))
+        phrases += parse_phrases(", ".join(definition.words))
     if definition.description:
-        phrases.append(words_of(definition.description))
-    trained = train_from_little(
+        phrases.append(parse_description(definition.description))
+    trained = train_few_shot(
         phrases,
         [url for url, yes in known.items() if yes],
         [url for url, yes in known.items() if not yes],
         webs,
         topic=topic,
         relevant=relevant,
-        before=base,
+        previous=base,
         progress=progress,
     )
     if base is not None:
@@ -342,9 +330,9 @@ def _classes_with_examples(marked: Sequence[str], trained: TrainedCritic) -> tup
 def _add_background(usable: list[Example], marked: Sequence[str]) -> bool:
     """Add general word frequencies to the off-topic examples if those are few.
 
-    Otherwise everyday words that only the on-topic pages happen to contain would count for the
-    topic, the more on-topic pages a person judges. So the largest off-topic class gets one more
-    page, as long as the on-topic pages together. It has the words of these pages in their general
+    With few off-topic examples, everyday words that only on-topic pages happen to contain would
+    count for the topic. Therefore the largest off-topic class gets one more page, as long as the
+    on-topic pages together. The added page has the words of the on-topic pages in their general
     English frequencies, or the everyday words of other languages.
 
     Returns
@@ -359,16 +347,18 @@ def _add_background(usable: list[Example], marked: Sequence[str]) -> bool:
     for (_, path), bag in usable:
         if lies_under(path, marked):
             topic_words.update(bag)
-    languages = languages_of([bag for _, bag in usable])
+    languages = detect_languages([bag for _, bag in usable])
     if languages == ENGLISH:
         n = sum(topic_words.values())
         counts = {word: round(n * frequency(word, languages)) for word in sorted(topic_words)}
         background: Bag = {word: count for word, count in counts.items() if count}
     else:
         length = sum(
-            n * n_words(run) for word, n in topic_words.items() for run in runs(normal(word))
+            n * estimate_word_count(run)
+            for word, n in topic_words.items()
+            for run in split_scripts(normalise_word(word))
         )
-        background = words_as_written(length, languages)
+        background = expected_word_counts(length, languages)
     if not background:
         return False
     largest = Counter(path for _, path in off).most_common(1)[0][0]

@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import file_system_of, first_line, refuse_odd
+from focuscrawl.foundation.files import first_line, open_file_system, refuse_special_file
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.webs.captures import REVISIT, CdxjIndex, best_of, surt
+from focuscrawl.webs.captures import REVISIT, CdxjIndex, select_captures, surt
 from focuscrawl.webs.columnar import ColumnarIndex
-from focuscrawl.webs.recorded_web import answer_of
+from focuscrawl.webs.recorded_web import decode_answer
 from focuscrawl.webs.warc_index import schemeless
-from focuscrawl.webs.warc_reading import SEEN, Record, content_length, read_record
+from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, content_length, read_record
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ArchiveWeb:
         place, mark, options = index.partition("?")
         folder, name = place.rpartition("/")[::2]
         self.name = (name or index).removesuffix(".cdxj").removesuffix(".parquet")
-        files, path = file_system_of(index)
+        files, path = open_file_system(index)
         self._index: CaptureIndex = (CdxjIndex if place.endswith(".cdxj") else ColumnarIndex)(
             files, path, place
         )
@@ -73,7 +73,7 @@ class ArchiveWeb:
         start = folder or "." if base is None else base
         self._base = start.partition("?")[0].rstrip("/")
         own_options = mark + options if base is None else ""
-        self._files, below = file_system_of(start + own_options)
+        self._files, below = open_file_system(start + own_options)
         self._folder = below.rstrip("/")
         self._open = lru_cache(_OPEN)(self._files.open_input_file)
         self._known: dict[str, Capture | None] = {}
@@ -99,7 +99,7 @@ class ArchiveWeb:
             if key < last:
                 raise UserError(f"{self._index.name} is not sorted by its keys: {key} is too late")
             last = key
-            yield from (capture.url for capture in best_of(captures, None).values())
+            yield from (capture.url for capture in select_captures(captures, None).values())
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
         """Map each normalised URL to the URL recorded, ``http`` or ``https``; None if none is."""
@@ -116,7 +116,7 @@ class ArchiveWeb:
         try:
             record = self._record(capture)
             holder = self._original(record) if record.type == "revisit" else record
-            answer = answer_of(capture.url, record, holder)
+            answer = decode_answer(capture.url, record, holder)
         except UnreadableError as error:
             return Answer(capture.url, 0, [], b"", failure=str(error))
         return answer or Answer(capture.url, 0, [], b"", failure=f"no answer {_where(capture)}")
@@ -128,13 +128,13 @@ class ArchiveWeb:
             if len(known) + len(new) > _REMEMBERED:
                 known = self._known = {url: known[url] for url in urls if url in known}
             texts = frozenset(map(schemeless, new))
-            found = best_of(self._index.find(sorted({surt(url) for url in new})), texts)
+            found = select_captures(self._index.find(sorted({surt(url) for url in new})), texts)
             known.update((url, found.get(schemeless(url))) for url in new)
         return [known[url] for url in urls]
 
     def _record(self, capture: Capture) -> Record:
         """Read a record, and no more of it than may count; raise UnreadableError."""
-        size = min(capture.length, SEEN)
+        size = min(capture.length, MAX_RECORD_BYTES)
         try:
             data = self._opened(capture.filename).read_at(size, capture.offset)
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -168,7 +168,7 @@ class ArchiveWeb:
             raise UnreadableError(f"{name!r} leads out of {self._base}")
         path = f"{self._folder}/{name}"
         try:
-            refuse_odd(self._files, path, self._folder)
+            refuse_special_file(self._files, path, self._folder)
             return self._open(path)
         except UserError as error:
             raise UnreadableError(str(error)) from None

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import first_line, refuse_odd
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.foundation.files import first_line, refuse_special_file
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize
 from focuscrawl.webs.http_response import NOT_MODIFIED
 from focuscrawl.webs.warc_index import schemeless, status_rank
-from focuscrawl.webs.web_protocol import LONGEST_URL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ REVISIT = "warc/revisit"  #: media type that indices give to records without a b
 _AT = re.compile(r"\d{14}")
 _MOST_DIGITS = 15
 
-LONGEST_LINE = 1 << 15  #: bytes
+MAX_LINE_BYTES = 1 << 15  #: bytes
 _BLOCK = 1 << 16  # bytes; a line belongs to the block it starts in
 _TAIL = 1 << 10  # bytes read beyond a block, as its last line hardly ends with it
 _BLOCKS = 256  # that are held, about 20 MB
@@ -166,7 +165,7 @@ class CaptureIndex(Protocol):
         ...
 
 
-def read_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capture:
+def parse_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capture:
     """Return the capture that an index describes.
 
     Raises
@@ -190,7 +189,9 @@ def read_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Captu
     )
 
 
-def best_of(captures: Iterator[Capture], wanted: frozenset[str] | None) -> dict[str, Capture]:
+def select_captures(
+    captures: Iterator[Capture], wanted: frozenset[str] | None
+) -> dict[str, Capture]:
     """Choose one capture a URL, by the URL without its scheme; `Capture.url` is normalised then.
 
     A page comes before a redirect before an error, a record with a body of its own before one
@@ -204,7 +205,7 @@ def best_of(captures: Iterator[Capture], wanted: frozenset[str] | None) -> dict[
     best: dict[str, Capture] = {}
     for capture in captures:
         url = normalize(capture.url)
-        if url is None or len(url) > LONGEST_URL:
+        if url is None or len(url) > MAX_URL_LENGTH:
             continue
         text = schemeless(url)
         if wanted is not None and text not in wanted:
@@ -238,7 +239,7 @@ def _whole(value: object) -> int:
     return int(text)
 
 
-def line_of(capture: Capture) -> bytes:
+def format_cdxj_line(capture: Capture) -> bytes:
     """Return the line of a capture: ASCII, and no line break but at its end."""
     about = {
         "url": capture.url,
@@ -254,7 +255,7 @@ def line_of(capture: Capture) -> bytes:
     return f"{capture.key} {capture.timestamp} {json.dumps(about)}\n".encode("ascii")
 
 
-def capture_in(line: bytes) -> Capture:
+def parse_cdxj_line(line: bytes) -> Capture:
     """Return the capture of a line.
 
     Raises
@@ -269,7 +270,7 @@ def capture_in(line: bytes) -> Capture:
         raise ValueError("nested without end") from None
     if not isinstance(about, dict):
         raise ValueError("no names")
-    return read_capture(key, timestamp, about)
+    return parse_capture(key, timestamp, about)
 
 
 class CdxjIndex:
@@ -292,7 +293,7 @@ class CdxjIndex:
     def __init__(self, files: fs.FileSystem, path: str, name: str) -> None:
         self.name = name
         try:
-            refuse_odd(files, path)
+            refuse_special_file(files, path)
             self._file = files.open_input_file(path)
             self._size: int = self._file.size()
         except OSError as error:
@@ -344,7 +345,7 @@ class CdxjIndex:
         data = self._read(own + _TAIL, start)
         end = data.find(b"\n", own - 1)
         if end < 0:
-            data += self._read(LONGEST_LINE, start + len(data))
+            data += self._read(MAX_LINE_BYTES, start + len(data))
             end = data.find(b"\n", own - 1)
         if end < 0 and start + len(data) < self._size:
             raise UserError(f"{self.name} has a line without an end near byte {start:,}")
@@ -365,7 +366,7 @@ class CdxjIndex:
 
     def _parse(self, line: bytes, block: int) -> Capture:
         try:
-            return capture_in(line)
+            return parse_cdxj_line(line)
         except ValueError:
             shown = line[:60].decode("ascii", "backslashreplace")
             raise UserError(

@@ -13,7 +13,7 @@ from lxml import etree
 
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.parse import Effort, effort
+from focuscrawl.page.parse import ParseCost, estimate_cost
 from focuscrawl.page.walk import parse_tree
 from focuscrawl.webs.warc_index import schemeless
 from focuscrawl.webs.web_protocol import Answer, HtmlAnswer
@@ -61,7 +61,7 @@ class ChangingWeb:
 
     def __init__(self, web: Web, version: int, random_state: int = 0) -> None:
         self._web = web
-        self._lives = Lives(random_state)
+        self._timelines = PageTimelines(random_state)
         self.version = version
         self.name = f"{web.name}@{version}"
         content = f"changing web 1 {web.fingerprint} {version} {random_state}"
@@ -72,7 +72,7 @@ class ChangingWeb:
         found: list[str | None] = []
         for url, own in zip(urls, self._web.resolve(urls), strict=True):
             if own is not None:
-                found.append(own if self._lives.of(own).born <= self.version else None)
+                found.append(own if self._timelines.of(own).added <= self.version else None)
                 continue
             old = self._before_moving(url)
             found.append(None if old is None else _moved(old))
@@ -88,26 +88,26 @@ class ChangingWeb:
             if before is None or answer is None:
                 return None
             old = before
-        life = self._lives.of(old)
-        if life.born > self.version:
+        timeline = self._timelines.of(old)
+        if timeline.added > self.version:
             return None
-        if life.removed <= self.version:
+        if timeline.removed <= self.version:
             return Answer(url, 404, [_HTML], _GONE)
-        if old == url and life.moved <= self.version:
+        if old == url and timeline.moved <= self.version:
             return Answer(url, 301, [("Location", _moved(url))], b"")
-        return _revised(answer, url, life, self.version, self._births)
+        return _revised(answer, url, timeline, self.version, self._births)
 
     def urls(self) -> Iterator[str]:
         """Iterate over the URL of every page there is."""
         for url in self._web.urls():
-            life = self._lives.of(url)
-            if life.born <= self.version < life.removed:
-                yield _moved(url) if life.moved <= self.version else url
+            timeline = self._timelines.of(url)
+            if timeline.added <= self.version < timeline.removed:
+                yield _moved(url) if timeline.moved <= self.version else url
 
     def _births(self, targets: Sequence[str | None]) -> list[int]:
         """Return the versions that the pages behind links come with; 1 where nothing is known."""
         known = self._web.resolve([target or "" for target in targets])
-        return [1 if url is None else self._lives.of(url).born for url in known]
+        return [1 if url is None else self._timelines.of(url).added for url in known]
 
     def _before_moving(self, url: str) -> str | None:
         """Return where the page was that is at `url` since it moved; None if none is."""
@@ -115,20 +115,20 @@ class ChangingWeb:
         if not moved or front.count("/") > 2:
             return None
         old = self._web.resolve([f"{front}/{path}"])[0]
-        return old if old is not None and self._lives.of(old).moved <= self.version else None
+        return old if old is not None and self._timelines.of(old).moved <= self.version else None
 
 
-class Life(NamedTuple):
+class PageTimeline(NamedTuple):
     """The versions of a changing web that a page comes, changes, moves and goes with.
 
     Attributes
     ----------
-    born, removed, moved : versions from which on it is there, is gone, is elsewhere; `NEVER`
-    rate : chance of an edit with each version after `born`
+    added, removed, moved : versions from which on it is there, is gone, is elsewhere; `NEVER`
+    rate : chance of an edit with each version after `added`
     key : for further draws
     """
 
-    born: int
+    added: int
     removed: int
     moved: int
     rate: float
@@ -136,45 +136,48 @@ class Life(NamedTuple):
 
     def edits(self, version: int) -> list[int]:
         """Return the versions, up to one, that brought the page as it is: its first and edits."""
-        steps = range(self.born + 1, version + 1)
-        return [self.born, *(step for step in steps if fraction(self.key, step) < self.rate)]
+        steps = range(self.added + 1, version + 1)
+        return [
+            self.added,
+            *(step for step in steps if hashed_fraction(self.key, step) < self.rate),
+        ]
 
 
-class Lives:
+class PageTimelines:
     """The lives of all pages, each a function of its URL and the random state."""
 
     def __init__(self, random_state: int) -> None:
         self._state = random_state
-        self._known: dict[str, Life] = {}
+        self._known: dict[str, PageTimeline] = {}
 
-    def of(self, url: str) -> Life:
-        """Return the life of the page at a normalised URL, whatever its scheme."""
-        life = self._known.get(url)
-        if life is None:
-            life = self._known[url] = self._draw(schemeless(url))
-        return life
+    def of(self, url: str) -> PageTimeline:
+        """Return the timeline of the page at a normalised URL, whatever its scheme."""
+        timeline = self._known.get(url)
+        if timeline is None:
+            timeline = self._known[url] = self._draw(schemeless(url))
+        return timeline
 
-    def _draw(self, url: str) -> Life:
+    def _draw(self, url: str) -> PageTimeline:
         digest = blake2b(f"{self._state} {url}".encode("utf-8", "replace"), digest_size=8)
         key = int.from_bytes(digest.digest(), "little")
-        born = 1
-        if fraction(key, -1) < LATE:
-            born = 2 + _waits(fraction(key, -2), _COMES)
-        drawn, rate = fraction(key, -3), 0.0
+        added = 1
+        if hashed_fraction(key, -1) < LATE:
+            added = 2 + _waits(hashed_fraction(key, -2), _COMES)
+        drawn, rate = hashed_fraction(key, -3), 0.0
         for rate, share in EDITED:  # noqa: B007 - the last one if none was drawn
             drawn -= share
             if drawn < 0.0:
                 break
-        return Life(
-            born=born,
-            removed=born + 1 + _waits(fraction(key, -4), _GOES),
-            moved=born + 1 + _waits(fraction(key, -5), _MOVES),
+        return PageTimeline(
+            added=added,
+            removed=added + 1 + _waits(hashed_fraction(key, -4), _GOES),
+            moved=added + 1 + _waits(hashed_fraction(key, -5), _MOVES),
             rate=rate,
             key=key,
         )
 
 
-def fraction(key: int, number: int) -> float:
+def hashed_fraction(key: int, number: int) -> float:
     """Return a number in [0, 1) that is a function of two, the same on every machine."""
     digest = blake2b(f"{key} {number}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
@@ -188,7 +191,7 @@ def _waits(drawn: float, chance: float) -> int:
 def _revised(
     answer: Answer,
     url: str,
-    life: Life,
+    timeline: PageTimeline,
     version: int,
     births: Callable[[Sequence[str | None]], list[int]],
 ) -> Answer:
@@ -199,20 +202,20 @@ def _revised(
     last edit are left out. What is no page is left as it is. `births` gives the versions that the
     targets of links come with.
     """
-    page = HtmlAnswer.of(answer)
+    page = HtmlAnswer.from_answer(answer)
     utf8 = b"" if page is None else to_utf8(page.body, page.encoding)[0]
-    root = None if effort(utf8, Effort.LARGE) > Effort.LARGE else parse_tree(utf8)
+    root = None if estimate_cost(utf8, ParseCost.LARGE) > ParseCost.LARGE else parse_tree(utf8)
     if root is None:
         return replace(answer, url=url)
     anchors = list(root.iter("a", "area"))
     targets = resolve(answer.url, [each.get("href") or "" for each in anchors])
-    born = births(targets)
-    edits = life.edits(version)
-    for anchor, first in zip(anchors, born, strict=True):
+    added = births(targets)
+    edits = timeline.edits(version)
+    for anchor, first in zip(anchors, added, strict=True):
         if first > edits[-1]:
             _drop(anchor)
     if len(edits) > 1:
-        _add_paragraph(root, life, len(edits) - 1)
+        _add_paragraph(root, timeline, len(edits) - 1)
     body = etree.tostring(root, method="html", encoding="utf-8", doctype="<!doctype html>")
     kept = [
         (name, value)
@@ -244,7 +247,7 @@ def _drop(element: etree._Element) -> None:
     parent.remove(element)
 
 
-def _add_paragraph(root: etree._Element, life: Life, revision: int) -> None:
+def _add_paragraph(root: etree._Element, timeline: PageTimeline, revision: int) -> None:
     body = root.find("body")
     if body is None:
         return
@@ -253,7 +256,7 @@ def _add_paragraph(root: etree._Element, life: Life, revision: int) -> None:
         return
     paragraph = etree.SubElement(body, "p")
     drawn = [
-        words[int(fraction(life.key, 1000 * revision + i) * len(words))]
+        words[int(hashed_fraction(timeline.key, 1000 * revision + i) * len(words))]
         for i in range(min(_NEW_WORDS, len(words)))
     ]
     paragraph.text = f"Revised {revision}: {' '.join(drawn)}"

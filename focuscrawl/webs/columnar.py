@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import first_line, refuse_odd
-from focuscrawl.webs.captures import Capture, capture_in, read_capture
+from focuscrawl.foundation.files import first_line, refuse_special_file
+from focuscrawl.webs.captures import Capture, parse_capture, parse_cdxj_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -138,14 +138,14 @@ class ColumnarIndex:
             if kind == fs.FileType.NotFound:
                 raise UserError(f"cannot read {self.name}: there is nothing")
             if kind in {fs.FileType.File, fs.FileType.Unknown}:
-                refuse_odd(self._files, path)
+                refuse_special_file(self._files, path)
                 return [path]
             found = self._files.get_file_info(fs.FileSelector(folder, recursive=True))
         except OSError as error:
             raise UserError(f"cannot read {self.name}: {first_line(error)}") from None
         paths = sorted(each.path for each in found if each.path.endswith(".parquet"))
         for each in paths:
-            refuse_odd(self._files, each, folder)
+            refuse_special_file(self._files, each, folder)
         return paths
 
     def _open_file(self, path: str) -> pq.ParquetFile:
@@ -210,7 +210,7 @@ def _capture(row: dict[str, Any]) -> Capture:
     if not (isinstance(at, datetime) and isinstance(key, str)):
         raise ValueError("no time or no key")
     about = {name: row.get(column) for name, column in _COLUMNS.items()}
-    return read_capture(key, at.strftime(_AT).zfill(14), about)
+    return parse_capture(key, at.strftime(_AT).zfill(14), about)
 
 
 def write_columnar(lines: Iterable[bytes], path: Path) -> None:
@@ -222,7 +222,7 @@ def write_columnar(lines: Iterable[bytes], path: Path) -> None:
 
 
 def _row(line: bytes) -> dict[str, Any]:
-    capture = capture_in(line)
+    capture = parse_cdxj_line(line)
     row = {column: getattr(capture, name) for name, column in _COLUMNS.items()}
     return row | {
         _KEY: capture.key,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.foundation.urls import resolve
-from focuscrawl.webs.web_protocol import LARGEST_BODY, LARGEST_HEAD, TooLargeError
+from focuscrawl.webs.web_protocol import MAX_BODY_BYTES, MAX_HEAD_BYTES, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ Headers = list[tuple[str, str]]
 
 NOT_MODIFIED = 304
 #: fields about how the body is wrapped
-WRAPPING = {"content-encoding", "content-length", "transfer-encoding"}
+BODY_CODING_FIELDS = {"content-encoding", "content-length", "transfer-encoding"}
 #: fields about one connection, not about what was sent (RFC 9110 section 7.6.1)
 _HOP_BY_HOP = {
     "connection",
@@ -60,13 +60,13 @@ class HttpResponse:
 def parse_response(block: bytes) -> HttpResponse | None:
     """Parse the block of a ``response`` record; None if it is no HTTP response.
 
-    One whose head is longer than `LARGEST_HEAD` is none.
+    One whose head is longer than `MAX_HEAD_BYTES` is none.
     """
     status = _STATUS.match(block)
     if status is None:
         return None
-    end = _HEAD_END.search(block, 0, LARGEST_HEAD)
-    if end is None and len(block) > LARGEST_HEAD:
+    end = _HEAD_END.search(block, 0, MAX_HEAD_BYTES)
+    if end is None and len(block) > MAX_HEAD_BYTES:
         return None
     head, body = (block, b"") if end is None else (block[: end.start()], block[end.end() :])
     fields: list[tuple[str, list[str]]] = []  # name, and the lines that its value is folded over
@@ -87,13 +87,13 @@ def header(headers: Headers, name: str) -> str:
     return ", ".join(value for field, value in headers if field.lower() == name)
 
 
-def location_of(url: str, headers: Headers) -> str | None:
+def redirect_target(url: str, headers: Headers) -> str | None:
     """Return the normalised URL that the Location field of an answer for `url` leads to."""
     location = header(headers, "location")
     return resolve(url, [location])[0] if location else None
 
 
-def decode(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
+def decode_body(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
     """Undo Transfer-Encoding and Content-Encoding.
 
     Returns
@@ -105,7 +105,7 @@ def decode(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
     Raises
     ------
     TooLargeError
-        The body is larger than `LARGEST_BODY`, packed or unpacked.
+        The body is larger than `MAX_BODY_BYTES`, packed or unpacked.
     """
     if "chunked" in header(headers, "transfer-encoding").lower():
         body = _join_chunks(body)
@@ -118,7 +118,7 @@ def decode(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
             break
         body = decoded
         encodings.pop()
-    kept = [(n, v) for n, v in headers if n.lower() not in _HOP_BY_HOP | WRAPPING]
+    kept = [(n, v) for n, v in headers if n.lower() not in _HOP_BY_HOP | BODY_CODING_FIELDS]
     if encodings:
         kept.append(("Content-Encoding", ", ".join(encodings)))
     if header(headers, "content-length"):
@@ -200,7 +200,7 @@ def _members(body: bytes, new: Callable[[], Any], error: type[Exception]) -> byt
         try:
             while at < len(body) and not stream.eof:
                 step = body[at : at + _STEP]
-                unpacked += stream.decompress(step, LARGEST_BODY + 1 - len(unpacked))
+                unpacked += stream.decompress(step, MAX_BODY_BYTES + 1 - len(unpacked))
                 _check(unpacked, " unpacked")  # so all of the step was taken
                 at += len(step)
             at -= len(stream.unused_data)
@@ -210,5 +210,5 @@ def _members(body: bytes, new: Callable[[], Any], error: type[Exception]) -> byt
 
 
 def _check(body: bytes | bytearray, state: str) -> None:
-    if len(body) > LARGEST_BODY:
-        raise TooLargeError(f"more than {LARGEST_BODY >> 20} MiB{state}")
+    if len(body) > MAX_BODY_BYTES:
+        raise TooLargeError(f"more than {MAX_BODY_BYTES >> 20} MiB{state}")

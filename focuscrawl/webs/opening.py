@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import refuse_link
 from focuscrawl.webs.changing_web import ChangingWeb
 from focuscrawl.webs.recorded_web import RecordedWeb
@@ -27,8 +27,8 @@ _OF_THE_SYSTEM = ("/dev", "/proc", "/sys")  # to read some files there does some
 _NO_INDEX = (".cdx", ".cdx.gz", ".cdxj.gz")
 
 
-def open_web(spec: str, *, plain: bool = False) -> Web:
-    """Open the web that `spec` names, in words of the user; those of a file: `open_named`.
+def open_web(spec: str, *, no_links: bool = False) -> Web:
+    """Open the web that `spec` names, in words of the user; those of a file: `open_web_from_file`.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def open_web(spec: str, *, plain: bool = False) -> Web:
         its own folder; or ``demo`` for the synthetic web, or
         ``demo:SCALE`` for one of another size (a number; 1 is the ordinary one); any of
         these with ``@VERSION`` or ``@VERSION,STATE``, for a version of it as a web that changes
-    plain : a recording is no link
+    no_links : a recording is no link
 
     Raises
     ------
@@ -50,12 +50,12 @@ def open_web(spec: str, *, plain: bool = False) -> Web:
         of, version, state = changing.groups()
         if int(version) < 1:
             raise UserError(f"{spec}: versions are counted from 1, as in {of}@1")
-        return ChangingWeb(open_web(of, plain=plain), int(version), int(state or 0))
+        return ChangingWeb(open_web(of, no_links=no_links), int(version), int(state or 0))
     if (scale := _scale_of(spec)) is not None:
         return _demo(scale)
     index = _INDEX.fullmatch(spec)
     if index is not None:
-        with needs("parquet", "an archive"):
+        with require_extra("parquet", "an archive"):
             from focuscrawl.webs.archive_web import ArchiveWeb  # noqa: PLC0415 - PyArrow is slow
         return ArchiveWeb(index[1], index[2])
     if spec.endswith(_NO_INDEX):
@@ -73,20 +73,20 @@ def open_web(spec: str, *, plain: bool = False) -> Web:
         )
     if path.suffix == ".xz":
         raise UserError(f"{spec} is compressed with xz: unpack it and name the .warc file")
-    return RecordedWeb(path, plain=plain)
+    return RecordedWeb(path, no_links=no_links)
 
 
-def open_named(spec: str, where: object) -> Web:
-    """Open the web that a file names, which may be a stranger's; see `check_named`.
+def open_web_from_file(spec: str, where: object) -> Web:
+    """Open the web that a file names, which may be a stranger's; see `check_web_from_file`.
 
     Raises
     ------
     UserError
-        As `open_web`, and as `check_named`.
+        As `open_web`, and as `check_web_from_file`.
     """
-    check_named(spec, where)
+    check_web_from_file(spec, where)
     try:
-        return open_web(spec, plain=True)
+        return open_web(spec, no_links=True)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"{where} names the web {spec!r:.80}: {reason}") from None
@@ -97,15 +97,15 @@ def open_webs(of_file: str | None, where: object, typed: Iterable[str | None]) -
 
     Parameters
     ----------
-    of_file, where : as for `open_named`; what the user names, too, is in words of the user
+    of_file, where : as for `open_web_from_file`; what the user names, too, is in words of the user
     typed : None: the user names none
     """
     named = dict.fromkeys(each for each in typed if each is not None)
-    first = [] if of_file is None or of_file in named else [open_named(of_file, where)]
+    first = [] if of_file is None or of_file in named else [open_web_from_file(of_file, where)]
     return [*first, *map(open_web, named)]
 
 
-def check_named(spec: str, where: object) -> None:
+def check_web_from_file(spec: str, where: object) -> None:
     """Refuse a web that a file names and that only the user may name.
 
     A web that a file names is read only if it is a plain file of this machine, a recording or an

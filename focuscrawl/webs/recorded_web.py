@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, open_regular
+from focuscrawl.foundation.files import open_nofollow, open_regular
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.webs.http_response import (
+    BODY_CODING_FIELDS,
     NOT_MODIFIED,
-    WRAPPING,
     HttpResponse,
-    decode,
+    decode_body,
     parse_response,
 )
 from focuscrawl.webs.warc_index import open_index
-from focuscrawl.webs.warc_reading import SEEN, Record, read_record, warn_of_damage
+from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, read_record, warn_of_damage
 from focuscrawl.webs.web_protocol import Answer, TooLargeError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class RecordedWeb:
     Parameters
     ----------
     path : the WARC file, or a link to it
-    plain : refuse a link, as the path comes from a file and not from the user
+    no_links : refuse a link, as the path comes from a file and not from the user
 
     Attributes
     ----------
@@ -58,11 +58,11 @@ class RecordedWeb:
         If the file cannot be read, is no WARC file, or holds no page.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, plain: bool = False) -> None:
-        self.path, self._plain = Path(path), plain
+    def __init__(self, path: str | os.PathLike[str], *, no_links: bool = False) -> None:
+        self.path, self._no_links = Path(path), no_links
         self.name = self.path.name.removesuffix(".gz").removesuffix(".warc")
         try:
-            opener = open_plain if plain else open_regular
+            opener = open_nofollow if no_links else open_regular
             with open(self.path, "rb", buffering=1 << 20, opener=opener) as file:
                 self._index = open_index(self.path, file)
                 self._file = os.dup(file.fileno())
@@ -83,7 +83,7 @@ class RecordedWeb:
         return len(self._index)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (partial(type(self), plain=self._plain), (self.path,))
+        return (partial(type(self), no_links=self._no_links), (self.path,))
 
     @property
     def statuses(self) -> npt.NDArray[np.int16]:
@@ -127,13 +127,13 @@ class RecordedWeb:
         if normalize(record.target) != recorded:
             raise self._changed()
         holder = record if payload < 0 else self._read(payload, size)
-        answer = answer_of(recorded, record, holder)
+        answer = decode_answer(recorded, record, holder)
         if answer is None:
             raise self._changed()
         return answer
 
     def _read(self, offset: int, length: int) -> Record:
-        size = min(length, SEEN)
+        size = min(length, MAX_RECORD_BYTES)
         data = os.pread(self._file, size, offset)
         record = read_record(data, offset, self._gzipped) if len(data) == size else None
         if record is None:
@@ -144,7 +144,7 @@ class RecordedWeb:
         return UserError(f"{self.path} was changed while it was in use: start again")
 
 
-def answer_of(url: str, record: Record, holder: Record) -> Answer | None:
+def decode_answer(url: str, record: Record, holder: Record) -> Answer | None:
     """Return what a record answers.
 
     Parameters
@@ -162,7 +162,7 @@ def answer_of(url: str, record: Record, holder: Record) -> Answer | None:
     if holder is not record:
         response = _revisited(parse_response(record.block), response)
     try:
-        headers, body = decode(response.headers, response.body)
+        headers, body = decode_body(response.headers, response.body)
     except TooLargeError:
         return Answer(url, response.status, response.headers, b"", too_large=True)
     if holder.too_large:
@@ -184,6 +184,6 @@ def _revisited(revisit: HttpResponse | None, original: HttpResponse) -> HttpResp
     """
     if revisit is None or revisit.status == NOT_MODIFIED:
         return original
-    own = [(n, v) for n, v in revisit.headers if n.lower() not in WRAPPING]
-    wrapping = [(n, v) for n, v in original.headers if n.lower() in WRAPPING]
+    own = [(n, v) for n, v in revisit.headers if n.lower() not in BODY_CODING_FIELDS]
+    wrapping = [(n, v) for n, v in original.headers if n.lower() in BODY_CODING_FIELDS]
     return HttpResponse(revisit.status, own + wrapping, original.body)

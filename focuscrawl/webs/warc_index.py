@@ -19,9 +19,8 @@ from tqdm import tqdm
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import urls
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.webs.http_response import NOT_MODIFIED, location_of, parse_response
-from focuscrawl.webs.warc_reading import Scan, answers_to_gets
-from focuscrawl.webs.web_protocol import LONGEST_URL
+from focuscrawl.webs.http_response import NOT_MODIFIED, parse_response, redirect_target
+from focuscrawl.webs.warc_reading import WarcScan, read_get_responses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +53,7 @@ def schemeless(url: str) -> str:
     return url.partition("//")[2]
 
 
-def keys_of(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+def url_keys(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
     """Return one 64-bit key for each URL without scheme; shape (len(texts),)."""
     digests = [
         hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest() for text in texts
@@ -68,7 +67,7 @@ def status_rank(status: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class WarcIndex:
     """Where a WARC file holds the answer for each URL.
 
     A URL recorded several times, or under both ``http`` and ``https``, has one answer: the
@@ -107,7 +106,7 @@ class Index:
         """Return the row of each normalised URL, whatever its scheme; None if there is none."""
         texts = [schemeless(url) for url in urls]
         keys = self.arrays["key"]
-        wanted = keys_of(texts)
+        wanted = url_keys(texts)
         places = keys.searchsorted(wanted)
         found: list[int | None] = [None] * len(texts)
         hits = (keys[np.minimum(places, len(keys) - 1)] == wanted).nonzero()[0]
@@ -126,7 +125,7 @@ class Index:
         return None
 
 
-def open_index(path: Path, file: BinaryIO) -> Index:
+def open_index(path: Path, file: BinaryIO) -> WarcIndex:
     """Open the index of a WARC file; build it first if the cache has none.
 
     The cache knows the file by its size, modification time and ends, not by its path. Several
@@ -165,16 +164,16 @@ def _identity(file: BinaryIO, size: int) -> str:
     return digest.hexdigest()
 
 
-def _load(folder: Path) -> Index:
+def _load(folder: Path) -> WarcIndex:
     facts = json.loads((folder / _FACTS).read_text())
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name in _ARRAYS:
         mapped: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
         arrays[name] = np.asarray(mapped)  # the same memory, without memmap's cost an access
-    return Index(arrays, facts)
+    return WarcIndex(arrays, facts)
 
 
-def _save(folder: Path, index: Index) -> None:
+def _save(folder: Path, index: WarcIndex) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
     try:
@@ -199,8 +198,8 @@ def _put(building: Path, folder: Path) -> bool:
     return True
 
 
-def _build(path: Path, file: BinaryIO, size: int) -> Index:
-    scan = Scan(path, file)
+def _build(path: Path, file: BinaryIO, size: int) -> WarcIndex:
+    scan = WarcScan(path, file)
     # disable=None: no bar where standard error is not a terminal
     with tqdm(
         total=size,
@@ -223,7 +222,7 @@ def _build(path: Path, file: BinaryIO, size: int) -> Index:
         (page.offset, page.length, *page.payload, page.status, end)
         for page, end in zip(pages, ends, strict=True)
     ]
-    keys = keys_of([schemeless(page.url) for page in pages])
+    keys = url_keys([schemeless(page.url) for page in pages])
     order = np.argsort(keys, kind="stable")
     arrays = {
         "key": keys[order],
@@ -231,10 +230,10 @@ def _build(path: Path, file: BinaryIO, size: int) -> Index:
         "record": np.array(rows, _RECORD),
         "url_text": np.frombuffer(b"".join(text), dtype=np.uint8),
     }
-    return Index(arrays, facts)
+    return WarcIndex(arrays, facts)
 
 
-def _shown(scan: Scan, progress: tqdm[Any]) -> Iterator[Record]:
+def _shown(scan: WarcScan, progress: tqdm[Any]) -> Iterator[Record]:
     for record in scan:
         progress.update(scan.end - progress.n)
         yield record
@@ -272,7 +271,7 @@ def _chosen(records: Iterator[Record]) -> list[_Page]:
                 originals.setdefault(name, page)
         return page
 
-    pages = answers_to_gets(records, read)
+    pages = read_get_responses(records, read)
     for page, names in revisits:
         original = next((originals[name] for name in names if name in originals), None)
         if original is None:
@@ -293,7 +292,7 @@ def _chosen(records: Iterator[Record]) -> list[_Page]:
 def _page(record: Record) -> _Page | None:
     """Return the URL and the answer of a record; None if it is no answer."""
     url = urls.normalize(record.target)
-    if url is None or len(url) > LONGEST_URL:
+    if url is None or len(url) > urls.MAX_URL_LENGTH:
         return None
     status, body = 200, record.block
     if record.type in {"response", "revisit"}:
@@ -306,7 +305,7 @@ def _page(record: Record) -> _Page | None:
             if response is None or status < 200 or status == NOT_MODIFIED:
                 return None
             # From http to https of the same URL, which are one here: it would lead to itself.
-            target = location_of(url, response.headers) if status // 100 == 3 else None
+            target = redirect_target(url, response.headers) if status // 100 == 3 else None
             if target is not None and schemeless(target) == schemeless(url):
                 return None
     elif record.type != "resource":
@@ -316,7 +315,9 @@ def _page(record: Record) -> _Page | None:
 
 
 def _dated(target: str, date: str | None) -> str:
-    return f"{target} {date}"[: 2 * LONGEST_URL]  # a date is short, and so is every known URL
+    return f"{target} {date}"[
+        : 2 * urls.MAX_URL_LENGTH
+    ]  # a date is short, and so is every known URL
 
 
 def _originals(record: Record) -> tuple[str, ...]:

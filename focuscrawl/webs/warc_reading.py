@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs.web_protocol import LARGEST_BLOCK, LONGEST_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
+from focuscrawl.webs.web_protocol import MAX_BLOCK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 _END = b"\r\n\r\n"
 _LONGEST_HEAD = 1 << 16  # bytes; no sane record has more, and garbage must not be read to its end
 #: bytes of a record that are looked at: one more than there may be
-SEEN = _LONGEST_HEAD + LARGEST_BLOCK + len(_END) + 1
+MAX_RECORD_BYTES = _LONGEST_HEAD + MAX_BLOCK_BYTES + len(_END) + 1
 
 _MAGIC = b"\x1f\x8b\x08"  # of a gzip member
 _WBITS = 31  # gzip, for zlib
@@ -62,7 +63,7 @@ class Record:
     offset, length : the bytes it takes in the file (compressed, where the file is)
     headers : its own header fields, names in lower case; the first of equal names
     block : what it holds: for a response the HTTP head and the body as sent. If there are more
-        than `LARGEST_BLOCK` bytes, the first so many
+        than `MAX_BLOCK_BYTES` bytes, the first so many
     too_large : there are more
     """
 
@@ -91,10 +92,10 @@ class Record:
     def fields(self, *names: str) -> tuple[str, ...]:
         """Return the values of some fields (in lower case), without empty and overlong ones."""
         values = (self.headers.get(name, "") for name in names)
-        return tuple(value for value in values if 0 < len(value) <= LONGEST_URL)
+        return tuple(value for value in values if 0 < len(value) <= MAX_URL_LENGTH)
 
 
-class Scan:
+class WarcScan:
     """Iterates once over the whole records of a WARC file.
 
     Attributes
@@ -185,7 +186,7 @@ class Scan:
 def warn_of_damage(
     path: Path, size: int, records: int, truncated_at: int | None, damaged: int
 ) -> None:
-    """Log what of a WARC file of `size` bytes could not be read; for the others see `Scan`."""
+    """Log what of a WARC file of `size` bytes could not be read; for the others see `WarcScan`."""
     if truncated_at is not None:
         logger.warning(
             "%s is cut or damaged at byte %d of %d: its %d whole records are used",
@@ -196,20 +197,24 @@ def warn_of_damage(
 
 
 def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
-    """Parse the bytes of one record, as `Record.offset` and `Record.length` frame them.
+    """Parse the bytes of one record; None if they are not a complete record.
 
-    The first `SEEN` of them will do. Returns None if they are not a whole record, which means
-    that the file has changed.
+    Parameters
+    ----------
+    data : bytes
+        The bytes from `Record.offset` on; the first `MAX_RECORD_BYTES` are enough.
+    offset : int
+    gzipped : bool
     """
     whole = True
     if gzipped:
         unzip = zlib.decompressobj(_WBITS)
         size = len(data)
         try:
-            data = unzip.decompress(data, SEEN)
+            data = unzip.decompress(data, MAX_RECORD_BYTES)
         except zlib.error:
             return None
-        whole = unzip.eof or size >= SEEN or len(data) >= SEEN
+        whole = unzip.eof or size >= MAX_RECORD_BYTES or len(data) >= MAX_RECORD_BYTES
     return _parse_record(data, offset, len(data)) if whole else None
 
 
@@ -221,7 +226,7 @@ def content_length(headers: dict[str, str]) -> int | None:
     return int(value)
 
 
-def answers_to_gets(records: Iterable[Record], read: Callable[[Record], T | None]) -> list[T]:
+def read_get_responses(records: Iterable[Record], read: Callable[[Record], T | None]) -> list[T]:
     """Return what `read` makes of the records, in their order.
 
     Requests, and answers to those of another method than GET, are left out, as no URL
@@ -240,7 +245,7 @@ def answers_to_gets(records: Iterable[Record], read: Callable[[Record], T | None
 
 
 def _parse_record(data: bytes, offset: int, length: int) -> Record | None:
-    """Parse a record, unpacked; of a large one the first `SEEN` bytes."""
+    """Parse a record, unpacked; of a large one the first `MAX_RECORD_BYTES` bytes."""
     head = _parse_head(data)
     if head is None:
         return None
@@ -250,7 +255,7 @@ def _parse_record(data: bytes, offset: int, length: int) -> Record | None:
         block = data[start:].removesuffix(_END)  # the length is missing or wrong
     else:
         block = data[start : start + size]
-    return Record(offset, length, headers, block[:LARGEST_BLOCK], len(block) > LARGEST_BLOCK)
+    return Record(offset, length, headers, block[:MAX_BLOCK_BYTES], len(block) > MAX_BLOCK_BYTES)
 
 
 def _parse_head(data: bytes) -> tuple[dict[str, str], int] | None:
@@ -292,9 +297,9 @@ def _read_plain(file: BinaryIO, at: int) -> Record | int:
         tail = _behind(file, start + size)
         if tail is not None:
             file.seek(start)
-            block = file.read(min(size, LARGEST_BLOCK))
+            block = file.read(min(size, MAX_BLOCK_BYTES))
             length = head + size + len(tail)
-            return Record(at, length, headers, block, size > LARGEST_BLOCK)
+            return Record(at, length, headers, block, size > MAX_BLOCK_BYTES)
     # The length is missing, wrong, or leads beyond a cut: the next record's start decides.
     following = _find(file, start, _PLAIN_START)
     while following is not None and isinstance(_head_at(file, following), int):
@@ -306,7 +311,7 @@ def _read_plain(file: BinaryIO, at: int) -> Record | int:
     if size is not None and size > length - head and file.read(len(_END)) != _END:
         return length  # half a record, which a later run has appended to
     file.seek(at)
-    return _parse_record(file.read(min(length, SEEN)), at, length) or length
+    return _parse_record(file.read(min(length, MAX_RECORD_BYTES)), at, length) or length
 
 
 def _head_at(file: BinaryIO, at: int) -> tuple[dict[str, str], int] | int:
@@ -339,7 +344,7 @@ def _read_member(file: BinaryIO, at: int) -> Record | int:
     """Read the record in the gzip member at `at`; how many bytes were unpacked for nothing."""
     file.seek(at)
     unzip = zlib.decompressobj(_WBITS)
-    data = bytearray()  # the first `SEEN` bytes
+    data = bytearray()  # the first `MAX_RECORD_BYTES` bytes
     size = 0
     step = _FIRST_STEP  # most members are small, and what is read beyond one is read again
     record_end: int | None = None
@@ -354,7 +359,7 @@ def _read_member(file: BinaryIO, at: int) -> Record | int:
         except zlib.error:
             return size
         size += len(part)
-        data += part[: SEEN - len(data)]
+        data += part[: MAX_RECORD_BYTES - len(data)]
         if record_end is None:
             head = _parse_head(bytes(data[:_LONGEST_HEAD]))
             if head is not None:

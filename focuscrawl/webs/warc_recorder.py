@@ -16,8 +16,8 @@ from filelock import lock_descriptor
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain
-from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.foundation.files import open_nofollow
+from focuscrawl.webs.warc_reading import WarcScan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ class WarcRecorder:
             raise UserError(f"{self.path}: recordings are compressed, name it *.warc.gz")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.path, "a+b", buffering=0, opener=open_plain)  # noqa: SIM115
+            self._file = open(self.path, "a+b", buffering=0, opener=open_nofollow)  # noqa: SIM115
         except OSError as error:
             raise UserError(f"cannot write {self.path}: {error.strerror}") from error
         try:
@@ -148,8 +148,8 @@ class WarcRecorder:
         self._append(_record(fields, "application/warc-fields", b"", _INFO.encode()))
 
     def _cut_half_record(self) -> None:
-        with open(self.path, "rb", buffering=1 << 20, opener=open_plain) as file:
-            scan = Scan(self.path, file)
+        with open(self.path, "rb", buffering=1 << 20, opener=open_nofollow) as file:
+            scan = WarcScan(self.path, file)
             for _ in scan:
                 pass
         if not scan.records or not scan.gzipped:

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-from focuscrawl.page import TooMuchWorkError, is_html, read_content_type, shared_parser
+from focuscrawl.page import ParseLimitError, is_html, read_content_type, shared_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
 
 
-LARGEST_BODY = 10 * 1024 * 1024  #: bytes of a body, packed and unpacked
-LARGEST_HEAD = 256 * 1024  #: bytes of an HTTP head
-LARGEST_BLOCK = LARGEST_HEAD + LARGEST_BODY  #: bytes of what a record holds, unpacked
-LONGEST_URL = 2083  #: characters
+MAX_BODY_BYTES = 10 * 1024 * 1024  #: bytes of a body, packed and unpacked
+MAX_HEAD_BYTES = 256 * 1024  #: bytes of an HTTP head
+MAX_BLOCK_BYTES = MAX_HEAD_BYTES + MAX_BODY_BYTES  #: bytes of what a record holds, unpacked
 
 
 class TooLargeError(Exception):
-    """A body is larger than `LARGEST_BODY`."""
+    """A body is larger than `MAX_BODY_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,9 @@ class Web(Source, Protocol):
         ...
 
 
-def not_modified(answer: Answer, if_none_match: str | None, if_modified_since: str | None) -> bool:
+def is_not_modified(
+    answer: Answer, if_none_match: str | None, if_modified_since: str | None
+) -> bool:
     """Tell whether a server would answer 304 in place of `answer`.
 
     Parameters
@@ -131,7 +132,7 @@ class HtmlAnswer(NamedTuple):
     encoding: str | None
 
     @classmethod
-    def of(cls, answer: Answer | None, url: str | None = None) -> Self | None:
+    def from_answer(cls, answer: Answer | None, url: str | None = None) -> Self | None:
         """Return what the crawl would take for a page: HTML, with a status of 2xx; or None.
 
         Parameters
@@ -146,16 +147,16 @@ class HtmlAnswer(NamedTuple):
         return cls(url or answer.url, answer.body, encoding)
 
     @classmethod
-    def found(cls, web: Web, url: str) -> Self | None:
+    def from_web(cls, web: Web, url: str) -> Self | None:
         """Return the page that a web has at a URL, see `read_page`; None if it has none."""
         (known,) = web.resolve([url])
-        return None if known is None else cls.of(web.fetch(known), url)
+        return None if known is None else cls.from_answer(web.fetch(known), url)
 
     def parse(self) -> PageView | None:
         """Return the page; None: it is too hard to parse, as it would be for a crawl."""
         try:
             return shared_parser().parse(self.body, self.url, encoding=self.encoding)
-        except TooMuchWorkError:
+        except ParseLimitError:
             return None
 
 
@@ -173,7 +174,7 @@ def read_page(web: Web, url: str, *, digest: bytes | None = None) -> PageView | 
     None if the web has no such URL, or what it answers is no HTML page, another one, or one that
     is too hard to parse
     """
-    page = HtmlAnswer.found(web, url)
+    page = HtmlAnswer.from_web(web, url)
     if page is None:
         return None
     if digest is not None and blake2b(page.body, digest_size=len(digest)).digest() != digest:

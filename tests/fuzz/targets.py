@@ -15,14 +15,14 @@ from unit.test_page_robust import LABELS, check
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize, resolve
-from focuscrawl.page import Effort, TooMuchWorkError, parse_page
+from focuscrawl.page import ParseCost, ParseLimitError, parse_page
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import read_dmoz
 from focuscrawl.topics.bookmarks import read_bookmarks
 from focuscrawl.topics.definition import read_definition, write_definition
 from focuscrawl.webs import RecordedWeb
-from focuscrawl.webs.warc_reading import Scan, read_record
+from focuscrawl.webs.warc_reading import WarcScan, read_record
 from focuscrawl.webs.web_protocol import read_page
 
 from .costs import Limit
@@ -37,8 +37,8 @@ def page(data: bytes) -> None:
     """Any bytes are a page, in any encoding they claim."""
     label = LABELS[data[0] % len(LABELS)] if data else None
     url = "http://site.example/a/b"
-    with suppress(TooMuchWorkError):  # it is parsed where it can be ended
-        check(parse_page(data[1:], url, encoding=label, most=Effort.LARGE))
+    with suppress(ParseLimitError):  # it is parsed where it can be ended
+        check(parse_page(data[1:], url, encoding=label, max_cost=ParseCost.LARGE))
 
 
 def urls(data: bytes) -> None:
@@ -60,7 +60,7 @@ def urls(data: bytes) -> None:
 def warc(data: bytes) -> None:
     """Any bytes are a recording, or refused; a record that was found is found again."""
     try:
-        scan = Scan(Path("fuzzed.warc"), BytesIO(data))
+        scan = WarcScan(Path("fuzzed.warc"), BytesIO(data))
         records = list(scan)
     except UserError:
         return

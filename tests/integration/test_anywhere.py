@@ -126,7 +126,7 @@ def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
         done = run(tmp_path, *FOCUSCRAWL, "new", name)
         assert done.returncode == 2
         assert done.stderr == (
-            f"focuscrawl: {name} is there already: name a new folder, or an empty one\n"
+            f"focuscrawl: {name} exists and is not an empty folder: name a new folder\n"
         )
     assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
     assert (tmp_path / "notes.txt").read_text() == "mine"

@@ -121,7 +121,7 @@ def test_report_does_not_wait_for_a_crawl_that_writes(crawl: Path) -> None:
         result = focuscrawl("report", crawl)
         assert "budget" in result.output
         writer.execute("COMMIT")
-    assert "killed; the same command goes on from here" in focuscrawl("report", crawl).output
+    assert "killed; the same command resumes the crawl" in focuscrawl("report", crawl).output
 
 
 def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path: Path) -> None:

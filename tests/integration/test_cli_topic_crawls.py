@@ -71,7 +71,7 @@ def test_a_running_crawl_follows_before_its_next_fetch(
     with start(folder, **slow, **demo, budget=0) as running:
         running.wait_for(15)
         told = topic("apply", folder, path)
-        assert "the crawl is running" in told.output
+        assert "The crawl is running" in told.output
         kept, sql = Kept(folder), "SELECT seq FROM events WHERE kind = 'redefined'"
         for _ in range(3000):
             if kept.query(sql):

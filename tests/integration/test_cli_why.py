@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.options import GROUPS
-from focuscrawl.report.why import Reasons, reasons
+from focuscrawl.report.why import Reasons, explain_score
 from focuscrawl.store import CrawlStore
 
 from .running import DEMO, ROOT, Kept, crawl
@@ -48,7 +48,7 @@ def why(folder: Path, url: str) -> dict[str, str]:
 def reasons_of(kept: Kept, numbers: list[int]) -> list[Reasons]:
     store = CrawlStore.open(kept.folder / "crawl.db", read_only=True)
     try:
-        found = [reasons(store, number) for number in numbers]
+        found = [explain_score(store, number) for number in numbers]
     finally:
         store.close()
     assert None not in found

@@ -82,8 +82,8 @@ def test_what_a_pipeline_drops_is_recorded_and_no_item(
     ("name", "place", "said"),
     [
         ("Failing", 700, "every fifth"),
-        ("Forgetful", 300, "no answer"),
-        ("Forgetful", 700, "returned no fetch"),
+        ("Forgetful", 300, "no response"),
+        ("Forgetful", 700, "instead of the fetch of"),
         ("Corrupting", 50, "TypeError"),
     ],
 )
@@ -207,7 +207,7 @@ def test_a_fetch_that_a_spider_does_not_yield_is_recorded_as_lost(
     line[line.index("focused")] = "forgetful"
     done = warm.run(line, cwd=ROOT, env=environment())
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("no answer and no error came for") == 2
+    assert done.stderr.count("no response and no error for") == 2
     pages = Kept(tmp_path / "crawl").query("SELECT seq, error FROM pages ORDER BY seq")
     assert [seq for seq, _ in pages] == list(range(1, 13))
     assert [error for _, error in pages[:2]] == ["lost", "lost"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.folders import write_crawl_folder
 
 from .ports import free_port
 from .running import Kept
@@ -26,7 +26,7 @@ def test_spark_crawls_what_processes_crawl(tmp_path: Path) -> None:
     assert said.splitlines()[-1] == "the budget of 40 fetches is spent"
     crawl(plan, tmp_path / "processes")
     for name in ("spark", "processes"):
-        write_folder(str(tmp_path / name), tmp_path / f"{name}-crawl")
+        write_crawl_folder(str(tmp_path / name), tmp_path / f"{name}-crawl")
     spark, processes = (Kept(tmp_path / f"{name}-crawl") for name in ("spark", "processes"))
     assert spark.order == processes.order
     links = "SELECT source, target, score FROM links ORDER BY source, target"

@@ -66,7 +66,9 @@ def test_a_script_reads_a_crawl_and_nothing_outside(address: str) -> None:
     for path in ("/crawls/..%2Foutside", "/crawls/%2Fetc"):
         status, text = asked(root + path, None, headers)
         assert (status, [*json.loads(text)]) == (400, ["error"])
-    assert client.refused(f"{at}/stop", {}) == "nobody crawls in crawls/cycling: nothing to stop"
+    assert client.refused(f"{at}/stop", {}) == (
+        "crawls/cycling is not running, so it cannot be stopped"
+    )
     assert asked(f"{root}/nothing", None, headers)[0] == 404
 
 

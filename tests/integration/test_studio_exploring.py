@@ -65,7 +65,7 @@ def test_pages_are_filtered_and_one_is_looked_at(watched: Watched) -> None:
     rows.first.get_by_role("link").press("Enter")
     expect(page.get_by_role("region", name="text of the page")).to_be_visible()
     expect(page.get_by_text("of the topic").first).to_be_visible()
-    expect(page.get_by_text("when it left the frontier")).to_be_visible()
+    expect(page.get_by_text("when the URL left the frontier")).to_be_visible()
     expect(page.get_by_role("region", name="links on the page", exact=True)).to_be_visible()
     page.get_by_role("link", name="Frontier").press("Enter")
     page.get_by_label("State").select_option("excluded")

@@ -113,7 +113,7 @@ class Way:
         self.link("Crawl with this critic")
         page.get_by_label("Budget in fetches").fill("60")
         estimate = page.locator("#estimate")
-        self.expect(estimate).to_contain_text("3 of 3 could be had")
+        self.expect(estimate).to_contain_text("3 of 3")
         self.expect(estimate).to_contain_text("for 60 fetches")
         picture(page, "new-crawl")
         picture(page, "outlook", at="#start")

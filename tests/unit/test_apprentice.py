@@ -280,7 +280,7 @@ def test_a_warm_start_is_ahead() -> None:
 
 
 def test_there_must_be_one_to_start_with(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no apprentice"):
+    with pytest.raises(UserError, match="contains no apprentice"):
         read_apprentice(tmp_path)
     assert Apprentice.warm_started(Options(batch=3), None).options.batch == 3
 

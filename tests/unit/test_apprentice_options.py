@@ -249,9 +249,13 @@ def test_the_prior_is_of_inputs_that_are_on() -> None:
 
 BAD: list[tuple[str, list[Any], str]] = [
     ("groups", [["contxt"]], "did you mean context"),
-    ("groups", [["zzz"]], "there are context"),
+    ("groups", [["zzz"]], "available: context"),
     ("groups", ["context", [1], 5, None], "list of names"),
-    ("groups", [["context", gone] for gone in ("paths", "ancestors", "hubs")], "has no group"),
+    (
+        "groups",
+        [["context", gone] for gone in ("paths", "ancestors", "hubs")],
+        "has no feature group",
+    ),
     ("learner", ["svm", None], "learner must be one of logistic"),
     ("evidence", ["last"], "evidence must be one of all, first"),
     ("batch", [0, 2.5, True], "batch"),

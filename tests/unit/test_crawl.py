@@ -299,7 +299,7 @@ def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(
     assert run(again) == []
     again.flush()
     summary = Summary.of(again.store)
-    assert summary.failed_on == (1, f"{at('/dull')}: {FAILED_ON_IT}")
+    assert summary.page_failures == (1, f"{at('/dull')}: {FAILED_ON_IT}")
     assert f"failed on     1 page, the last {at('/dull')}: critic failed" in summary.text()
     again.close("frontier_empty")
 
@@ -326,7 +326,7 @@ def test_a_page_that_the_strategy_fails_on_is_the_same_however_the_crawl_is_resu
     assert (jazz.relevance, jazz.error, jazz.links, jazz.dropped) == (0.9, None, 4, 4)
     assert again.stop_reason == "frontier_empty"
     again.flush()
-    assert Summary.of(again.store).failed_on[0] == 1
+    assert Summary.of(again.store).page_failures[0] == 1
     again.close("frontier_empty")
 
 

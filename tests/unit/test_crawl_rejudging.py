@@ -9,7 +9,7 @@ import pytest
 
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.crawl.rejudging import Rejudging
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext, make_strategy
 
@@ -44,7 +44,9 @@ def rejudged(folder: Path, strategy: str, critic: WordCritic) -> tuple[Rejudged,
     crawl.close("interrupted")
     again = make_strategy(strategy, StrategyContext(critic, 0, web, ("/",)), {})
     with closing(CrawlStore.open(CrawlFolder(folder).store_path)) as store:
-        found = Rejudging(store, [web], critic=critic, strategy=again, languages=Languages()).run()
+        found = Rejudging(
+            store, [web], critic=critic, strategy=again, languages=LanguageFilter()
+        ).run()
     return found, asked
 
 

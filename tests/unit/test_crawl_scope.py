@@ -12,9 +12,9 @@ from focuscrawl.crawl import open_crawl as open_plan
 from focuscrawl.crawl.scope import OTHER_LANGUAGE, Scope
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import Hosts, UrlPatterns
+from focuscrawl.foundation.user_input import HostSet, UrlPatterns
 from focuscrawl.page import parse_page
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store.history import History
 
 from .shelves import Shelf, at, crawled, open_crawl, run, urls
@@ -46,7 +46,7 @@ GERMAN = "jazz ist die musik die wir jeden abend in dem alten haus am fluss spie
 )
 def test_a_host_and_what_is_below_it(name: str, there: bool) -> None:
     given = "A.example, b.example:81,[::1],m\u00fcnchen.example"
-    assert Hosts(read_config(Settings(), {"hosts": given}).hosts).has(name) is there
+    assert HostSet(read_config(Settings(), {"hosts": given}).hosts).has(name) is there
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_lists_are_files_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"hosts": "https://a.example/"}, "is no host: write it as in www.example.org"),
-        ({"hosts": "*.a.example"}, "is no host"),
-        ({"deny": r"/login|/out"}, "is a regular expression: write a part of the URL"),
+        ({"hosts": "https://a.example/"}, "is not a host: write it as in www.example.org"),
+        ({"hosts": "*.a.example"}, "is not a host"),
+        ({"deny": r"/login|/out"}, "is a regular expression: write parts of URLs"),
         ({"deny": "/print/.*"}, "is a regular expression"),
-        ({"deny": "*"}, "stands for every URL"),
+        ({"deny": "*"}, "matches every URL"),
         ({"deny": "lists/nowhere.txt"}, r"there is no file lists/nowhere.txt"),
         ({"hosts": "nowhere.csv"}, "there is no file nowhere.csv"),
-        ({"languages": "english"}, "languages must be codes of languages"),
+        ({"languages": "english"}, "languages must be language codes"),
         ({"max_depth": "-1"}, "max_depth must be a whole number"),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_list_of_nothing_is_no_list(tmp_path: Path) -> None:
     path = tmp_path / "hosts.txt"
     path.write_text("# none yet\n\n", encoding="utf-8")
     for name in ("hosts", "deny", "languages"):
-        with pytest.raises(UserError, match=r"hosts.txt: nothing in it"):
+        with pytest.raises(UserError, match=r"hosts.txt has no entries"):
             read_config(Settings(), {name: str(path)})
 
 
@@ -133,7 +133,7 @@ def test_a_language_that_nobody_can_tell_is_one_line() -> None:
 )
 def test_words_tell_the_language_where_there_are_enough(body: str, other: str | None) -> None:
     view = parse_page(body.encode(), "http://a.example/")
-    assert Languages(["en"]).other(view) == other
+    assert LanguageFilter(["en"]).excluded_language(view) == other
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.engine.spider_requests import LinkRequestSettings, SpiderRequests
 from focuscrawl.errors import RequestCancelledError, UserError
-from focuscrawl.foundation.urls import MAX_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
 
 from .shelves import given_out, open_crawl
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, Fetch
 
 STEM = "http://a.example/"
-LONGEST = STEM + "x" * (MAX_URL - len(STEM))
+LONGEST = STEM + "x" * (MAX_URL_LENGTH - len(STEM))
 FILES = {
     "seeds.txt": "# mine\n{}\n",
     "seeds.csv": "topic,url\n/A,{}\n",
@@ -60,7 +60,7 @@ def test_tables_are_as_spreadsheets_write_them(tmp_path: Path, between: str) -> 
 def test_what_a_table_has_too_many_cells_of_is_not_cut(tmp_path: Path) -> None:
     path = tmp_path / "seeds.csv"
     path.write_text("url\nhttp://a.example/Paris,_Texas\n", encoding="utf-8")
-    with pytest.raises(UserError, match="row 1: more cells than the header has"):
+    with pytest.raises(UserError, match="row 1 has more cells than the header"):
         read_seeds(str(path), ())
     path.write_text('url\n"http://a.example/Paris,_Texas",\n', encoding="utf-8")
     assert read_seeds(str(path), ()) == ["http://a.example/Paris,_Texas"]

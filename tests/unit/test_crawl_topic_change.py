@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from longer import long
 
-from focuscrawl.completeness.recall_estimate import FILE, read_estimates
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.rejudging import (
@@ -130,12 +130,12 @@ def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
 def test_estimates_of_the_topic_as_it_was_are_gone(begun: CrawlConfig, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     copied(begun, folder)
-    before = read_estimates(folder / FILE)
+    before = read_estimates(folder / ESTIMATES_FILE)
     followed(folder, OTHER)
     with closing(open_store(folder)) as store:
         assert Summary.of(store).completeness is None
     go_on(folder, begun.strategy, HALF + 1)
-    first, *_ = read_estimates(folder / FILE)
+    first, *_ = read_estimates(folder / ESTIMATES_FILE)
     assert first.fetched >= HALF
     assert first.relevant < before[-1].relevant
 

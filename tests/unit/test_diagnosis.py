@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor, SpeedMonitor
 from focuscrawl.diagnosis.alarms import WINDOW
+from focuscrawl.diagnosis.attribution import NO_PAGE
 
 if TYPE_CHECKING:
     from focuscrawl.diagnosis import Diagnosis, Slowdown
@@ -84,10 +85,10 @@ def test_a_fall_is_reported_once_with_where_the_fetches_go() -> None:
     }
     assert first.topic == "/Money"
     assert first.share > second.share
-    assert first.leads is not None
-    assert first.leads > 0.5  # its own pages, the marked ones among them, lead on
+    assert first.link_precision is not None
+    assert first.link_precision > 0.5  # its own pages, the marked ones among them, lead on
     assert alarm.short().startswith("drifting: Shares ")
-    assert "to go on, mark /Money (parent, " in alarm.describe()
+    assert "to find more pages, mark /Money (parent, " in alarm.describe()
 
 
 def test_the_end_of_a_fall_and_a_fall_below_a_fall_are_reported() -> None:
@@ -114,20 +115,20 @@ def test_causes_are_told_apart(cause: str, topic: str | None, linked: bool) -> N
     crawl, good = after_a_good_start()
     crawl.visits(50, 0.0, topic, referrer=good if linked else None)
     assert crawl.alarm.cause == cause
-    assert crawl.alarm.lost_to[0].topic == (topic or "no page")
+    assert crawl.alarm.lost_to[0].topic == (topic or NO_PAGE)
 
 
 def test_a_busy_host_is_named_if_most_of_what_is_lost_did_not_wait_for_it() -> None:
     crawl, good = after_a_good_start()
     for i in range(50):
         crawl.visit(0.0, FAR, good, busy_host=None if i % 4 == 0 else "best.example")
-    assert (crawl.alarm.cause, crawl.alarm.busy) == ("busy", "best.example")
+    assert (crawl.alarm.cause, crawl.alarm.busy_host) == ("busy", "best.example")
     assert crawl.alarm.short() == "busy: best.example"
-    assert "your best host is busy, best.example" in crawl.alarm.describe()
+    assert "your best host best.example is busy" in crawl.alarm.describe()
     crawl, good = after_a_good_start()
     for i in range(50):
         crawl.visit(0.0, FAR, busy_host="best.example" if i % 4 == 0 else None)
-    assert crawl.alarm.busy is None
+    assert crawl.alarm.busy_host is None
 
 
 def test_no_class_is_proposed_that_everything_lies_under() -> None:
@@ -211,7 +212,7 @@ def test_the_host_that_most_fetches_wait_for_is_named_and_fewer_gains_are_told_a
     crawl = Speed()
     crawl.visits(200, 1.0, 1.0)
     crawl.visits(WINDOW, 1.0, 0.1)
-    assert "fetches come as fast, and bring less" in crawl.slowdown.describe()
+    assert "fetches are as fast as before" in crawl.slowdown.describe()
 
 
 def test_a_speed_that_hovers_about_a_bound_is_reported_once_and_noise_is_no_fall() -> None:

@@ -52,7 +52,7 @@ def refused(path: Path) -> str:
 
 def test_no_file(tmp_path: Path) -> None:
     assert "focuscrawl knowledge learn" in refused(tmp_path / "none.db")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot read"):
         Knowledge(tmp_path)
 
 
@@ -60,7 +60,7 @@ def test_cut_short(path: Path) -> None:
     whole = path.read_bytes()
     for left in (len(whole) - 1, len(whole) // 2, 4096, 50, 0):
         path.write_bytes(whole[:left])
-        assert "cut short" in refused(path)
+        assert "truncated" in refused(path)
 
 
 def change(path: Path, sql: str) -> None:
@@ -76,11 +76,11 @@ def change(path: Path, sql: str) -> None:
             "upgrade focuscrawl",
         ),
         ("DELETE FROM meta WHERE key = 'kind'", "another database"),
-        ("DROP TABLE seed", "no table seed"),
+        ("DROP TABLE seed", "table seed is missing"),
         (  # a view calls nothing
             "DROP TABLE waiting; CREATE VIEW waiting AS "
             "SELECT 1 AS key, load_extension('x') AS url, 0.5 AS score",
-            "no table waiting",
+            "table waiting is missing",
         ),
     ],
 )
@@ -91,7 +91,7 @@ def test_another_schema(path: Path, sql: str, said: str) -> None:
 
 def test_no_database(path: Path) -> None:
     path.write_text("no database at all, and longer than the head of one" * 9)
-    assert "no SQLite file" in refused(path)
+    assert "no SQLite database" in refused(path)
 
 
 def test_flipped_bytes_are_a_line(path: Path) -> None:
@@ -217,5 +217,5 @@ def test_values_of_a_stranger_are_checked(path: Path, column: str, value: str, n
         known.predict(["http://never.example/"], [""])
         known.visit_values(100.0, 0.1)
 
-    with pytest.raises(UserError, match=f"{named} are not what was kept"):
+    with pytest.raises(UserError, match=f"invalid {named}"):
         read()

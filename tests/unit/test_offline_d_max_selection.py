@@ -255,11 +255,11 @@ def test_what_cannot_be_chosen_is_said(tmp_path: Path) -> None:
             cross_validate(store, Options(groups=("url", "title")), critic=critic, web=web)
         with store.connection() as connection:
             connection.execute("UPDATE page SET relevance = 0.9")
-        with pytest.raises(UserError, match="10 fetches of irrelevant pages"):
+        with pytest.raises(UserError, match="needs 10 irrelevant pages"):
             cross_validate(store, Options(), critic=critic, web=web)
         with store.connection() as connection:
             connection.execute("DELETE FROM link")
-        with pytest.raises(UserError, match="there are 0"):
+        with pytest.raises(UserError, match="the crawl has 0"):
             cross_validate(store, Options(), critic=critic, web=web)
 
 

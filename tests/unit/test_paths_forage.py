@@ -275,20 +275,20 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
     labels = ("--labels", web.labels, "--column", "kind", "--goal", "professor")
     out = ("--out", tmp_path / "o")
     for arguments, said in (
-        (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
+        (("extract", web.warc, *labels, *out), "name them with --starts"),
         (
             ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
             "it needs the columns url,topic",
         ),
         (
             ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
-            "no page labelled 'dean'",
+            "no page with the label 'dean'",
         ),
-        (("train", sites, "--web", web.warc, *out), "line 1: no path"),
-        (("train", sites, "--web", web.warc, "--out", model), "is there already"),
+        (("train", sites, "--web", web.warc, *out), "line 1 is not a path"),
+        (("train", sites, "--web", web.warc, "--out", model), "exists already"),
         (("forage", tmp_path, sites, *out), "focuscrawl paths train"),
         (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
-        (("record", "ftp://a", *out), "no http(s) URL"),
+        (("record", "ftp://a", *out), "not an http(s) URL"),
         (("record", "http://nowhere.example/", "--web", web.warc, *out), "is not in"),
     ):
         done = run_paths(*arguments, code=2)

@@ -19,9 +19,9 @@ from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, driver, read_plan
-from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.context import load_context
 from focuscrawl.rounds.tables import Tables
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.tasks import LocalMaster
 from focuscrawl.testing import TinyWeb
 
 from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
@@ -74,7 +74,7 @@ def root(crawled: Path, tmp_path: Path) -> Path:
 def test_two_at_once_do_not_share_a_folder(root: Path) -> None:
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     busy = pytest.raises(UserError, match="being crawled by another process")
-    with Tables(str(root)).claimed(), busy:
+    with Tables(str(root)).locked(), busy:
         crawl(plan("best-first", 30, 10, 2), root)
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     assert crawl(plan("best-first", 30, 10, 2), root)["fetched"] == 30
@@ -158,7 +158,7 @@ def test_tasks_are_told_as_they_are_done(tmp_path: Path) -> None:
         yield told[what].append
 
     given = plan("best-first", 12, 6, 2)
-    crawl_in_rounds(given, str(tmp_path), Processes(1), lambda _: None, watch=watch)
+    crawl_in_rounds(given, str(tmp_path), LocalMaster(1), lambda _: None, watch=watch)
     assert [*told][:3] == ["round 0: take in", "round 1: fetch", "round 1: take in"]
     assert all(sum(done) == tasks for tasks, *done in told.values())
 
@@ -245,7 +245,7 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     lines = done.output.splitlines()
     assert lines[0].startswith("round 1: ")
     refused = CliRunner().invoke(main, [*command, "--pages", "3"])
-    assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
+    assert (refused.exit_code, "--pages needs --folder" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
     again = CrawlConfig(
@@ -314,9 +314,9 @@ def test_a_process_that_dies_is_one_line_and_its_disk_is_not_missed(
                 process.kill()
         yield lambda done: done
 
-    context_of.cache_clear()
+    load_context.cache_clear()
     with (
-        closing(Processes(2)) as workers,
+        closing(LocalMaster(2)) as workers,
         pytest.raises(UserError, match="a process died while it did 'fetch' of round 3"),
     ):
         crawl_in_rounds(given, str(tmp_path / "lost"), workers, lambda _: None, watch=watch)

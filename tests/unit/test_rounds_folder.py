@@ -19,7 +19,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import train_apprentice
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.status import open_store
-from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.folders import write_crawl_folder
 from focuscrawl.store.history import History
 
 from .rounds import KilledError, Mortal, crawl, fetches, plan
@@ -39,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(root: Path) -> Path:
-    write_folder(str(root), root.with_name("crawl"))
+    write_crawl_folder(str(root), root.with_name("crawl"))
     return root.with_name("crawl")
 
 
@@ -54,7 +54,7 @@ def links(path: Path) -> dict[str, dict[str, float | None]]:
     with closing(open_store(str(path))) as store:
         urls = [row.url for row in History(store).urls()]
         return {
-            page.name: {urls[link.target]: link.score for link in page.links}
+            page.url_text: {urls[link.target]: link.score for link in page.links}
             for page in History(store).fetches()
         }
 
@@ -85,8 +85,8 @@ def test_a_sample_has_some_pages_and_all_of_their_links(
     root: Path, folder: Path, tmp_path: Path
 ) -> None:
     small, large = tmp_path / "small", tmp_path / "large"
-    assert write_folder(str(root), small, 20) == 20
-    assert write_folder(str(root), large, 60) == 60
+    assert write_crawl_folder(str(root), small, 20) == 20
+    assert write_crawl_folder(str(root), large, 60) == 60
     order = [*load_pages(str(folder))["url"]]
     drawn = [*load_pages(str(small))["url"]]
     more = [*load_pages(str(large))["url"]]
@@ -120,7 +120,7 @@ def facts_of_links(path: Path) -> dict[str, list[tuple[Any, ...]]]:
                 ends = np.cumsum(facts.links.lengths)[:-1]
                 features = [row.tolist() for row in np.split(facts.links.indices, ends)]
                 targets = [urls[target] for target in facts.targets]
-                found[page.name] = sorted(zip(facts.position, targets, features, strict=True))
+                found[page.url_text] = sorted(zip(facts.position, targets, features, strict=True))
     return found
 
 

@@ -204,7 +204,7 @@ def test_python_is_started_in_one_way() -> None:
     starts = {"sys.executable", "ProcessPoolExecutor", "get_context", "Process", "Parallel"}
     known = {
         "processes.py": starts,
-        "tasks.py": {"sys.executable"},  # of Spark's workers, started by Java within `safe_starts`
+        "tasks.py": {"sys.executable"},  # of Spark, within `safe_python_path`
         "run_process.py": {"get_context", "Process"},  # a forkserver, within it as well
         "corpus.py": {"Parallel"},  # the same
     }
@@ -216,7 +216,7 @@ def test_python_is_started_in_one_way() -> None:
         }
         assert used & starts <= known.get(path.name, set()), path
         if used & starts:
-            assert path.name == "processes.py" or "safe_starts" in used, path
+            assert path.name == "processes.py" or "safe_python_path" in used, path
 
 
 def test_databases_are_opened_in_one_place() -> None:

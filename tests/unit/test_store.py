@@ -128,16 +128,16 @@ def test_a_writer_that_fails_says_so_and_writes_nothing_more(store: CrawlStore) 
 
 def test_a_backlog_holds_the_crawl_back(store: CrawlStore) -> None:
     writer = StoreWriter(store, backlog=3)
-    with closing(sqlite3.connect(store.where)) as other:
+    with closing(sqlite3.connect(store.location)) as other:
         other.execute("BEGIN IMMEDIATE")  # somebody else writes: the writer has to wait
         writer.put(seeds(QUEUED))
         for _ in range(5):
             writer.put(VisitRecord(events=[(0, "note", "waits")]))
-        full_while_waiting = writer.full
+        full_while_waiting = writer.is_full
         other.rollback()
     writer.close()
     assert full_while_waiting
-    assert not writer.full
+    assert not writer.is_full
     assert rows(store, "SELECT count(*) FROM events") == [(6,)]
 
 

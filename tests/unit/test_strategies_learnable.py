@@ -163,10 +163,10 @@ def test_later_crawls_know_more(knowledge: Knowledge) -> None:
         ({"alpha": -0.1}, "alpha"),
         ({"beta": "much"}, "beta"),
         ({"page": "none"}, "page must be"),
-        *(({"keywords": each}, "list of texts") for each in ("boats", 5, None, {"a": 1}, [3])),
-        ({"bases": ["seeds"]}, "bases must be a list of some of keywords, prediction"),
-        ({"bases": [[]]}, "list of some"),
-        ({"first": 3}, "list of some"),
+        *(({"keywords": each}, "list of strings") for each in ("boats", 5, None, {"a": 1}, [3])),
+        ({"bases": ["seeds"]}, "bases must be a list with values from keywords, prediction"),
+        ({"bases": [[]]}, "list with values"),
+        ({"first": 3}, "list with values"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], said: str) -> None:

@@ -52,10 +52,10 @@ def test_a_phrase_and_pages_make_a_topic(folder: StudioFolder) -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"name": "-x", "words": "knots"}, "no name"),
-        ({"name": "../x", "words": "knots"}, "no name"),
-        ({"name": "x"}, "say what the topic is"),
-        ({"name": "x", "words": "knots", "classes": "/A"}, "name it, too"),
+        ({"name": "-x", "words": "knots"}, "not a valid name"),
+        ({"name": "../x", "words": "knots"}, "not a valid name"),
+        ({"name": "x"}, "describe the topic"),
+        ({"name": "x", "words": "knots", "classes": "/A"}, "name the critic"),
         ({"name": "x", "words": "knots", "web": "/etc/passwd"}, "no recording"),
         ({"name": "x", "critic": "models/demo", "classes": "/Nowhere"}, "no class /Nowhere"),
         ({"name": "x", "critic": "os:getcwd", "classes": "/A"}, "no critic"),
@@ -72,7 +72,7 @@ def test_what_makes_no_sense_leaves_nothing(
 def test_numbers_and_truths_of_json_stand_for_their_texts() -> None:
     posted = {"budget": 50, "least": 0.5, "train": True, "keep": False, "name": " a "}
     assert [text_value(posted, name) for name in posted] == ["50", "0.5", "yes", "", "a"]
-    with pytest.raises(UserError, match="words has to be a text"):
+    with pytest.raises(UserError, match="words must be a string"):
         text_value({"words": ["owl"]}, "words")
 
 

@@ -46,11 +46,11 @@ def test_rows_come_one_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "empty file; it needs the columns url,topic"),
+        (b"", "is empty: it needs the columns url,topic"),
         (b"url,topic\n", "no rows"),
         (
             b"url,page_class,university\nu,c,v\n",
-            "has the columns url,page_class,university; it needs the columns url,topic,[split]",
+            "has the columns url,page_class,university: it needs the columns url,topic,[split]",
         ),
         (b"url,topic\nhttp://a/\n", "row 1 has no topic"),
         (b"url,topic\n,/A\n", "row 1 has no url"),

@@ -134,7 +134,7 @@ def test_the_latest_judgement_of_a_page_counts() -> None:
         ("a" + ".a" * 100_000 + " = 1", "more than 64 parts"),
         ("[" + "a . " * 50_000 + "a]", "more than 64 parts"),
         ("critic = " + "9" * 100_000, "is no TOML file"),
-        ("words = ['a']\nseeds = ['" + "x" * 100_000 + "']", "no http(s) URL"),
+        ("words = ['a']\nseeds = ['" + "x" * 100_000 + "']", "not an http(s) URL"),
         ("x" * 100_000 + " = 1", "unknown key"),
     ],
     ids=lambda text: text[:20],

@@ -13,10 +13,10 @@ import pytest
 from longer import long
 from wordfreq import top_n_list, word_frequency
 
-from focuscrawl.critic.corpus import KeptPages, read_bags
+from focuscrawl.critic.corpus import PackedBags, read_bags
 from focuscrawl.critic.critic_files import save_critic
-from focuscrawl.critic.languages import written_pages
-from focuscrawl.critic.training import learn_critic, train_critic
+from focuscrawl.critic.languages import generate_pages
+from focuscrawl.critic.training import train_critic, train_on_bags
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import cache_dir
 from focuscrawl.taxonomy import Label
@@ -152,7 +152,7 @@ def test_a_critic_of_one_topic_is_learned_anew_with_what_it_was_learned_from(
     assert relevances(more, shelf, "/climb3") > relevances(first, shelf, "/climb3")
     elsewhere, _ = train_definition(definition, [Shelf()])
     assert relevances(elsewhere, shelf, "/knots3") == relevances(first, shelf, "/knots3")
-    save_critic(replace(first, pages=KeptPages()), tmp_path / "ropes", force=True)
+    save_critic(replace(first, pages=PackedBags()), tmp_path / "ropes", force=True)
     with pytest.raises(UserError, match="only 0 of the 2 examples"):  # as they were before
         train_definition(definition, [Shelf()])
 
@@ -187,7 +187,7 @@ def test_everyday_words_that_only_good_pages_have_do_not_speak_for_the_topic(
     bags = read_bags(shelf, [*good, *bad])
     pairs = [(url, "/good") for url in good] + [(url, "/bad") for url in bad]
     usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag is not None]
-    plain = learn_critic(usable, uniform_prior=True)
+    plain = train_on_bags(usable, uniform_prior=True)
 
     def said(critic: TrainedCritic, topic: str, *words: str) -> float:
         bag = dict.fromkeys(words, 1)
@@ -211,7 +211,7 @@ def test_everyday_words_are_those_of_the_language(language: str, tmp_path: Path)
     save_critic(base, tmp_path / "base")
     definition = TopicDefinition(critic=str(tmp_path / "base"), topics=("/cycling",))
     trained, _ = train_definition(definition, [shelf])
-    everyday = written_pages(1, 0, ((language, 1.0),))
+    everyday = generate_pages(1, 0, ((language, 1.0),))
     plain, written = (each.model.log_posteriors(everyday)[0, 1] for each in (base, trained))
     assert written < min(plain, np.log(0.01))  # of two classes, cycling is the second
 

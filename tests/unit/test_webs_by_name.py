@@ -15,7 +15,7 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder, open_web
-from focuscrawl.webs.opening import open_named, open_webs
+from focuscrawl.webs.opening import open_web_from_file, open_webs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +144,7 @@ def test_a_cache_that_cannot_be_written_is_named(
         ("demo:99999@2", "name it with --web"),
         ("linked.warc.gz", "is a link to"),
         ("linked.warc.gz@7,1", "is a link to"),
-        ("waiting.warc.gz", "is no plain file"),
+        ("waiting.warc.gz", "is not a regular file"),
         ("\0", "which is none"),
         ("x" * 5_000, "File name too long"),
         ("~nobody/x.warc", "no recorded web"),
@@ -158,14 +158,14 @@ def test_what_a_file_names_is_a_plain_file_of_this_machine(
     (tmp_path / "linked.warc.gz").symlink_to(write(tmp_path / "web.warc.gz", 1))
     os.mkfifo(tmp_path / "waiting.warc.gz")
     with pytest.raises(UserError, match=said) as refused:
-        open_named(name, "topic.toml")
+        open_web_from_file(name, "topic.toml")
     assert "secret" not in str(refused.value)
 
 
 def test_a_file_may_name_recordings_and_the_synthetic_web(tmp_path: Path) -> None:
     path = write(tmp_path / "web.warc.gz", 1)
     for name in (str(path), f"{path}@2", "demo", "demo:0.5@2,1"):
-        assert open_named(name, "topic.toml").fingerprint == open_web(name).fingerprint
+        assert open_web_from_file(name, "topic.toml").fingerprint == open_web(name).fingerprint
 
 
 def test_what_the_user_names_may_be_a_link_and_no_pipe(tmp_path: Path) -> None:
@@ -173,13 +173,13 @@ def test_what_the_user_names_may_be_a_link_and_no_pipe(tmp_path: Path) -> None:
     link.symlink_to(write(tmp_path / "web.warc.gz", 1))
     assert len(RecordedWeb(link)) == 1
     os.mkfifo(pipe)
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a regular file"):
         open_web(str(pipe))
 
 
 def test_a_copy_of_a_recording_in_another_process_is_as_plain(tmp_path: Path) -> None:
     path = write(tmp_path / "web.warc.gz", 1)
-    copy = pickle.dumps(open_named(str(path), "topic.toml"))
+    copy = pickle.dumps(open_web_from_file(str(path), "topic.toml"))
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="is a link to"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from focuscrawl.errors import UserError
 from focuscrawl.webs import capture_index, captures, open_web
 from focuscrawl.webs.capture_index import write_index
-from focuscrawl.webs.captures import best_of
+from focuscrawl.webs.captures import select_captures
 
 from .archives import archive, capture
 
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
     ],
 )
 def test_which_capture_of_a_url_counts(known: list[Capture], best: int | None) -> None:
-    found = best_of(iter(known), frozenset({"a.example/"}))
+    found = select_captures(iter(known), frozenset({"a.example/"}))
     expected = {} if best is None else {"a.example/": known[best]}
     assert found == expected
 
@@ -63,11 +63,11 @@ def test_every_line_is_found_wherever_blocks_end(numbers: list[int], block: int)
     ]
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(captures, "_BLOCK", block + 350)
-        patch.setattr(captures, "LONGEST_LINE", block + 300)
+        patch.setattr(captures, "MAX_LINE_BYTES", block + 300)
         patch.setattr(captures, "_TAIL", block // 8)
         path = Path(folder) / "a.cdxj"
         path.write_bytes(
-            b"!OpenWayback-CDXJ 1.0\n" + b"".join(sorted(map(captures.line_of, kept)))
+            b"!OpenWayback-CDXJ 1.0\n" + b"".join(sorted(map(captures.format_cdxj_line, kept)))
         )
 
         index = captures.CdxjIndex(fs.LocalFileSystem(), str(path), "a.cdxj")

@@ -175,8 +175,8 @@ def test_keys_that_collide_are_told_apart(
     def few_keys(texts: list[str]) -> Any:
         return keys_of(texts) % 3
 
-    keys_of = warc_index.keys_of
-    monkeypatch.setattr(warc_index, "keys_of", few_keys)
+    keys_of = warc_index.url_keys
+    monkeypatch.setattr(warc_index, "url_keys", few_keys)
     urls = [f"http://a.example/{i}" for i in range(20)]
     for url in urls[::2]:
         recording.add(url, url.encode())

@@ -17,7 +17,7 @@ from warcio.checker import Checker
 from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder
-from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.webs.warc_reading import WarcScan
 from focuscrawl.webs.warc_recorder import WarcSeries
 
 from .archives import fetched
@@ -114,7 +114,7 @@ def test_continued_after_a_cut_at_every_byte(tmp_path: Path) -> None:
         with WarcRecorder(path) as recorder:
             recorder.record(url=f"{HOST}new", at=AT)
         with path.open("rb") as file:
-            scan = Scan(path, file)
+            scan = WarcScan(path, file)
             urls = [record.target for record in scan if record.type == "response"]
         assert (scan.truncated_at, scan.damaged) == (None, 0)
         whole = sum(size <= cut for size in sizes)

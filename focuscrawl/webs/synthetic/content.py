@@ -15,19 +15,19 @@ from focuscrawl.webs.synthetic.layout import (
     SHOPPING,
     SLOTS,
     Page,
-    Places,
     Role,
     Targets,
+    WebLayout,
     page_url,
-    spell,
+    write_href,
 )
 from focuscrawl.webs.synthetic.vocabulary import (
-    FACETS,
+    SECTION_NAMES,
     TOPICS,
-    VAGUE,
-    Draws,
-    chatter,
-    mix,
+    VAGUE_ANCHORS,
+    RandomStream,
+    filler_sentence,
+    hash_ints,
     sentence,
     title,
 )
@@ -64,7 +64,7 @@ class Listing:
 
     heading: str
     items: list[tuple[Link, str]]
-    aside: bool = False
+    in_sidebar: bool = False
 
 
 @dataclass(slots=True)
@@ -80,10 +80,10 @@ class Content:
 class Author:
     """Makes up what stands on one page: paragraphs, lists of links, navigation."""
 
-    def __init__(self, places: Places, page: Page) -> None:
+    def __init__(self, places: WebLayout, page: Page) -> None:
         self._places = places
         self._page = page
-        self._draws = Draws(mix(places.seed, 8, page.number))
+        self._draws = RandomStream(hash_ints(places.seed, 8, page.number))
         self._targets = Targets(places, page, self._draws)
         # some authors keep to the point, others do not: those mislead a critic
         self._focus = 0.05 + 0.5 * self._draws.unit()
@@ -95,7 +95,7 @@ class Author:
         body = content.body
         match page.role:
             case Role.SERVICE:
-                body.append(Paragraph([chatter(self._draws) for _ in range(6)]))
+                body.append(Paragraph([filler_sentence(self._draws) for _ in range(6)]))
                 return content
             case Role.HOME:
                 self._home(body)
@@ -136,7 +136,7 @@ class Author:
             for index in places.section_pages(page.host, page.section)
         ]
         items = [(self._link(p, plain=True), self._snippet(p.topic)) for p in pages]
-        body.append(Listing(f"All {FACETS[page.section]}", items))
+        body.append(Listing(f"All {SECTION_NAMES[page.section]}", items))
         elsewhere = [targets.on_topic(page.topic) for _ in range(self._draws.between(5, 9))]
         body.append(self._listing("On other sites", elsewhere))
         self._off_topic(body)
@@ -156,12 +156,12 @@ class Author:
                 if where < 0.4
                 else targets.on_topic(page.topic)
                 if where < 0.9
-                else targets.kin(page.topic)
+                else targets.related_topic(page.topic)
             )
         body.append(self._listing(self._heading(_ON_TOPIC), related))
         if not note:
             here = [targets.same_host() for _ in range(2)]
-            body.append(self._listing(f"Elsewhere on {page.host.title}", here, aside=True))
+            body.append(self._listing(f"Elsewhere on {page.host.title}", here, in_sidebar=True))
             self._extras(body)
         self._off_topic(body)
 
@@ -172,7 +172,7 @@ class Author:
         turn = draws.between(0, 3)
         for topic in topics[turn:] + topics[:turn]:
             found = [targets.on_topic(topic) for _ in range(draws.between(3, 5))]
-            heading = title(TOPICS[topic], mix(page.number, len(body)))
+            heading = title(TOPICS[topic], hash_ints(page.number, len(body)))
             body.append(self._text(topic, 1))
             body.append(self._listing(heading, found, snippets=True))
         self._off_topic(body)
@@ -198,12 +198,12 @@ class Author:
         if self._page.role is Role.NOTE:
             few, many = 1, 2
         found = [targets.anywhere() for _ in range(draws.between(few, many))]
-        panel = self._listing(self._heading(_OFF_TOPIC), found, aside=True)
-        panel.items[:] = [(self._lure(link), text) for link, text in panel.items]
+        panel = self._listing(self._heading(_OFF_TOPIC), found, in_sidebar=True)
+        panel.items[:] = [(self._mislead(link), text) for link, text in panel.items]
         if draws.chance(0.15):
             dead = draws.between(FIRST_HUB + self._page.host.sections, self._page.host.size - 1)
             href = f"/past/{draws.between(2003, 2012)}/{dead}.html"
-            panel.items.append((Link(href, title(TOPICS[self._page.topic], mix(dead))), ""))
+            panel.items.append((Link(href, title(TOPICS[self._page.topic], hash_ints(dead))), ""))
         body.append(panel)
 
     def _extras(self, body: list[Paragraph | Listing]) -> None:
@@ -218,14 +218,14 @@ class Author:
         """Return the heading this host gives such a list; one page in eight has another."""
         if self._draws.chance(0.125):
             return self._draws.pick(usual)
-        return usual[mix(self._places.seed, self._page.host.number) % len(usual)]
+        return usual[hash_ints(self._places.seed, self._page.host.number) % len(usual)]
 
     def _listing(
         self,
         heading: str,
         pages: list[Page],
         *,
-        aside: bool = False,
+        in_sidebar: bool = False,
         plain: bool = False,
         snippets: bool = False,
     ) -> Listing:
@@ -234,7 +234,7 @@ class Author:
             for page in pages
             if page.number != self._page.number
         ]
-        return Listing(heading, items, aside)
+        return Listing(heading, items, in_sidebar)
 
     def _snippet(self, topic: int) -> str:
         return sentence(topic, self._focus, self._draws) if self._draws.chance(0.4) else ""
@@ -244,24 +244,24 @@ class Author:
         text = target.title
         style = 0.0 if plain else draws.unit()
         if style > 0.75:
-            text = draws.pick(VAGUE)
+            text = draws.pick(VAGUE_ANCHORS)
         elif style > 0.6:
             text = draws.pick(TOPICS[target.topic].urns["n"])
-        return Link(spell(target, self._page.host, draws), text)
+        return Link(write_href(target, self._page.host, draws), text)
 
-    def _lure(self, link: Link) -> Link:
+    def _mislead(self, link: Link) -> Link:
         """Let some advertisements promise what the page is about: only their place tells."""
         draws = self._draws
         if not draws.chance(0.3):
             return link
-        text = title(TOPICS[self._page.topic], mix(self._page.number, draws.between(0, 999)))
+        text = title(TOPICS[self._page.topic], hash_ints(self._page.number, draws.between(0, 999)))
         return link._replace(text=text)
 
     def _navigation(self) -> list[Link]:
         host = self._page.host
         banner = self._targets.home(self._draws.pick((NEWS, SHOPPING)))
         return [
-            Link(spell(banner, host, self._draws), f"Ad: {banner.title}", nofollow=True),
+            Link(write_href(banner, host, self._draws), f"Ad: {banner.title}", nofollow=True),
             Link("/", "Home"),
         ]
 
@@ -326,7 +326,7 @@ def _modern(content: Content) -> str:
             main.append(f"<p>{_pieces(part)}</p>")
             continue
         items = "\n".join(f"<li>{_item(item)}</li>" for item in part.items)
-        column = aside if part.aside else main
+        column = aside if part.in_sidebar else main
         column.append(f"<section><h2>{part.heading}</h2>\n<ul>\n{items}\n</ul></section>")
     return "\n".join(
         [
@@ -371,7 +371,7 @@ def _tables(content: Content) -> str:
     for part in content.body:
         if isinstance(part, Listing):
             items = "\n".join(f"<LI>{_item(item)}" for item in part.items)
-            column = left if part.aside else right
+            column = left if part.in_sidebar else right
             column.append(f"<H3>{part.heading}</H3>\n<UL>\n{items}\n</UL>")
         else:
             right.append(f"<P>{_pieces(part)}")

@@ -10,13 +10,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.webs.synthetic.vocabulary import (
-    FACETS,
-    KIN,
     PLACES,
+    RELATED_TOPICS,
+    SECTION_NAMES,
     TOPICS,
-    Draws,
+    RandomStream,
     fraction,
-    mix,
+    hash_ints,
     slug,
     title,
 )
@@ -133,7 +133,7 @@ class Page:
     path: str
 
 
-class Places:
+class WebLayout:
     """All hosts and pages of a web of `blocks` blocks, computed from numbers alone.
 
     Hosts come in blocks of 20 with 1,000 pages; the k-th block of every web has its sizes in the
@@ -153,9 +153,9 @@ class Places:
         self._turn: Callable[[int, int], int] = lru_cache(maxsize=4096)(self._ring_offset)
 
     def _ring_offset(self, block: int, section: int) -> int:
-        turn = mix(self.seed, 1, block) % BLOCK_HOSTS
+        turn = hash_ints(self.seed, 1, block) % BLOCK_HOSTS
         if section % 2:
-            turn += 1 + mix(self.seed, 2, block, section) % (BLOCK_HOSTS - 1)
+            turn += 1 + hash_ints(self.seed, 2, block, section) % (BLOCK_HOSTS - 1)
         return turn
 
     def section_topic(self, host: Host, section: int) -> int:
@@ -192,14 +192,14 @@ class Places:
     def section_slug(self, host: Host, section: int) -> str:
         """Return a section's directory."""
         if host.opaque:
-            return FACETS[section]
-        return f"{TOPICS[self.section_topic(host, section)].leaf.lower()}-{FACETS[section]}"
+            return SECTION_NAMES[section]
+        return f"{TOPICS[self.section_topic(host, section)].leaf.lower()}-{SECTION_NAMES[section]}"
 
     def _host(self, number: int) -> Host:
         block, place = divmod(number, BLOCK_HOSTS)
         slot = (place + self._turn(block, 0)) % BLOCK_HOSTS
         topic = SLOTS[slot]
-        draws = Draws(mix(self.seed, 3, number))
+        draws = RandomStream(hash_ints(self.seed, 3, number))
         stem = draws.pick(TOPICS[topic].stems)
         encoding, declared = draws.pick(
             (("utf-8", "header"),) * 6
@@ -245,12 +245,12 @@ class Places:
             section = index - FIRST_HUB
             topic = self.section_topic(host, section)
             path = f"/{self.section_slug(host, section)}/"
-            heading = f"{TOPICS[topic].leaf} {FACETS[section]}"
+            heading = f"{TOPICS[topic].leaf} {SECTION_NAMES[section]}"
             return Page(number, host, index, Role.HUB, section, topic, heading, path)
         begin = FIRST_HUB + host.sections
         section = (index - begin) * host.sections // (host.size - begin)
-        topic = self._stray(self.section_topic(host, section), number)
-        heading = title(TOPICS[topic], mix(self.seed, 5, number))
+        topic = self._page_topic(self.section_topic(host, section), number)
+        heading = title(TOPICS[topic], hash_ints(self.seed, 5, number))
         kind = fraction(self.seed, 6, number)
         role = Role.ROUNDUP if kind < 0.15 else Role.NOTE if kind < 0.5 else Role.ARTICLE
         hidden = host.members and fraction(self.seed, 7, number) < 0.08
@@ -259,16 +259,20 @@ class Places:
         path = f"/{folder}/{file}.html"
         return Page(number, host, index, role, section, topic, heading, path)
 
-    def _stray(self, topic: int, number: int) -> int:
+    def _page_topic(self, topic: int, number: int) -> int:
         """Return a page's own topic: mostly its section's, now and then one near it, or any."""
-        bits = mix(self.seed, 4, number)
+        bits = hash_ints(self.seed, 4, number)
         chance, bits = bits % 100, bits // 100
         if chance < 88:
             return topic
-        return KIN[topic][bits % len(KIN[topic])] if chance < 94 else SLOTS[bits % len(SLOTS)]
+        return (
+            RELATED_TOPICS[topic][bits % len(RELATED_TOPICS[topic])]
+            if chance < 94
+            else SLOTS[bits % len(SLOTS)]
+        )
 
 
-class Kind(Enum):
+class AddressKind(Enum):
     """What an address leads to.
 
     ========================================== =============================================
@@ -300,11 +304,11 @@ class Kind(Enum):
 
 
 _SUFFIX = {
-    Kind.TRACKED: (None, False),
-    Kind.OLD: (".html", False),
-    Kind.DEAD: (".html", True),
-    Kind.PDF: (".pdf", False),
-    Kind.IMAGE: (".gif", False),
+    AddressKind.TRACKED: (None, False),
+    AddressKind.OLD: (".html", False),
+    AddressKind.DEAD: (".html", True),
+    AddressKind.PDF: (".pdf", False),
+    AddressKind.IMAGE: (".gif", False),
 }
 
 
@@ -318,7 +322,7 @@ class Address(NamedTuple):
     path : path and query
     """
 
-    kind: Kind
+    kind: AddressKind
     host: Host
     number: int
     path: str
@@ -334,7 +338,7 @@ def page_url(page: Page) -> str:
     return f"{page.host.scheme}://{page.host.name}{page.path}"
 
 
-def read(url: str, places: Places) -> Address | None:
+def parse_url(url: str, places: WebLayout) -> Address | None:
     """Understand a normalised URL; None if the web has no such thing."""
     found = _URL.fullmatch(url)
     if not found or int(found[2]) >= places.hosts:
@@ -352,13 +356,13 @@ def read(url: str, places: Places) -> Address | None:
 
 def _service(path: str, query: str, host: Host) -> Address | None:
     if path == "/robots.txt":
-        return Address(Kind.ROBOTS, host, 0, path) if not query else None
+        return Address(AddressKind.ROBOTS, host, 0, path) if not query else None
     month = _MONTH.fullmatch(query) if host.calendar else None
-    return Address(Kind.CALENDAR, host, int(month[1]), path + query) if month else None
+    return Address(AddressKind.CALENDAR, host, int(month[1]), path + query) if month else None
 
 
 def _numbered(found: re.Match[str], host: Host, path: str) -> Address | None:
-    kind = Kind(found[1])
+    kind = AddressKind(found[1])
     index = int(found[3])
     if _SUFFIX[kind] != (found[4], found[2] is not None):
         return None
@@ -367,20 +371,20 @@ def _numbered(found: re.Match[str], host: Host, path: str) -> Address | None:
     return Address(kind, host, index, path)
 
 
-def _content(path: str, query: str, host: Host, places: Places) -> Address | None:
-    kind = Kind.PAGE
+def _content(path: str, query: str, host: Host, places: WebLayout) -> Address | None:
+    kind = AddressKind.PAGE
     begin = FIRST_HUB + host.sections
     if path in _OUTSIDE:
         index = _OUTSIDE[path]
-        kind = Kind.COPY if path == "/index.html" else Kind.PAGE
+        kind = AddressKind.COPY if path == "/index.html" else AddressKind.PAGE
     elif article := _ARTICLE.fullmatch(path):
         index = int(article[1])
         if not begin <= index < host.size or places.page_at(host, index).path != path:
             return None
-    elif (hub := _HUB.fullmatch(path)) and hub[1] in FACETS[: host.sections]:
-        index = FIRST_HUB + FACETS.index(hub[1])
+    elif (hub := _HUB.fullmatch(path)) and hub[1] in SECTION_NAMES[: host.sections]:
+        index = FIRST_HUB + SECTION_NAMES.index(hub[1])
         if not hub[2]:
-            kind = Kind.MOVED
+            kind = AddressKind.MOVED
         if places.page_at(host, index).path.rstrip("/") != path.rstrip("/"):
             return None
     else:
@@ -389,12 +393,12 @@ def _content(path: str, query: str, host: Host, places: Places) -> Address | Non
         return Address(kind, host, index, path)
     printed = query == "?print=1" and index >= begin
     session = host.sessions and _SESSION.fullmatch(query) is not None
-    if kind is Kind.PAGE and (printed or session):
-        return Address(Kind.COPY, host, index, path + query)
+    if kind is AddressKind.PAGE and (printed or session):
+        return Address(AddressKind.COPY, host, index, path + query)
     return None
 
 
-def spell(target: Page, source: Host, draws: Draws) -> str:
+def write_href(target: Page, source: Host, draws: RandomStream) -> str:
     """Write a link to `target` as an author on `source` would: not always the one way."""
     path = target.path
     chance = draws.unit()
@@ -412,7 +416,7 @@ def spell(target: Page, source: Host, draws: Draws) -> str:
     elif not article and target.index >= FIRST_HUB and chance < 0.12:
         path = path.rstrip("/")
     elif target.host.sessions and target.host.number == source.number and chance > 0.85:
-        path = f"{path}?sid={mix(target.number, int(chance * 2**32)) & 0xFFFFFFFF:08x}"
+        path = f"{path}?sid={hash_ints(target.number, int(chance * 2**32)) & 0xFFFFFFFF:08x}"
     if target.host.number == source.number:
         return path
     scheme = target.host.scheme
@@ -429,7 +433,7 @@ class Targets:
     on other hosts, or with a topic near it; popular hosts and pages get most of the links.
     """
 
-    def __init__(self, places: Places, page: Page, draws: Draws) -> None:
+    def __init__(self, places: WebLayout, page: Page, draws: RandomStream) -> None:
         self._places = places
         self._page = page
         self._draws = draws
@@ -460,9 +464,9 @@ class Targets:
         host = self._places.host_at(block, slot)
         return self._in_section(host, 2 * draws.rank((host.sections + 1) // 2))
 
-    def kin(self, topic: int) -> Page:
+    def related_topic(self, topic: int) -> Page:
         """Draw a page about a topic near `topic`."""
-        return self.on_topic(self._draws.pick(KIN[topic]))
+        return self.on_topic(self._draws.pick(RELATED_TOPICS[topic]))
 
     def anywhere(self) -> Page:
         """Draw a page about anything, often news or a shop."""

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
 from focuscrawl.webs.synthetic.content import Author, render
-from focuscrawl.webs.synthetic.layout import Address, Kind, Page, Places, Role, page_url, read
-from focuscrawl.webs.synthetic.vocabulary import TOPICS, fraction, mix
+from focuscrawl.webs.synthetic.layout import (
+    Address,
+    AddressKind,
+    Page,
+    Role,
+    WebLayout,
+    page_url,
+    parse_url,
+)
+from focuscrawl.webs.synthetic.vocabulary import TOPICS, fraction, hash_ints
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
@@ -33,31 +41,31 @@ _MISSING = (
 )
 
 
-def answer(address: Address, places: Places) -> Answer:  # noqa: PLR0911 - one a kind
+def answer(address: Address, places: WebLayout) -> Answer:  # noqa: PLR0911 - one a kind
     """Return the answer to a request for `address`."""
     host, number = address.host, address.number
     match address.kind:
-        case Kind.PAGE | Kind.COPY:
+        case AddressKind.PAGE | AddressKind.COPY:
             return _html(address, render(Author(places, places.page_at(host, number)).write()))
-        case Kind.MOVED:
+        case AddressKind.MOVED:
             return _redirect(address, 301, places.page_at(host, number).path)
-        case Kind.TRACKED:
+        case AddressKind.TRACKED:
             return _redirect(address, 302, places.page_at(host, number).path)
-        case Kind.OLD:
+        case AddressKind.OLD:
             # relative, as RFC 9110 section 10.2.2 allows and some servers do
             return Answer(address.url, 301, [("Location", f"/go/{number}")], b"")
-        case Kind.DEAD:
-            gone = mix(host.number, number) % 4 == 0
+        case AddressKind.DEAD:
+            gone = hash_ints(host.number, number) % 4 == 0
             return _html(address, _MISSING, 410 if gone else 404)
-        case Kind.CALENDAR:
+        case AddressKind.CALENDAR:
             return _html(address, _month(host.title, number))
-        case Kind.PDF:
+        case AddressKind.PDF:
             return _plain(address, "application/pdf", _pdf(places.page_at(host, number).title))
-        case Kind.IMAGE:
+        case AddressKind.IMAGE:
             return _plain(address, "image/gif", _GIF)
-        case Kind.ROBOTS if host.members:
+        case AddressKind.ROBOTS if host.members:
             return _plain(address, "text/plain", b"User-agent: *\nDisallow: /members/\n")
-        case Kind.ROBOTS:
+        case AddressKind.ROBOTS:
             return _html(address, _MISSING, 404)
 
 
@@ -130,7 +138,7 @@ class SyntheticWeb:
         if not (isfinite(scale) and scale > 0):
             raise UserError(f"scale {scale} of the synthetic web: give a number above 0")
         blocks = max(1, round(_BLOCKS * scale))
-        self._places = Places(blocks, mix(random_state))
+        self._places = WebLayout(blocks, hash_ints(random_state))
         self.name = "demo"
         content = f"synthetic web {VERSION} {blocks} {random_state}"
         self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
@@ -145,12 +153,12 @@ class SyntheticWeb:
 
         More is known than `urls` lists: copies, redirects, dead links, calendars without end.
         """
-        found = (read(url, self._places) for url in urls)
+        found = (parse_url(url, self._places) for url in urls)
         return [address.url if address else None for address in found]
 
     def fetch(self, url: str) -> Answer | None:
         """Return the answer for a URL that `resolve` returned; None if there is none."""
-        address = read(url, self._places)
+        address = parse_url(url, self._places)
         return answer(address, self._places) if address and address.url == url else None
 
     def urls(self) -> Iterator[str]:
@@ -181,7 +189,7 @@ class SyntheticWeb:
                 f"topic {topic} is not in the demo web: it has {', '.join(self.topics)}"
             )
         pages = self._places.pages
-        stride = mix(self._places.seed, 9) % pages
+        stride = hash_ints(self._places.seed, 9) % pages
         while gcd(stride, pages) != 1:  # then the walk meets every page once
             stride += 1
         found: list[str] = []

@@ -28,7 +28,7 @@ _BLOCK = 256  # numbers computed at once; a page needs 200 to 1,000
 _COUNTERS: NDArray[np.uint64] = np.arange(1, _BLOCK + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
 
 
-def mix(*parts: int) -> int:
+def hash_ints(*parts: int) -> int:
     """Hash integers to one of 64 bits."""
     state = 0
     for part in parts:
@@ -41,7 +41,7 @@ def mix(*parts: int) -> int:
 
 def fraction(*parts: int) -> float:
     """Hash integers to a number in [0, 1)."""
-    return (mix(*parts) >> 11) * 2.0**-53
+    return (hash_ints(*parts) >> 11) * 2.0**-53
 
 
 def _units(key: int) -> Iterator[float]:
@@ -55,7 +55,7 @@ def _units(key: int) -> Iterator[float]:
         counters = counters + _COUNTERS[-1]
 
 
-class Draws:
+class RandomStream:
     """A stream of random numbers that is a function of `key`, the same on every machine.
 
     SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) is counter-based: the n-th number is a hash of
@@ -83,7 +83,7 @@ class Draws:
         return int(self.unit() * self.unit() * n)
 
 
-class Digits:
+class HashPicks:
     """A few small draws out of one 64-bit hash: cheap where a title is all that is wanted."""
 
     def __init__(self, bits: int) -> None:
@@ -95,7 +95,7 @@ class Digits:
         return items[digit]
 
 
-def zipf_urn(items: Sequence[T]) -> tuple[T, ...]:
+def repeat_by_zipf(items: Sequence[T]) -> tuple[T, ...]:
     """Repeat the k-th of `items` in proportion to 1/k, at least once.
 
     A uniform draw from the result then follows Zipf's law but for its rounding.
@@ -223,8 +223,17 @@ patient surprising local cheap modern plain reliable famous forgotten favourite 
 _SEASONS = "spring,summer,autumn,winter,March,June,October,the rain,the dark"
 
 #: parts of section names; a host has no more sections than these
-FACETS = ("guides", "notes", "clubs", "letters", "archive", "news", "reports", "people")
-VAGUE = ("read more", "here", "this page", "more", "details", "continue", "part two", "see also")
+SECTION_NAMES = ("guides", "notes", "clubs", "letters", "archive", "news", "reports", "people")
+VAGUE_ANCHORS = (
+    "read more",
+    "here",
+    "this page",
+    "more",
+    "details",
+    "continue",
+    "part two",
+    "see also",
+)
 
 
 def _words(text: str) -> list[str]:
@@ -241,7 +250,7 @@ class Topic:
     leaf : "Cycling"
     family : "Sports", the top of the path
     stems : first parts of host names
-    urns : words to draw from (`zipf_urn`), by letter: n nouns, a adjectives, g gerunds,
+    urns : words to draw from (`repeat_by_zipf`), by letter: n nouns, a adjectives, g gerunds,
         p made-up names, f nouns that the family shares
     """
 
@@ -259,10 +268,10 @@ _CODAS = tuple(_words("l n r s nd rn th m ck x"))
 
 def _name(owner: int, rank: int) -> str:
     """Make up a name; each owner favours some sounds, so that its names resemble each other."""
-    bits = mix(owner, rank)
+    bits = hash_ints(owner, rank)
     text = ""
     for syllable in range(2 + bits % 2):
-        bits = mix(bits, syllable)
+        bits = hash_ints(bits, syllable)
         onset = _ONSETS[(owner * 5 + bits % 6) % len(_ONSETS)]
         vowel = _VOWELS[(bits >> 8) % (7 if syllable else len(_VOWELS))]
         text += onset + vowel
@@ -270,12 +279,12 @@ def _name(owner: int, rank: int) -> str:
 
 
 def _names(owner: int, count: int) -> tuple[str, ...]:
-    return zipf_urn([_name(owner, rank) for rank in range(count)])
+    return repeat_by_zipf([_name(owner, rank) for rank in range(count)])
 
 
 def _topics() -> tuple[Topic, ...]:
     families = {
-        words[0]: zipf_urn(words[1:]) for words in map(_words, _FAMILIES.strip().split("\n"))
+        words[0]: repeat_by_zipf(words[1:]) for words in map(_words, _FAMILIES.strip().split("\n"))
     }
     topics = []
     for number, entry in enumerate(_TOPICS.strip().removeprefix("/").split("\n/"), 1):
@@ -284,9 +293,9 @@ def _topics() -> tuple[Topic, ...]:
         family = path.partition("/")[0]
         words = _words(body)
         urns = {
-            "n": zipf_urn(words[:-22]),
-            "a": zipf_urn(words[-22:-10]),
-            "g": zipf_urn(words[-10:]),
+            "n": repeat_by_zipf(words[:-22]),
+            "a": repeat_by_zipf(words[-22:-10]),
+            "g": repeat_by_zipf(words[-10:]),
             "p": _names(number, 200),
             "f": families[family],
         }
@@ -306,7 +315,7 @@ COMMON: dict[str, tuple[str, ...]] = {
 }
 _CROSSING = {"Botany": "Gardening", "Gardening": "Botany"}
 #: for each topic the numbers of the topics near it: same family, or neighbours by subject
-KIN = tuple(
+RELATED_TOPICS = tuple(
     tuple(
         number
         for number, other in enumerate(TOPICS)
@@ -382,7 +391,7 @@ _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 _PLAIN = str.maketrans("éöü", "eou")
 
 
-def _word(slot: str, topic: Topic, draws: Draws | Digits) -> str:
+def _word(slot: str, topic: Topic, draws: RandomStream | HashPicks) -> str:
     return draws.pick(topic.urns[slot] if slot in topic.urns else COMMON[slot])
 
 
@@ -393,11 +402,11 @@ def _fill(template: str, word: Callable[[str], str]) -> str:
 
 def title(topic: Topic, bits: int) -> str:
     """Make up a title about `topic` from one 64-bit hash."""
-    digits = Digits(bits)
+    digits = HashPicks(bits)
     return _fill(digits.pick(_TITLES), lambda slot: _word(slot, topic, digits))
 
 
-def sentence(topic: int, focus: float, draws: Draws) -> str:
+def sentence(topic: int, focus: float, draws: RandomStream) -> str:
     """Make up a sentence.
 
     Parameters
@@ -413,7 +422,7 @@ def sentence(topic: int, focus: float, draws: Draws) -> str:
             return _word(slot, own, draws)
         where = draws.unit()
         if where < 0.3:
-            return _word(slot, TOPICS[draws.pick(KIN[topic])], draws)
+            return _word(slot, TOPICS[draws.pick(RELATED_TOPICS[topic])], draws)
         if where < 0.5 or slot in "gp":
             return _word(slot, draws.pick(TOPICS), draws)
         return _word("c" if slot == "n" else "d", own, draws)
@@ -421,7 +430,7 @@ def sentence(topic: int, focus: float, draws: Draws) -> str:
     return _fill(draws.pick(_SENTENCES), word)
 
 
-def chatter(draws: Draws) -> str:
+def filler_sentence(draws: RandomStream) -> str:
     """Make up a sentence about nothing, as on pages about privacy."""
     return _fill(draws.pick(_CHATTER), lambda slot: _word(slot, TOPICS[0], draws))
 

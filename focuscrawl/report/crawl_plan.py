@@ -11,7 +11,7 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcomes import PAGE, REDIRECT, UNCHANGED, outcome
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_WIDTH = 90  # characters of a URL
-SHOWN = 20  #: start pages that are shown
-_HOSTS = 5
+_URL_WIDTH = 90  # characters of a URL
+PAGES_SHOWN = 20  #: start pages that are shown
+_HOSTS_SHOWN = 5
 _FORBIDDEN = "robots.txt"
 
 
@@ -44,13 +44,13 @@ class StartPage:
     topic: str | None = None
 
     @property
-    def is_good(self) -> bool:
+    def is_relevant(self) -> bool:
         """True for a page on the topic."""
         return self.relevance is not None and self.relevance > RELEVANT
 
-    def line(self) -> str:
+    def format_line(self) -> str:
         """Return it in a line."""
-        where = middle(one_line(self.url), _WIDTH)
+        where = shorten_middle(one_line(self.url), _URL_WIDTH)
         if self.relevance is None:
             return f"  -     {where}  ({self.outcome})"
         topic = f"  {one_line(self.topic)}" if self.topic else ""
@@ -65,49 +65,52 @@ def start_pages(store: CrawlStore) -> list[StartPage]:
             continue
         came = outcome(fetch.status, fetch.error, fetch.duplicate_of is not None)
         if came in (PAGE, UNCHANGED):
-            found.append(StartPage(fetch.name, PAGE, fetch.relevance, fetch.topic))
+            found.append(StartPage(fetch.url_text, PAGE, fetch.relevance, fetch.topic))
         elif came != REDIRECT:  # where it leads is a start page, too
-            found.append(StartPage(fetch.name, came))
+            found.append(StartPage(fetch.url_text, came))
     for event in history.events("excluded"):
         url, _, why = event.detail.rpartition(": ")
         found.append(StartPage(url, _FORBIDDEN if _FORBIDDEN in why else why))
     return sorted(found, key=lambda page: 1.0 if page.relevance is None else -page.relevance)
 
 
-def heading(pages: Sequence[StartPage]) -> str:
+def summarize_start_pages(pages: Sequence[StartPage]) -> str:
     """Return how many of the start pages could be had, and are on the topic."""
     judged = sum(page.relevance is not None for page in pages)
-    good = sum(page.is_good for page in pages)
+    good = sum(page.is_relevant for page in pages)
     return f"{judged} of {len(pages)} could be had, {good} of them on the topic (R > {RELEVANT})"
 
 
-def facts_of(pages: Sequence[StartPage]) -> list[tuple[str, str]]:
+def host_facts(pages: Sequence[StartPage]) -> list[tuple[str, str]]:
     """Return the hosts of the start pages, and what robots.txt forbids: name and words of each."""
     hosts = Counter(host(page.url) for page in pages if page.relevance is not None)
-    named = [f"{middle(name, 40)} ({n})" for name, n in hosts.most_common(_HOSTS)]
-    more = [f"{len(hosts) - _HOSTS:,} more"] if len(hosts) > _HOSTS else []
+    named = [f"{shorten_middle(name, 40)} ({n})" for name, n in hosts.most_common(_HOSTS_SHOWN)]
+    more = [f"{len(hosts) - _HOSTS_SHOWN:,} more"] if len(hosts) > _HOSTS_SHOWN else []
     forbidden = sum(page.outcome == _FORBIDDEN for page in pages)
-    counts = counted(forbidden, "start page") if forbidden else "none"
+    counts = pluralize(forbidden, "start page") if forbidden else "none"
     return [
         ("hosts", f"{len(hosts)}: {', '.join([*named, *more])}"),
         ("robots.txt", f"{counts} forbidden"),
     ]
 
 
-def in_lines(pages: Sequence[StartPage]) -> list[str]:
+def format_start_pages(pages: Sequence[StartPage]) -> list[str]:
     """Return the start pages for a terminal, the best first, and their hosts."""
-    lines = [in_line("start pages", heading(pages)), *(page.line() for page in pages[:SHOWN])]
-    if len(pages) > SHOWN:
-        lines.append(f"  and {len(pages) - SHOWN:,} more")
-    return [*lines, *(in_line(name, words) for name, words in facts_of(pages))]
+    lines = [
+        format_fact("start pages", summarize_start_pages(pages)),
+        *(page.format_line() for page in pages[:PAGES_SHOWN]),
+    ]
+    if len(pages) > PAGES_SHOWN:
+        lines.append(f"  and {len(pages) - PAGES_SHOWN:,} more")
+    return [*lines, *(format_fact(name, words) for name, words in host_facts(pages))]
 
 
-def in_line(name: str, words: str) -> str:
+def format_fact(name: str, words: str) -> str:
     """Return a fact for a terminal, below others."""
     return f"{name:13}{words}"
 
 
-def warnings_of(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
+def plan_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
     """Yield why a crawl from these start pages may bring nothing, each a sentence.
 
     Parameters
@@ -118,17 +121,17 @@ def warnings_of(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator
     if not judged:
         yield "no start page could be had: the crawl would end at once, with exit code 3"
         return
-    if not any(page.is_good for page in judged):
+    if not any(page.is_relevant for page in judged):
         best = max(judged, key=lambda page: page.relevance or 0.0)
         yield (
             f"no start page is on the topic, the best has R {best.relevance:.2f}: either the "
             "seeds or the critic are of another topic (focuscrawl critic check)"
         )
-    yield from doubts_of(pages, examples)
+    yield from start_page_warnings(pages, examples)
 
 
-def doubts_of(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
-    """Yield what `warnings_of` says of where start pages are, and of what the critic knows."""
+def start_page_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
+    """Yield what `plan_warnings` says of where start pages are, and of what the critic knows."""
     judged = [page for page in pages if page.relevance is not None]
     hosts = {host(page.url) for page in judged}
     if len(hosts) == 1:
@@ -146,7 +149,7 @@ def doubts_of(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[s
 
 
 @dataclass(frozen=True)
-class Outlook:
+class CrawlPlan:
     """Start pages of a crawl as they were judged, and what a fetch of it takes.
 
     Attributes
@@ -172,28 +175,33 @@ class Outlook:
     at_once: int
     warnings: tuple[str, ...]
 
-    def lines(self, budget: int) -> list[str]:
+    def format_lines(self, budget: int) -> list[str]:
         """Return all but the warnings for a terminal."""
-        lines = in_lines(self.pages)
+        lines = format_start_pages(self.pages)
         if self.seeds > self.most:
-            lines.append(in_line("", f"of {self.seeds:,} seeds: --most {self.seeds} fetches all"))
-        return [*lines, *(in_line(*fact) for fact in [*self._known_by(), *self.costs(budget)])]
+            lines.append(
+                format_fact("", f"of {self.seeds:,} seeds: --most {self.seeds} fetches all")
+            )
+        return [
+            *lines,
+            *(format_fact(*fact) for fact in [*self._topic_words(), *self.cost_facts(budget)]),
+        ]
 
     def facts(self, budget: int) -> list[tuple[str, str]]:
         """Return what is known beside the pages and the warnings: name and words of each."""
-        return [*facts_of(self.pages), *self._known_by(), *self.costs(budget)]
+        return [*host_facts(self.pages), *self._topic_words(), *self.cost_facts(budget)]
 
-    def _known_by(self) -> list[tuple[str, str]]:
+    def _topic_words(self) -> list[tuple[str, str]]:
         return [] if self.words is None else [("words", self.words)]
 
-    def costs(self, budget: int) -> list[tuple[str, str]]:
+    def cost_facts(self, budget: int) -> list[tuple[str, str]]:
         """Return what a budget would take, in time and on disk."""
         if not budget:
             return [("budget", "no limit: time and disk have none either")]
         there = {host(page.url) for page in self.pages if page.relevance is not None}
         if not there:
             return [("time", "no start page could be had: nothing to reckon it from")]
-        fetches = counted(budget, "fetch")
+        fetches = pluralize(budget, "fetch")
         disk = ("disk", f"at most about {max(1, self.size * budget / 1e6):,.0f} MB for {fetches}")
         if not self.live:
             return [("time", "a replay waits for nobody: minutes"), disk]
@@ -207,12 +215,12 @@ class Outlook:
         )
         return [("time", said), disk]
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         return asdict(self)
 
     @classmethod
-    def of_plain(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Take what `plain` has returned; UserError if it is something else."""
         try:
             pages = tuple(StartPage(**page) for page in values["pages"])

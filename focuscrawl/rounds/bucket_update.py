@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from focuscrawl.foundation.urls import host
-from focuscrawl.rounds.buckets import BucketUrls, LinksInto, recall
-from focuscrawl.rounds.context import Laps
+from focuscrawl.rounds.buckets import BucketUrls, Inlinks, load_evidence
+from focuscrawl.rounds.context import CpuTimer
 from focuscrawl.rounds.tables import EVIDENCE, KNOWN, NAME
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
@@ -31,47 +31,47 @@ _COPIED = 10_000  # pages whose URLs are read at once when one of them has a cop
 _ENOUGH = 10  # judged URLs that can be learned from
 
 
-def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
+def update_bucket(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Take in links, score what they change and what is best; return how many URLs are known.
 
-    Done already, it does nothing. Its laps are: to ``read`` what is known, ``join`` what is new
+    Done already, it does nothing. Its timer are: to ``read`` what is known, ``join`` what is new
     to it, ``score``, ``rank`` what waits, ``write``.
     """
-    tables, name, laps = context.tables, f"{bucket:03}/{round_:05}", Laps()
+    tables, name, timer = context.tables, f"{bucket:03}/{round_:05}", CpuTimer()
     if not tables.has(f"candidates/{name}"):
-        _take_in(context, bucket, round_, laps)
+        _take_in(context, bucket, round_, timer)
     counts = tables.read_json(f"counts/{name}.json", "known")
     assert counts is not None
-    return {"bucket": bucket, "laps": laps.seconds, **counts}
+    return {"bucket": bucket, "laps": timer.seconds, **counts}
 
 
-def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> None:
+def _take_in(context: RoundsContext, bucket: int, round_: int, timer: CpuTimer) -> None:
     tables, name = context.tables, f"{bucket:03}/{round_:05}"
     urls = BucketUrls(tables, bucket, round_ - 1)
-    laps.end("read")
+    timer.lap("read")
     names = [tables.read(each) for each in tables.incoming("names", bucket, round_)]
-    urls.take_names(pa.concat_tables([NAME.empty_table(), *names]))
+    urls.add_urls(pa.concat_tables([NAME.empty_table(), *names]))
     links = [tables.read(each) for each in tables.incoming("links", bucket, round_)]
     found = pa.concat_tables([EVIDENCE.empty_table(), *links])
-    laps.end("join")
+    timer.lap("join")
     if links:
         tables.add("evidence", bucket, round_, found, group=_PAGES)
-    laps.end("write")
+    timer.lap("write")
     _take_pages(context, bucket, round_, urls)
-    laps.end("join")
+    timer.lap("join")
     strategy = context.strategy()
-    into = LinksInto(tables, bucket, round_)
-    laps.end("read")
-    touched = touched_by(found, into, urls)
-    laps.end("join")
+    into = Inlinks(tables, bucket, round_)
+    timer.lap("read")
+    touched = find_urls_to_rescore(found, into, urls)
+    timer.lap("join")
     hot = np.zeros(0, np.int64)
     if strategy.learns:
         most = max(_LEAST, context.fetches // context.buckets)
-        hot = urls.ids[urls.waiting(most)]
-    laps.end("rank")
+        hot = urls.ids[urls.best_queued(most)]
+    timer.lap("rank")
     wanted = np.union1d(touched, hot)
     numbers: dict[str, int] = {}
-    ids, scores = recall(
+    ids, scores = load_evidence(
         context,
         bucket,
         round_,
@@ -81,24 +81,24 @@ def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> No
         number=lambda url: numbers.setdefault(url, len(numbers)),
     )
     of_wanted = np.isin(ids, wanted)
-    urls.take_scores(ids[of_wanted], scores[of_wanted])
-    laps.end("score")
-    tables.add("urls", bucket, round_, urls.changed(), by_id=True)
+    urls.update_scores(ids[of_wanted], scores[of_wanted])
+    timer.lap("score")
+    tables.add("urls", bucket, round_, urls.changed_rows(), by_id=True)
     tables.write_json(f"counts/{name}.json", {"known": len(urls)})
-    laps.end("write")
+    timer.lap("write")
     quotas, barred = context.quotas(bucket, round_), False
     share = context.fetches // context.buckets + 1
     most = min(context.fetches, _SHARE * share)
     of_host = most if context.time is None else context.time.fetches
     best = [*islice(_candidates(urls, quotas, most, of_host), most)]
-    while not best and len(urls.waiting(1)):
+    while not best and len(urls.best_queued(1)):
         quotas.raise_limits()
         best, barred = [*islice(_candidates(urls, quotas, most, of_host), most)], True
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
     tables.write_table(f"candidates/{name}", rows)
-    laps.end("rank")
+    timer.lap("rank")
 
 
 def _take_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUrls) -> None:
@@ -108,7 +108,7 @@ def _take_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUr
         ended = tables.read_json(f"ended/{name}.json", "excluded")
         assert ended is not None
         pages = tables.read(f"pages/{name}")
-        urls.take_fetched(pages, ended["excluded"])
+        urls.mark_fetched(pages, ended["excluded"])
         pages = pages.filter(pc.is_valid(pages["content"])).select(KNOWN.names)
         tables.add("known", bucket, round_, pages, group=_COPIED)
     contents = [tables.read(each) for each in tables.incoming("digests", bucket, round_)]
@@ -116,7 +116,7 @@ def _take_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUr
         tables.add("contents", bucket, round_, pa.concat_tables(contents), group=_COPIED)
 
 
-def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
+def find_urls_to_rescore(found: pa.Table, into: Inlinks, urls: BucketUrls) -> Ints:
     """Return the ids of URLs that links found in a round change the scores of.
 
     Parameters
@@ -133,13 +133,13 @@ def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
         found[name].combine_chunks().flatten().to_numpy() for name in ("targets", "scores")
     )
     ids = np.unique(targets)
-    ids = ids[np.isin(urls.state[urls.places(ids)], (UNFOLLOWED, QUEUED))]
+    ids = ids[np.isin(urls.state[urls.positions(ids)], (UNFOLLOWED, QUEUED))]
     waiting = np.isin(targets, ids)
     place = np.searchsorted(ids, targets[waiting])
     best = np.full(len(ids), -np.inf)
     np.maximum.at(best, place, scores[waiting])
     new, known = np.bincount(place, minlength=len(ids)), into.count(ids)
-    before = np.nan_to_num(urls.score[urls.places(ids)], nan=-np.inf)
+    before = np.nan_to_num(urls.score[urls.positions(ids)], nan=-np.inf)
     doubled = np.frexp(known)[1] > np.frexp(known - new)[1]
     touched: Ints = ids[doubled | (best > before)]
     return touched
@@ -155,7 +155,7 @@ def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> It
     """
     looked_at, some = 0, most
     yielded: Counter[str] = Counter()
-    while len(waiting := urls.waiting(some)[looked_at:]):
+    while len(waiting := urls.best_queued(some)[looked_at:]):
         for at, url in zip(waiting.tolist(), urls.urls(waiting), strict=True):
             if yielded[host(url)] < of_host and quotas.closed_quota(url) is None:
                 yielded[host(url)] += 1
@@ -181,14 +181,14 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     model = (before or {"version": 0, "learned_in": 0}) | {"oldest": round_}
     strategy = context.strategy()
     if strategy.learns:
-        context.take_model(strategy, round_ - 1)
+        context.load_model(strategy, round_ - 1)
         pool = strategy.new_pool()
         names = _latest(context, round_, pool.options.memory)
         model["oldest"] = int(names[0].rpartition("/")[2]) if names else round_
         for name in names:
             judged = tables.read_bytes(name)
             if judged:
-                with tables.unpacking(name):
+                with tables.reporting_damage(name):
                     pool.add(judged)
         if len(pool) >= _ENOUGH:
             state, instances, metrics = strategy.train_on_pool(pool)
