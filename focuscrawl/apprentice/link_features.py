@@ -59,9 +59,9 @@ def url_set_keys(url: str) -> list[int]:
 
     - prefixes, from large to small, then 0: the host and each directory of the path. The full path
       is a prefix only if the URL has a query.
-    - patterns, as URLs of one kind often have similar relevance, from general to specific: the
-      extension and the names of the query arguments, without and with the host; the last path
-      segment and the whole URL, with digits replaced by 0.
+    - patterns, from general to specific: the extension and the names of the query arguments,
+      without and with the host; the last path segment and the whole URL, with digits replaced by
+      0. URLs with the same pattern often have similar relevance.
     - aliases, which URLs of the same page often share, with and without the query. ``/a``, ``/a/``
       and ``/a/index.html`` have the same aliases.
     """
