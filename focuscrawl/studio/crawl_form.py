@@ -205,9 +205,9 @@ def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> Non
                 return  # the crawl will read the request later
             raise UserError(f"{crawl.name} is still starting: set the budget when it is crawling")
         if not asked and not control.is_starting:
-            control.extend(budget)
+            control.set_budget(budget)
             asked = True
-        elif asked and not control.is_extending:
+        elif asked and not control.has_new_budget:
             return
         time.sleep(_POLL_INTERVAL)
     # the crawl was stopped, or stopped before it read the request

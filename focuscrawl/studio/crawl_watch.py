@@ -339,7 +339,7 @@ class CrawlWatch:
             "about": current.about,
             "state": current.state,
             "running": current.running,
-            "wanted": str(self._crawl.control.wanted),
+            "wanted": str(self._crawl.control.command),
             "budget": self._events.budget,
             "fetched": fetched,
             "read": self._seq,

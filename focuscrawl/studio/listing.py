@@ -98,7 +98,7 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
         "about": state.about,
         "state": state.state,
         "running": state.running,
-        "wanted": str(named.control.wanted),
+        "wanted": str(named.control.command),
         "fetched": state.fetched,
         "harvest_rate": state.recent.harvest_rate,
         "pages_per_second": state.recent.pages_per_second,
@@ -109,11 +109,11 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
 def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
     """Request a crawl to pause, resume or stop, like the commands; return `crawl_summary`."""
     control = named.control
-    if wanted is Command.RUN and control.wanted is not Command.PAUSE:
+    if wanted is Command.RUN and control.command is not Command.PAUSE:
         raise UserError(f"{named.name} is not paused, so it cannot be resumed")
     if wanted is Command.STOP and not control.in_use:
         raise UserError(f"{named.name} is not running, so it cannot be stopped")
-    control.ask(wanted)
+    control.send(wanted)
     return crawl_summary(named)
 
 

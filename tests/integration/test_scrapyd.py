@@ -126,7 +126,7 @@ def test_the_egg_is_built_and_uploaded(deployed: Scrapyd) -> None:
 def test_a_cancelled_job_ends_in_order(deployed: Scrapyd, cancelled: str, crawl_dir: Path) -> None:
     entry = deployed.finished(cancelled)
     log = deployed.read(entry["log_url"])
-    assert "crawling from" in log
+    assert "Crawling /" in log
     assert "stopped       interrupted" in log
     assert "Traceback" not in log
     kept = Kept(crawl_dir)

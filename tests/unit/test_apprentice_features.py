@@ -404,11 +404,11 @@ def test_reasons_are_printed_strongest_first_and_the_negligible_not_at_all() -> 
     weights = {"best_relevance": 0.5, "prefix": 1.25, "pattern": -0.75, "links": 0.01}
     words = {f"'w{i}' in the link": 0.1 * i for i in range(-7, 8)}
     assert Reasons({**weights, "intercept": -2.0}, words, 0.2689).lines() == [
-        ("for", "its directory +1.25, best page that links to it +0.50"),
-        ("against", "URLs that look alike -0.75"),
+        ("for", "pages in the same directory +1.25, best page that links to it +0.50"),
+        ("against", "pages with similar URLs -0.75"),
         ("words for", ", ".join(f"'w{i}' in the link +0.{i}0" for i in (7, 6, 5, 4, 3))),
         ("words against", ", ".join(f"'w-{i}' in the link -0.{i}0" for i in (7, 6, 5, 4, 3))),
-        ("together", "-0.99, a score of 0.269"),
+        ("total", "-0.99, which is a score of 0.269"),
     ]
     bare = Reasons({"intercept": -1.0}, {}, 0.25).lines()
     assert bare == [("together", "-1.00, a score of 0.250")]
