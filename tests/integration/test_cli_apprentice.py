@@ -87,7 +87,7 @@ def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
     for arguments, said in (
         ((tmp_path, "--out", out), "no crawl"),
         ((other, "--out", out), "--web"),
-        ((own, "--out", tmp_path), "there already"),
+        ((own, "--out", tmp_path), "exists already"),
         ((own, "--out", out, "--d-max", "cv"), "--web"),
         ((own, "--out", out, "--d-max", "3"), "--web"),
         ((own, "--out", out, "--groups", "context"), "--web"),

@@ -48,7 +48,7 @@ def first(tmp_path_factory: pytest.TempPathFactory, demo: dict[str, str]) -> Pat
 def test_show(first: Path) -> None:
     show = ("knowledge", "show", first / "k.db")
     result = focuscrawl(*show, "--top", "3")
-    assert "apprentice  saved" in result.output
+    assert "apprentice saved" in result.output
     assert TOPIC in result.output
     with closing(Knowledge(first / "k.db")) as known:
         seeds, keywords = known.seeds(3), [*known.keywords.weights][:3]
