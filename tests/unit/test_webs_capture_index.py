@@ -111,7 +111,7 @@ def test_few_row_groups_are_read_and_few_are_held(
     assert read == [1]
     assert web.resolve(sorted(table["url"].to_pylist())) == sorted(table["url"].to_pylist())
     assert isinstance(web._index, columnar.ColumnarIndex)
-    assert len(web._index._held) <= 3
+    assert len(web._index._cached) <= 3
 
 
 def test_a_table_as_common_crawl_publishes_it_is_read_part_by_part(
