@@ -323,7 +323,7 @@ class Tables:
             yield
         except OSError as error:
             raise UserError(
-                f"cannot access {self._base}/{name}: {first_line(error)}; check the folder"
+                f"{self._base}/{name} cannot be accessed ({first_line(error)}): check the folder"
             ) from None
 
     # -- tables ----------------------------------------------------------------------------

@@ -138,7 +138,7 @@ class ColumnarIndex:
         try:
             kind = self._files.get_file_info(folder).type
             if kind == fs.FileType.NotFound:
-                raise UserError(f"{self.name} does not exist: check the path")
+                raise UserError(f"cannot read {self.name}: the path does not exist")
             if kind in {fs.FileType.File, fs.FileType.Unknown}:
                 refuse_special_file(self._files, path)
                 return [path]

@@ -101,7 +101,7 @@ def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path
         (["models/demo", "--web", "demo"], "name --labels"),
         (["json:loads", "--web", "demo"], "name --labels"),
         (["nowhere", "--web", "demo"], "no critic nowhere"),
-        (["models/words", "--web", "no.warc"], "no recorded web at no.warc"),
+        (["models/words", "--web", "no.warc"], "there is no recorded web no.warc"),
         (["models/words", "--web", "demo", "--topic", "/good"], "go with --labels"),
         (["models/words", "--web", "demo", "--raw"], "go with --labels"),
         (["models/words", "--web", "demo", "--labels", "l.csv", "--wrong", "1"], "without"),
