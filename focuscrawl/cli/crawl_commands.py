@@ -108,7 +108,7 @@ def pause(crawl: str, wait: float) -> None:
     paused if its process is restarted.
     """
     controlled_crawl = open_control(crawl)
-    controlled_crawl.ask(Command.PAUSE)
+    controlled_crawl.send(Command.PAUSE)
     if not controlled_crawl.in_use:
         click.echo(f"{controlled_crawl.name} is not running; it will be paused when it starts")
         return
@@ -124,9 +124,9 @@ def resume(crawl: str, wait: float) -> None:
     To resume a crawl whose process has ended, repeat the command that started the crawl.
     """
     controlled_crawl = open_control(crawl)
-    if controlled_crawl.wanted is not Command.PAUSE:
+    if controlled_crawl.command is not Command.PAUSE:
         raise UserError(f"{controlled_crawl.name} is not paused: nothing to resume")
-    controlled_crawl.ask(Command.RUN)
+    controlled_crawl.send(Command.RUN)
     if not controlled_crawl.in_use:
         click.echo(f"{controlled_crawl.name} is not running; it will not be paused when it starts")
         return
@@ -144,7 +144,7 @@ def stop(crawl: str, wait: float) -> None:
     controlled_crawl = open_control(crawl)
     if not controlled_crawl.in_use:
         raise UserError(f"no crawl is running in {controlled_crawl.name}: nothing to stop")
-    controlled_crawl.ask(Command.STOP)
+    controlled_crawl.send(Command.STOP)
     _wait_for(controlled_crawl, wait, "stopped", lambda: not controlled_crawl.in_use)
 
 
@@ -173,8 +173,8 @@ def extend(crawl: str, budget: int, wait: float) -> None:
             f"no crawl is running in {name}: resume it with the command that started it and "
             f"{option}={budget}"
         )
-    controlled_crawl.extend(budget)
-    _wait_for(controlled_crawl, wait, "extended", lambda: not controlled_crawl.is_extending)
+    controlled_crawl.set_budget(budget)
+    _wait_for(controlled_crawl, wait, "extended", lambda: not controlled_crawl.has_new_budget)
 
 
 def _wait_for(

@@ -17,7 +17,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import update_lock
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import whole_number
-from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, learn
+from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, add_crawl
 from focuscrawl.offline.knowledge_export import read_crawl_record
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
@@ -47,7 +47,7 @@ def knowledge() -> None:
     help="Topic paths of the crawls, separated by commas.",
 )
 @common_options.path_option(
-    "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]", metavar="FILE"
+    "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"
 )
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Add finished crawls of a topic, named from oldest to newest, to a knowledge file.
@@ -101,7 +101,7 @@ def _check_topic(folder: Path, topics: str) -> None:
 def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     _check_topic(folder, topics)
     with closing(open_store(folder)) as store, history_progress_bar(store, "Learning") as bar:
-        return learn(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
+        return add_crawl(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
 
 
 def _describe_update(update: UpdateCounts) -> str:
@@ -184,9 +184,7 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
 @click.argument("topic")
 @click.option("--budget", metavar="N", required=True, help="Number of fetches; 0: no limit.")
 @common_options.path_option(
-    "--knowledge",
-    "Knowledge file of the topic.  [default: knowledge/TOPIC.db]",
-    metavar="FILE",
+    "--knowledge", "Knowledge file of the topic.  [default: knowledge/TOPIC.db]"
 )
 @click.option(
     "--critic",

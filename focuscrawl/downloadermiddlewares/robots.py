@@ -1,4 +1,4 @@
-"""robots.txt by RFC 9309, also where it is huge, slow, broken or missing."""
+"""Fetches and obeys robots.txt by RFC 9309, even if the file is huge, slow or malformed."""
 
 from __future__ import annotations
 
@@ -41,16 +41,18 @@ if TYPE_CHECKING:
 
 _PARSED = getattr(signals, "robots_parsed", None)  # documented since Scrapy 2.18
 _MAX_SIZE = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
-_LARGE = 20_000  # bytes; parsing more would hold the event loop for over 5 ms
-_CACHE_SIZE = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
-_ENTRY_SIZE = 1024  # bytes; what the rules of an empty robots.txt count for
+_LARGE = 20_000  # bytes; parsing a larger file blocks the event loop for more than 5 ms
+_CACHE_SIZE = (
+    32 * 1024 * 1024
+)  # bytes of robots.txt whose rules are kept; enough for over 10,000 hosts
+_ENTRY_SIZE = 1024  # bytes that every cached file counts in addition to its size
 _MAX_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
 
-# A line that names an agent, however Protego reads it, and what names it.
+# A user-agent line in any spelling that Protego accepts; the group is the agent.
 _AGENT_LINE = re.compile(
     r"\s*user(?:-|\s*)agent(?:\s*:|\s(?=[^:]*$))\s*([^\s#][^#]*)", re.IGNORECASE
 )
-# RFC 9309 section 2.2.1 has letters, "-" and "_"; many names have digits, too.
+# RFC 9309 section 2.2.1 allows letters, "-" and "_"; many names also have digits.
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _BROWSER = re.compile(r"Mozilla/\S+\s*\(compatible;\s*", re.IGNORECASE)
 
@@ -60,12 +62,14 @@ def product_token(agent: str | bytes) -> str:
 
     Parameters
     ----------
-    agent : a ``User-Agent`` header, or the name in a line of a robots.txt: the product token
-        comes first, or after ``Mozilla/5.0 (compatible;``. A version and what follows are dropped
+    agent : str or bytes
+        A ``User-Agent`` header, or the value of a ``user-agent`` line. The product token is its
+        first word, or the first word after ``Mozilla/5.0 (compatible;``.
 
     Returns
     -------
-    An empty text if it names nobody.
+    str
+        The product token without version; "" if `agent` has none.
     """
     agent = (agent.decode("latin-1") if isinstance(agent, bytes) else agent).strip()
     browser = _BROWSER.match(agent)
@@ -74,26 +78,26 @@ def product_token(agent: str | bytes) -> str:
 
 
 class RobotRules(ProtegoRobotParser):
-    """The rules of a robots.txt, with its groups matched as in RFC 9309 (section 2.2.1).
+    """The rules of a robots.txt, with groups matched as in RFC 9309 (section 2.2.1).
 
-    A group is for the crawlers whose whole product token it names, in upper or lower case.
-    Protego alone looks for the names of the file anywhere in the ``User-Agent`` header. So it
-    gets both with a slash on each side.
+    A group applies to a crawler if it names the crawler's whole product token, ignoring case.
+    Protego searches for the names of the file anywhere in the ``User-Agent`` header. So both are
+    given to Protego with a slash on each side.
     """
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
-        """Read a robots.txt."""
+        """Parse a robots.txt."""
         lines = robotstxt_body.decode("utf-8-sig", "ignore").splitlines()
         whole = "\n".join(map(_delimit_agent, lines))
         return super().from_crawler(crawler, whole.encode())
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        """Tell whether a crawler may fetch a URL."""
+        """Return whether a crawler may fetch a URL."""
         return super().allowed(url, _delimited_token(user_agent))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Return the seconds that a crawler is asked to wait between two requests, if any."""
+        """Return the ``Crawl-delay`` of a crawler in seconds, or None."""
         return super().crawl_delay(_delimited_token(user_agent))
 
 
@@ -111,14 +115,16 @@ def _delimit_agent(line: str) -> str:
 
 
 class RobotsUnreachableError(UnusableError, DownloadFailedError):
-    """A host's robots.txt cannot be fetched: it must not be crawled (RFC 9309, 2.3.1.4).
+    """A host's robots.txt cannot be fetched, so the host must not be crawled (RFC 9309, 2.3.1.4).
 
-    Scrapy retries it like any download that failed.
+    Scrapy retries the request of the page like any failed download.
 
     Attributes
     ----------
-    cause : why there is no robots.txt, as of a page; ``robots.txt`` after a status of the host
-    retry_after : seconds the host asked to wait, None if it did not
+    cause : str
+        Cause of the failure, as for a page; ``robots.txt`` if the host answered with an error.
+    retry_after : float or None
+        Seconds of the ``Retry-After`` header.
     """
 
     def __init__(
@@ -130,17 +136,17 @@ class RobotsUnreachableError(UnusableError, DownloadFailedError):
 
     @classmethod
     def from_download_error(cls, error: Exception) -> Self:
-        """Return what to raise when robots.txt could not be fetched."""
+        """Create the error from the error of the download of robots.txt."""
         name, _, details = describe_error(error).partition(": ")
         return cls(f"robots.txt: {details}" if details else "robots.txt", cause=name)
 
 
 class _RedirectLoopError(Exception):
-    """A robots.txt is redirected in a circle, or more often than is followed."""
+    """A robots.txt has a redirect loop or too many redirects."""
 
 
 class _RobotsFile(NamedTuple):
-    """A robots.txt: its rules (None: everything is allowed), its size, the site maps it names."""
+    """Rules (None: everything is allowed), size and site maps of a robots.txt."""
 
     rules: RobotParser | None = None
     size: int = 0
@@ -151,14 +157,15 @@ class _RobotsFile(NamedTuple):
 
 
 class RobotsMiddleware(Component):
-    """Requests the robots.txt of every host before anything else, and obeys it.
+    """Fetches the robots.txt of a host before its first page, and obeys the file.
 
-    A missing file (4xx, a redirect loop) allows everything. If it cannot be fetched (no answer,
-    429, 5xx) the request fails and is retried like any other, and robots.txt with it. Of a longer
-    file the first 500 KiB count. Five redirects in a row are followed; each is a request with the
-    delay of its host, and subject to that host's own robots.txt.
+    A missing robots.txt (4xx, redirect loop) allows everything. If robots.txt cannot be fetched
+    (no response, 429, 5xx), the request of the page fails; its retry fetches robots.txt again.
+    Only the first 500 KiB of the file count. Up to five redirects in a row are followed. Each
+    redirect respects the delay and the robots.txt of its own host.
 
-    Scrapy's own takes every failure for permission. Off without ``ROBOTSTXT_OBEY``.
+    Scrapy's own middleware treats every failure as permission. ``ROBOTSTXT_OBEY = False``
+    disables the middleware.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -171,17 +178,19 @@ class RobotsMiddleware(Component):
         self._cache: OrderedDict[str, _RobotsFile] = OrderedDict()
         self._cached_bytes = 0
         self._waiting: dict[str, list[Deferred[None]]] = {}
-        self._redirected: dict[str, str] = {}  # by origin: whose robots.txt is fetched instead
+        self._redirected: dict[
+            str, str
+        ] = {}  # by origin: the origin that its robots.txt redirects to
 
     async def process_request(self, request: Request) -> None:
-        """Let a request pass if its host allows it.
+        """Check a request against the robots.txt of its host.
 
         Raises
         ------
         IgnoreRequest
-            The host forbids it.
+            The robots.txt forbids the URL.
         RobotsUnreachableError
-            Its robots.txt cannot be fetched.
+            The robots.txt cannot be fetched.
         """
         url = urlparse_cached(request)
         if request.meta.get("dont_obey_robotstxt") or url.scheme not in ("http", "https"):
@@ -192,7 +201,7 @@ class RobotsMiddleware(Component):
             raise IgnoreRequest("Forbidden by robots.txt")
 
     def bytes_received(self, data: bytes, request: Request) -> None:
-        """Stop the download of a robots.txt that is too long."""
+        """Stop the download of a robots.txt that is too large."""
         if ROBOTS in request.meta:
             request.meta[ROBOTS] += len(data)
             if request.meta[ROBOTS] > _MAX_SIZE:
@@ -261,7 +270,7 @@ class RobotsMiddleware(Component):
     async def _rules_of_other_host(
         self, origin: str, elsewhere: str, request: Request, left: int
     ) -> _RobotsFile:
-        """Return the robots.txt of another host; hosts that wait for each other are a circle."""
+        """Return the robots.txt of another host; raise if its redirect waits for this host."""
         after: str | None = elsewhere
         while after is not None:
             if after == origin:
@@ -274,7 +283,7 @@ class RobotsMiddleware(Component):
             del self._redirected[origin]
 
     async def _fetch(self, url: str) -> Response | None:
-        """Return the answer for a robots.txt; None: it may not be fetched."""
+        """Return the response for a robots.txt; None if the request is not allowed."""
         stats = self._crawler.stats
         stats.inc_value("robotstxt/request_count")
         try:
@@ -311,14 +320,14 @@ class RobotsMiddleware(Component):
     async def _parse_rules(self, response: Response) -> RobotParser:
         body = response.body
         if len(body) > _MAX_SIZE:
-            body = body[: body.rfind(b"\n", 0, _MAX_SIZE) + 1]  # no rule by halves
+            body = body[: body.rfind(b"\n", 0, _MAX_SIZE) + 1]  # drop a truncated last line
         if len(body) <= _LARGE:
             return build_from_crawler(self._parser, self._crawler, body)
         parsing = deferToThread(build_from_crawler, self._parser, self._crawler, body)
         return await maybe_deferred_to_future(parsing)
 
     def _store(self, origin: str, known: _RobotsFile) -> None:
-        """Keep rules, and drop those that were used least recently."""
+        """Cache rules, and drop the least recently used ones."""
         self._cache[origin] = known
         self._cached_bytes += known.size + _ENTRY_SIZE
         while self._cached_bytes > _CACHE_SIZE and len(self._cache) > 1:
@@ -329,13 +338,13 @@ class RobotsMiddleware(Component):
 def _robots_request(url: str) -> Request:
     return Request(
         url,
-        headers={"Accept-Encoding": "identity"},  # so that what is broken off can be read
+        headers={"Accept-Encoding": "identity"},  # a truncated download must be readable
         meta={
             "dont_obey_robotstxt": True,
             "dont_redirect": True,  # each redirect is a request with the delay of its own host
             "download_slot": host(url),
-            "dont_retry": True,  # it is asked for again with the page it was asked for
-            "download_maxsize": 0,  # broken off instead, and read as far as it goes
+            "dont_retry": True,  # the retry of the page fetches robots.txt again
+            "download_maxsize": 0,  # `bytes_received` truncates the file instead
             ROBOTS: 0,
         },
         priority=1000,

@@ -10,12 +10,12 @@ from scrapy.exceptions import CannotResolveHostError, NotSupported
 from scrapy.utils.httpobj import urlparse_cached
 
 from focuscrawl.engine.address_guard import (
-    ATTEMPT,
+    ADDRESS_CHECK,
     EVERYWHERE,
-    Attempt,
+    AddressCheck,
     check_for_proxy,
     guard_resolver,
-    refusal,
+    refusal_error,
 )
 from focuscrawl.engine.component import config_of
 from focuscrawl.engine.private import limit_connections
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 
-_MAX_HEADERS = 256 * 1024  # bytes, early hints included; as much as Chromium reads
-_DIGITS_SHOWN = 20  # digits of what is no status
+_MAX_HEADERS = 256 * 1024  # bytes, including early hints; the limit of Chromium
+_DIGITS_SHOWN = 20  # digits shown of an invalid status
 
 
 class LiveDownloadHandler(HTTP11DownloadHandler):
-    """Downloads from public addresses, and from those that ``FOCUSCRAWL_PRIVATE_ADDRESSES`` names.
+    """Downloads from public addresses and from ``FOCUSCRAWL_PRIVATE_ADDRESSES``.
 
-    Raises `PrivateAddressError` for all others, without having sent anything: addresses are
-    withheld by `focuscrawl.engine.address_guard`, and the one that was connected to is checked
-    once more, whoever resolved the name. A proxy is the user's own choice and may be anywhere. It
-    looks names up by itself, so the host of the URL is looked up here as well, and refused if any
-    of its addresses is, or if there are none. A request is made once; retries come when due.
+    For all other addresses the handler raises `PrivateAddressError` before it sends anything:
+    `focuscrawl.engine.address_guard` filters the results of the name resolver, and the handler
+    checks the address of the connection again.
+
+    The address of a proxy is not checked, because the user chose the proxy. A proxy resolves
+    names itself, so the handler also resolves the host of the URL, and refuses the request if the
+    host has no address or any refused address.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -51,47 +53,49 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
         limit_connections(self._proxy_handler, _MAX_HEADERS, _too_many_headers)
 
     async def download_request(self, request: Request) -> Response:
-        """Return the answer to a request."""
+        """Return the response to a request."""
         url = normalize(request.url)
         if url is None:
             raise NotSupported(f"no http(s) URL: {request.url}")
         sent = request
         if "@" in urlparse_cached(request).netloc or request.meta.get("proxy"):
-            # without name and password, and so that a proxy cannot take it for another host
+            # without user name and password, and with a host that a proxy cannot misread
             sent = request.replace(url=url)
         name = urlsplit(url).hostname or ""
         _check_name(name)
-        attempt = Attempt(self._networks)
+        address_check = AddressCheck(self._networks)
         address = ip_literal(name)
-        if address is not None and not attempt.admits(address):
-            raise attempt.error(name)
+        if address is not None and not address_check.admits(address):
+            raise address_check.error(name)
         try:
-            response = await self._download(sent, name, attempt)
+            response = await self._download(sent, name, address_check)
         finally:
-            ATTEMPT.set(None)
-            request.meta.update(sent.meta)  # how long it took
+            ADDRESS_CHECK.set(None)
+            request.meta.update(sent.meta)  # such as the download latency
         if not 100 <= response.status <= 599:
             raise NoStatusError(f"status {str(response.status)[:_DIGITS_SHOWN]}")
         return response
 
-    async def _download(self, request: Request, name: str, attempt: Attempt) -> Response:
+    async def _download(
+        self, request: Request, name: str, address_check: AddressCheck
+    ) -> Response:
         guard_resolver(self._networks)
-        ATTEMPT.set(attempt)
+        ADDRESS_CHECK.set(address_check)
         if request.meta.get("proxy"):
-            await check_for_proxy(name, attempt)
-            ATTEMPT.set(Attempt(EVERYWHERE))  # for the proxy's own name
+            await check_for_proxy(name, address_check)
+            ADDRESS_CHECK.set(AddressCheck(EVERYWHERE))  # for the name of the proxy
             return await self._proxy_handler.download_request(request)
         try:
             return await super().download_request(request)
         except _PeerError as error:
-            raise refusal(name, str(error)) from None
+            raise refusal_error(name, str(error)) from None
         except Exception as error:
-            if attempt.refusals and not attempt.admitted:
-                raise attempt.error(name) from error
+            if address_check.refusals and not address_check.admitted:
+                raise address_check.error(name) from error
             raise
 
     async def close(self) -> None:
-        """Close the connections that were kept."""
+        """Close the persistent connections."""
         await self._proxy_handler.close()
         await super().close()
 
@@ -102,11 +106,11 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
 
 class _PeerError(Exception):
-    """The server that was connected to is at a refused address."""
+    """The address of the connected server is refused."""
 
 
 def _check_name(name: str) -> None:
-    # no name server can look such a name up, and not every resolver raises an error
+    # such a name cannot be resolved, and not every resolver raises an error
     try:
         name.encode("idna")
     except UnicodeError:

@@ -26,19 +26,19 @@ _NOT_MODIFIED_HEADERS = frozenset(
 
 
 class ReplayDownloadHandler(Component):
-    """Answers from the crawl's recorded web; what is not recorded is a 404. Asks no network."""
+    """Returns responses of the crawl's recorded web; status 404 for URLs that it lacks."""
 
     lazy = False
 
     async def download_request(self, request: Request) -> Response:
-        """Return the recorded answer.
+        """Return the recorded response.
 
         Raises
         ------
         TooLargeError
-            It is larger than a crawl takes in.
+            The recorded body is larger than the limit of a crawl.
         NotInArchiveError
-            The web is an archive that lacks what its index names.
+            The web is an archive that lacks a response of its index.
         """
         web = self._crawl.web
         assert web is not None
@@ -60,7 +60,7 @@ class ReplayDownloadHandler(Component):
         return kind(request.url, status=status, headers=headers, body=body, request=request)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: a replay has no connections."""
 
 
 def _field(request: Request, name: str) -> str | None:

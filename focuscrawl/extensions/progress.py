@@ -1,4 +1,4 @@
-"""Progress of a running crawl: a bar, lines, or JSON."""
+"""Shows the progress of a crawl as a bar, as log lines, or as JSON, and prints the summary."""
 
 from __future__ import annotations
 
@@ -38,22 +38,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STANDARD_ERROR = "-"
-#: for what people see elsewhere than in the log; only the JSON log has it
-JSON_ONLY_LOGGER = logging.Logger("focuscrawl.shown")  # beside the tree of loggers
+#: logger of messages that only the JSON log contains, because people see them elsewhere
+JSON_ONLY_LOGGER = logging.Logger("focuscrawl.shown")  # not a child of the root logger
 _RECENT_FETCHES = 100  # fetches that make up the harvest rate "now"
 _LINE_INTERVAL = 10.0  # seconds between two lines
 _NOTHING_FETCHED = (
-    "This crawl had ended; nothing was fetched, and no feed was written. "
-    "This is the summary of what it fetched before:"
+    "The crawl had stopped before; this run fetched nothing and wrote no feed. "
+    "Summary of the earlier fetches:"
 )
 _MIN_BAR_WIDTH = 4  # columns of the bar itself, at least
 
 
 class JsonLog(Component):
-    """Writes ``FOCUSCRAWL_LOG_JSON``: a file taken from the crawl's folder, or ``-``.
+    """Writes the log as JSON lines to the file ``FOCUSCRAWL_LOG_JSON``.
 
-    Scrapy's own log stays as it is; ``LOG_ENABLED = False`` leaves the JSON alone. True or 1
-    stands for ``log.jsonl``. The level is ``LOG_LEVEL``.
+    A relative name is relative to the crawl's folder; ``-`` means standard error, and True or 1
+    means ``log.jsonl``. The level is ``LOG_LEVEL``. Scrapy's own log is written as well, unless
+    ``LOG_ENABLED = False``.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -80,13 +81,13 @@ class JsonLog(Component):
             logger.addHandler(self._handler)
 
     def engine_stopped(self) -> None:
-        """Stop writing, after the last lines of other components."""
+        """Remove the handler after other components have logged their last lines."""
         for logger in (logging.root, JSON_ONLY_LOGGER):
             call_later(0, logger.removeHandler, self._handler)
 
 
 class _RegularFileHandler(logging.FileHandler):
-    """Writes a file, and follows no link: the folder may be a stranger's."""
+    """Writes a log file, but never through a symbolic link: the crawl may be from a stranger."""
 
     def _open(self) -> TextIOWrapper:
         return open(  # type: ignore[return-value]  # text, whatever the mode
@@ -95,13 +96,14 @@ class _RegularFileHandler(logging.FileHandler):
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a line of JSON: at (UTC), level, logger, message, crawl, exception.
+    """Formats a log record as a line of JSON.
 
-    The ``fields`` of a record come after these.
+    The fields are at (UTC), level, logger, message, crawl, exception, and the record's ``fields``.
 
     Parameters
     ----------
-    crawl : the crawl's folder
+    crawl : str
+        Folder of the crawl.
     """
 
     def __init__(self, crawl: str) -> None:
@@ -124,9 +126,9 @@ class JsonFormatter(logging.Formatter):
 
 
 class Progress(Component):
-    """Shows fetches, harvest rate now and overall, frontier, speed and time left; a summary last.
+    """Shows fetches, harvest rate, frontier, speed and remaining time, and prints the summary.
 
-    ``FOCUSCRAWL_PROGRESS = False`` leaves the summary alone.
+    ``FOCUSCRAWL_PROGRESS = False`` shows only the summary.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -142,17 +144,16 @@ class Progress(Component):
         self._spent_before = self._crawl.budget_spent
 
     def spider_opened(self) -> None:
-        """Log what starts."""
+        """Log topic, strategy and folder of the crawl, and start the progress bar."""
         config = self._crawl.config
-        verb = "resuming at fetch" if self._fetched_before else "crawling from"
-        number = self._fetched_before or pluralize(len(self._crawl.frontier), "seed")
+        start = pluralize(len(self._crawl.frontier), "start page")
         logger.info(
-            "%s %s: %s of %s on %s, kept in %s",
-            verb,
-            number,
-            config.strategy,
+            "%s %s on %s: %s, strategy %s. Saving to %s",
+            "Resuming" if self._fetched_before else "Crawling",
             config.topic,
-            config.web or "the live Web",
+            f"the web {config.web}" if config.web else "the live Web",
+            f"{self._fetched_before:,} pages fetched" if self._fetched_before else start,
+            config.strategy,
             config.crawl_dir,
         )
         if self._enabled and sys.stderr.isatty():
@@ -166,11 +167,11 @@ class Progress(Component):
             settings = self._crawler.settings
             if settings.getbool("LOG_ENABLED") and not settings.get("LOG_FILE"):
                 self._bar_context.enter_context(logging_redirect_tqdm())
-                # the handler that stands in for Scrapy's has no level of its own
+                # the handler that replaces Scrapy's has no level
                 logging.root.handlers[-1].setLevel(settings.get("LOG_LEVEL"))
 
     def page_visited(self, visit: PageVisit) -> None:
-        """Count one fetch."""
+        """Update stats and progress after a fetch."""
         self._recent.append(visit.relevance)
         stats = self._crawler.stats
         stats.inc_value("focuscrawl/fetched")
@@ -181,29 +182,30 @@ class Progress(Component):
         stats.set_value("focuscrawl/priority_fidelity", self._crawl.priority_fidelity)
         now = time.monotonic()
         if self._bar is not None:
-            self._bar.total = self._crawl.config.budget or None  # a person may give another
+            self._bar.total = (
+                self._crawl.config.budget or None
+            )  # `focuscrawl budget` may change it
             self._bar.set_postfix_str(self._fit_progress(self._bar), refresh=False)
-            self._bar.update(self._crawl.fetched - self._bar.n)  # others may fetch, too
+            self._bar.update(
+                self._crawl.fetched - self._bar.n
+            )  # fetches of hub revisits count as well
         elif self._enabled and now >= self._next_line:
             self._next_line = now + _LINE_INTERVAL
             logger.info(self._progress_line(now))
 
     def spider_closed(self) -> None:
-        """Clear the bar."""
+        """Close the progress bar."""
         if self._bar is not None:
             self._bar.close()
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Print the summary after the last lines of other components; in the log if it is a file.
-
-        A crawl that had ended before this run has a line about that first.
-        """
+        """Print the summary, or log it if the log is a file or is JSON on standard error."""
         store = self._crawl.store.reopen()
         try:
             summary, reason = Summary.of(store), stop_reason(store)
         except UserError as error:
-            logger.error("no summary: %s", error)
+            logger.error("The summary cannot be created: %s", error)
             return
         finally:
             store.close()
@@ -219,7 +221,7 @@ class Progress(Component):
             "relevant": summary.relevant,
         }
         (logger if in_log else JSON_ONLY_LOGGER).info(
-            "the crawl is over\n%s", text, extra={"fields": fields}
+            "The crawl has stopped\n%s", text, extra={"fields": fields}
         )
         if not in_log:
             print(text, file=sys.stderr)  # noqa: T201
@@ -229,8 +231,8 @@ class Progress(Component):
         return sum(self._recent) / len(self._recent)
 
     def _fit_progress(self, bar: tqdm[Any]) -> str:
-        """Return as much of the state as fits into the terminal's line."""
-        # it is drawn a little later, with other numbers: none of them is wider
+        """Return as much of the progress as fits in a line of the terminal."""
+        # tqdm draws the bar later, with other numbers that are not wider than these
         look = {**bar.format_dict, "n": bar.total or bar.n, "rate": 9999.99}
         harvest = f"harvest {self._harvest_now:.2f}"
         frontier = f"frontier {len(self._crawl.frontier):,}"

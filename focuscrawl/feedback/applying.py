@@ -50,12 +50,10 @@ _STOP_TIMEOUT = 60.0  # seconds to wait for a crawl that is stopping
 def load_crawl_definition(
     store: CrawlStore, crawl_dir: Path, web: str | None = None
 ) -> TopicDefinition:
-    """Return the definition of a crawl: its ``topic.toml``, or critic and topic of its start.
+    """Return the definition of a crawl: its ``topic.toml``, or its original critic and topic.
 
     Parameters
     ----------
-    store : CrawlStore
-    crawl_dir : Path
     web : str, optional
         Recorded web that has the critic's examples, for the new definition of a live crawl.
 
@@ -80,23 +78,12 @@ def load_crawl_definition(
 
 
 class AppliedDefinition(NamedTuple):
-    """The new critic of a crawl, and the changes in the crawl.
+    """The new critic of a crawl, and the changes in the crawl."""
 
-    Attributes
-    ----------
-    critic : Path
-        Folder of the critic.
-    topics : tuple of str
-        Marked classes of the critic.
-    trained : TrainedCritic
-    outcome : str, optional
-        One line about the changes. None: the crawl is running and will judge its pages itself.
-    """
-
-    critic: Path
-    topics: tuple[str, ...]
+    critic: Path  # folder of the critic
+    topics: tuple[str, ...]  # marked classes of the critic
     trained: TrainedCritic
-    outcome: str | None
+    outcome: str | None  # the changes in one line; None: the running crawl judges its pages later
 
 
 class _PageSources(NamedTuple):
@@ -107,7 +94,7 @@ class _PageSources(NamedTuple):
 def check_applicable(
     definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
 ) -> list[Web]:
-    """Check that `apply_definition` can apply a definition, before a person judges pages.
+    """Check whether `apply_definition` can apply a definition, before a person judges pages.
 
     Returns
     -------
@@ -156,8 +143,6 @@ def apply_definition(
 
     Parameters
     ----------
-    definition : TopicDefinition
-    crawl_dir : str or Path
     web : str, optional
         Recorded web that has pages and examples that the crawl did not record.
     examples : Progress
@@ -237,7 +222,7 @@ def _lock_crawl(folder: CrawlFolder) -> bool:
 
 
 def _was_calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
-    """Return whether the crawl's relevance is calibrated, to keep it that way."""
+    """Return whether the crawl uses calibrated relevance, which the new critic must keep."""
     name = identity.get("critic_name", "")
     if trained.calibration is None or is_callable_spec(name):
         return False

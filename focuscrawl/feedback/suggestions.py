@@ -55,24 +55,13 @@ _NO_VERDICT = frozenset({"", "?", "skip"})
 
 
 class Suggestion(NamedTuple):
-    """A page to judge.
-
-    Attributes
-    ----------
-    url, title : str
-    relevance : float
-        Relevance by the current critic.
-    kind : str
-        Key of `KINDS`.
-    reason : str
-        Why the page was chosen, in figures.
-    """
+    """A page to judge."""
 
     url: str
     title: str
-    relevance: float
-    kind: str
-    reason: str
+    relevance: float  # by the current critic
+    kind: str  # key of `KINDS`
+    reason: str  # why the page was chosen, in figures
 
 
 class _Pages(NamedTuple):
@@ -104,7 +93,7 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, deterministically; several kinds take turns.
+    """Choose pages to judge; several kinds take turns, and equal crawls get equal pages.
 
     Of pages with the same title on a host, such as versions of a page, only one is chosen.
 
@@ -191,10 +180,9 @@ def order_by_doubt(
 ) -> Iterator[int]:
     """Yield the indices of pages, each time the page with the largest doubt times distance.
 
-    Doubt is the standard deviation of a verdict that is positive with probability R. Distance is
-    one minus the cosine similarity to the nearest page that was judged or yielded before, so one
-    page stands for many similar pages. The similarity is the mean of two, by words and by word
-    vectors.
+    Doubt is the standard deviation of a verdict that is positive with probability `relevance`.
+    Distance is one minus the cosine similarity to the nearest page that was judged or yielded
+    before. Cosine similarity is the mean of the similarities by words and by word vectors.
 
     Parameters
     ----------
@@ -224,9 +212,8 @@ def order_by_doubt(
 def _false_positives(crawl: _Candidates) -> Iterator[Suggestion]:
     """Yield relevant pages, those with the least relevant neighbours first."""
     pages = crawl.pages
-    doubtful = np.flatnonzero(
-        (pages.relevance > RELEVANT) & (pages.n_neighbours >= _MIN_NEIGHBOURS)
-    )
+    known = pages.n_neighbours >= _MIN_NEIGHBOURS
+    doubtful = np.flatnonzero((pages.relevance > RELEVANT) & known)
     for i in doubtful[np.argsort(pages.neighbour_relevance[doubtful], kind="stable")].tolist():
         yield _make_suggestion(pages, i, "doubtful", _describe_neighbours(pages, i))
 
@@ -234,9 +221,8 @@ def _false_positives(crawl: _Candidates) -> Iterator[Suggestion]:
 def _false_negatives(crawl: _Candidates) -> Iterator[Suggestion]:
     """Yield off-topic pages, those with the most relevant neighbours first [F99, hubs]."""
     pages = crawl.pages
-    missed = np.flatnonzero(
-        (pages.relevance <= RELEVANT) & (pages.n_neighbours >= _MIN_NEIGHBOURS)
-    )
+    known = pages.n_neighbours >= _MIN_NEIGHBOURS
+    missed = np.flatnonzero((pages.relevance <= RELEVANT) & known)
     for i in missed[np.argsort(-pages.neighbour_relevance[missed], kind="stable")].tolist():
         yield _make_suggestion(pages, i, "missed", _describe_neighbours(pages, i))
 
@@ -276,7 +262,7 @@ def _describe_neighbours(pages: _Pages, i: int) -> str:
 
 
 def _read_judged_pages(store: CrawlStore) -> _Pages:
-    crawl = CrawlLinks.of(store)
+    crawl = CrawlLinks.from_store(store)
     url = crawl.pages[crawl.judged[crawl.pages]]
     relevance = crawl.relevance[url]
     place = np.full(len(crawl.names), -1)
@@ -350,7 +336,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
             verdict = read_verdict(row["verdict"])
         except ValueError:
             text = row["verdict"]
-            raise UserError(f"{where}: verdict {text!r}, write good, bad or nothing") from None
+            raise UserError(f"{where}: no verdict {text!r}: write good, bad or nothing") from None
         url = normalize(row["url"])
         if url is None:
             raise UserError(f"{where}: {row['url']!r} {invalid_url_message(row['url'])}")
@@ -377,7 +363,9 @@ def neighbour_sources(definition: TopicDefinition) -> list[str]:
     """
     examples = list(dict.fromkeys([*definition.good, *definition.seeds]))
     if not examples:
-        raise UserError("the definition has no good pages: focuscrawl topic add --good URL")
+        raise UserError(
+            "the definition has no good pages: add pages with focuscrawl topic add --good URL"
+        )
     return examples
 
 
@@ -390,12 +378,11 @@ def suggest_neighbours(
 ) -> list[Suggestion]:
     """Choose the most relevant pages that link to examples, or that examples link to.
 
-    The critic of the definition judges them. If the definition names none, a critic is trained.
-    Of equal pages, those with links to or from the most examples come first.
+    The critic of the definition judges the pages. If the definition names no critic, a critic is
+    trained. Of equal pages, those with links to or from the most examples come first.
 
     Parameters
     ----------
-    definition : TopicDefinition
     webs : sequence of Web
         Webs to read pages from, in this order.
     n : int

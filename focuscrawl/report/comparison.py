@@ -1,4 +1,4 @@
-"""Several crawls compared at equal numbers of fetches; two beside each other."""
+"""Compares several crawls at equal numbers of fetches, and the pages of two crawls."""
 
 from __future__ import annotations
 
@@ -24,27 +24,32 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-#: crawls are compared when these are the same (methods 1)
+#: crawls are comparable if they agree in these (methods 1)
 _SAME = ("topic", "web", "critic")
 
 
-_POINTS = 300  # of a curve
-SHOWN = 100  #: pages of a part at a time
-PARTS = ("only_a", "both", "only_b")  #: of the pages of two crawls
+_POINTS = 300  # points of a curve
+SHOWN = 100  #: pages of a part shown at once
+PARTS = ("only_a", "both", "only_b")  #: parts of the pages of two crawls
 
 
 @dataclass(frozen=True)
 class ComparedCrawl:
-    """One crawl among several.
+    """A crawl in a comparison.
 
     Attributes
     ----------
-    label : strategy, topic, folder: as much of it as tells the crawls apart
-    fetched : all of its fetches
-    loss_rate : over all of its fetches; None before the first
-    common_loss_rate : over as many fetches as the shortest crawl has
-    loss_reduction : 1 - common loss / common loss of the first crawl (methods 1); None for the
-        first, for crawls of another topic, web or critic, and where the first has no loss
+    label : str
+        Name of the crawl, see `crawl_labels`.
+    fetched : int
+        All fetches of the crawl.
+    loss_rate : float or None
+        Loss rate of all fetches; None before the first fetch.
+    common_loss_rate : float or None
+        Loss rate of as many fetches as the shortest crawl has.
+    loss_reduction : float or None
+        1 - common loss / common loss of the first crawl (methods 1). None for the first crawl, for
+        crawls with another topic, web or critic, and if the first crawl has no loss.
     """
 
     label: str
@@ -55,9 +60,9 @@ class ComparedCrawl:
 
 
 def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
-    """Name crawls by strategy, then topic, then folder: as much as tells them apart.
+    """Name crawls by strategy, and if that is ambiguous by topic and folder as well.
 
-    One crawl alone is named by strategy and topic.
+    A single crawl is named by strategy and topic.
     """
     folders = [Path(summary.folder) for summary in summaries]
     parts = [
@@ -86,7 +91,8 @@ def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> lis
 
     Parameters
     ----------
-    summaries, crawls : summary and pages (`load_pages`) of each crawl; the first is the baseline
+    summaries, crawls : sequence
+        Summary and pages (`load_pages`) of each crawl. The first crawl is the baseline.
     """
     common = min(map(len, crawls))
     rates = [harvest_rate(pages) for pages in crawls]
@@ -113,7 +119,7 @@ def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> lis
 
 
 def have_same_topic_and_strategy(summaries: Sequence[Summary]) -> bool:
-    """Tell whether a crawl may have learned from those before it: one topic, one strategy."""
+    """Return whether all crawls have the same topic and strategy."""
     whose = {(each.identity.get("topic"), each.identity.get("strategy")) for each in summaries}
     return len(summaries) > 1 and len(whose) == 1
 
@@ -125,16 +131,16 @@ def _comparable(summary: Summary, first: Summary) -> bool:
 def describe_relevant_counts(
     summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]
 ) -> str | None:
-    """Say how many pages on the topic each crawl had for the same number of fetches.
+    """Describe how many relevant pages each crawl found in the same number of fetches.
 
-    None for crawls of different topics, webs or critics.
+    Return None for crawls with different topics, webs or critics.
     """
     if not all(_comparable(summary, summaries[0]) for summary in summaries):
         return None
     common = min(map(len, crawls))
     had = [int((pages["relevance"].iloc[:common] > RELEVANT).sum()) for pages in crawls]
     each = [f"{n:,} with {name}" for n, name in zip(had, crawl_labels(summaries), strict=True)]
-    return f"of {common:,} fetches each, pages on the topic: {', '.join(each)}"
+    return f"relevant pages in {common:,} fetches each: {', '.join(each)}"
 
 
 def column_names(compared: Sequence[ComparedCrawl]) -> list[str]:
@@ -144,7 +150,7 @@ def column_names(compared: Sequence[ComparedCrawl]) -> list[str]:
 
 
 def row_cells(row: ComparedCrawl) -> list[str]:
-    """Return what is shown of one crawl; a dash where there is nothing to say."""
+    """Return the cells of one crawl; a dash for a missing value."""
     rates = [
         "-" if rate is None else f"{rate:.3f}" for rate in (row.loss_rate, row.common_loss_rate)
     ]
@@ -162,14 +168,16 @@ def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) 
 
     Parameters
     ----------
-    lists : file that all pages of each part are written to, for `load_part_pages`; it may be there
+    lists : Path or None
+        File for all pages of each part, for `load_part_pages`; an existing file is replaced.
 
     Returns
     -------
-    ``labels``; ``heading`` and ``rows`` of the table; ``sentence``, or None;
-    ``curves``, of each (fetches, harvest rate so far, of late), of late None where nothing is;
-    and the `PARTS` ``only_a``, ``both``, ``only_b``: ``pages``, ``relevant``, and ``best``, the
-    `SHOWN` most relevant of them, with ``url``, ``title`` and relevance in ``a`` and ``b``.
+    dict
+        ``labels``; ``heading`` and ``rows`` of the table; ``sentence`` (str or None); ``curves``:
+        for each crawl (fetches, harvest rate, recent harvest rate or None); and for each of
+        `PARTS` the numbers ``pages`` and ``relevant``, and ``best``: the `SHOWN` most relevant
+        pages with ``url``, ``title`` and the relevance in ``a`` and ``b``.
     """
     summaries = [Summary.of(store) for store in (a, b)]
     pages = [load_pages(store) for store in (a, b)]
@@ -194,12 +202,14 @@ def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) 
 
 
 def load_part_pages(lists: Path, part: str, start: int, n: int = SHOWN) -> list[dict[str, Any]]:
-    """Return pages of a part, the most relevant first: those from the place `start` on.
+    """Return `n` pages of a part from index `start`, in the order of their relevance.
 
     Parameters
     ----------
-    lists : file that `compare_two_crawls` has written
-    part : one of `PARTS`
+    lists : Path
+        File of `compare_two_crawls`.
+    part : str
+        One of `PARTS`.
     """
     with closing(open_database(lists, mode="ro")) as connection:
         rows = connection.execute(
@@ -235,12 +245,14 @@ def _curve(pages: pd.DataFrame) -> list[tuple[int, float, float | None]]:
 
 
 class _PagePart:
-    """Some pages of two crawls, the most relevant first.
+    """A part of the pages of two crawls, in the order of their relevance.
 
     Parameters
     ----------
-    pages : by URL
-    a, b : columns of their relevance; None for the crawl that has not fetched them
+    pages : DataFrame
+        Pages, indexed by URL.
+    a, b : str or None
+        Columns of the relevance in each crawl; None for a crawl that has not fetched the pages.
     """
 
     def __init__(self, pages: pd.DataFrame, a: str | None, b: str | None) -> None:
@@ -259,7 +271,7 @@ class _PagePart:
         yield from zip(pages.index, pages["title"], a, b, strict=True)
 
     def best(self) -> dict[str, Any]:
-        """Return how many there are, how many of them relevant, and the first."""
+        """Return the number of pages, of relevant pages, and the first pages."""
         return {
             "pages": len(self._pages),
             "relevant": self._relevant,

@@ -1,4 +1,4 @@
-"""What a crawl would start with, judged, and what it would take."""
+"""Judged start pages and expected costs of a crawl, for ``focuscrawl plan`` and the studio."""
 
 from __future__ import annotations
 
@@ -20,22 +20,26 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_URL_WIDTH = 90  # characters of a URL
-PAGES_SHOWN = 20  #: start pages that are shown
+_URL_WIDTH = 90  # characters of a URL shown
+PAGES_SHOWN = 20  #: start pages shown
 _HOSTS_SHOWN = 5
 _FORBIDDEN = "robots.txt"
 
 
 @dataclass(frozen=True)
 class StartPage:
-    """A start page, and what came of it.
+    """A start page and the outcome of its fetch.
 
     Attributes
     ----------
-    url : where it is, redirects followed
-    outcome : ``page``, or why there is none, see `focuscrawl.report.outcomes`
-    relevance : R, None for what is no page
-    topic : the critic's most probable class, if it has any
+    url : str
+        URL after redirects.
+    outcome : str
+        ``page``, or the reason why there is no page, see `focuscrawl.report.outcomes`.
+    relevance : float or None
+        Relevance of the page; None without a page.
+    topic : str or None
+        The most probable class, if the critic has classes.
     """
 
     url: str
@@ -45,11 +49,11 @@ class StartPage:
 
     @property
     def is_relevant(self) -> bool:
-        """True for a page on the topic."""
+        """True if the relevance is above ½."""
         return self.relevance is not None and self.relevance > RELEVANT
 
     def format_line(self) -> str:
-        """Return it in a line."""
+        """Return the start page as a line for a terminal."""
         where = shorten_middle(one_line(self.url), _URL_WIDTH)
         if self.relevance is None:
             return f"  -     {where}  ({self.outcome})"
@@ -58,7 +62,7 @@ class StartPage:
 
 
 def start_pages(store: CrawlStore) -> list[StartPage]:
-    """Return the start pages of a crawl that it has tried to fetch, the best first."""
+    """Return the start pages that a crawl has requested, the most relevant first."""
     history, found = History(store), list[StartPage]()
     for fetch in history.first_fetches():
         if fetch.depth > 0:
@@ -66,7 +70,7 @@ def start_pages(store: CrawlStore) -> list[StartPage]:
         came = outcome(fetch.status, fetch.error, fetch.duplicate_of is not None)
         if came in (PAGE, UNCHANGED):
             found.append(StartPage(fetch.url_text, PAGE, fetch.relevance, fetch.topic))
-        elif came != REDIRECT:  # where it leads is a start page, too
+        elif came != REDIRECT:  # the target of the redirect is a start page as well
             found.append(StartPage(fetch.url_text, came))
     for event in history.events("excluded"):
         url, _, why = event.detail.rpartition(": ")
@@ -75,14 +79,14 @@ def start_pages(store: CrawlStore) -> list[StartPage]:
 
 
 def summarize_start_pages(pages: Sequence[StartPage]) -> str:
-    """Return how many of the start pages could be had, and are on the topic."""
+    """Return how many of the start pages were fetched, and how many are relevant."""
     judged = sum(page.relevance is not None for page in pages)
     good = sum(page.is_relevant for page in pages)
-    return f"{judged} of {len(pages)} could be had, {good} of them on the topic (R > {RELEVANT})"
+    return f"{judged} of {len(pages)} fetched, {good} relevant"
 
 
 def host_facts(pages: Sequence[StartPage]) -> list[tuple[str, str]]:
-    """Return the hosts of the start pages, and what robots.txt forbids: name and words of each."""
+    """Return hosts and pages forbidden by robots.txt as pairs of name and value."""
     hosts = Counter(host(page.url) for page in pages if page.relevance is not None)
     named = [f"{shorten_middle(name, 40)} ({n})" for name, n in hosts.most_common(_HOSTS_SHOWN)]
     more = [f"{len(hosts) - _HOSTS_SHOWN:,} more"] if len(hosts) > _HOSTS_SHOWN else []
@@ -95,7 +99,7 @@ def host_facts(pages: Sequence[StartPage]) -> list[tuple[str, str]]:
 
 
 def format_start_pages(pages: Sequence[StartPage]) -> list[str]:
-    """Return the start pages for a terminal, the best first, and their hosts."""
+    """Return the start pages and their hosts as lines for a terminal."""
     lines = [
         format_fact("start pages", summarize_start_pages(pages)),
         *(page.format_line() for page in pages[:PAGES_SHOWN]),
@@ -106,63 +110,73 @@ def format_start_pages(pages: Sequence[StartPage]) -> list[str]:
 
 
 def format_fact(name: str, words: str) -> str:
-    """Return a fact for a terminal, below others."""
+    """Return a name and its value as a line for a terminal."""
     return f"{name:13}{words}"
 
 
 def plan_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
-    """Yield why a crawl from these start pages may bring nothing, each a sentence.
+    """Yield the reasons why a crawl from these start pages may find nothing, as sentences.
 
     Parameters
     ----------
-    examples : pages of the topic that the critic has learned from
+    pages : sequence of StartPage
+        The start pages.
+    examples : sequence of str
+        URLs of the relevant training examples of the critic.
     """
     judged = [page for page in pages if page.relevance is not None]
     if not judged:
-        yield "no start page could be had: the crawl would end at once, with exit code 3"
+        yield "no start page could be fetched: the crawl would stop at once with exit code 3"
         return
     if not any(page.is_relevant for page in judged):
         best = max(judged, key=lambda page: page.relevance or 0.0)
         yield (
-            f"no start page is on the topic, the best has R {best.relevance:.2f}: either the "
-            "seeds or the critic are of another topic (focuscrawl critic check)"
+            f"no start page is relevant (highest relevance {best.relevance:.2f}): the seeds or "
+            "the critic may be of another topic; check with `focuscrawl critic check`"
         )
     yield from start_page_warnings(pages, examples)
 
 
 def start_page_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
-    """Yield what `plan_warnings` says of where start pages are, and of what the critic knows."""
+    """Yield the warnings about a single host and about training examples as start pages."""
     judged = [page for page in pages if page.relevance is not None]
     hosts = {host(page.url) for page in judged}
     if len(hosts) == 1:
         all_of_them = "all start pages are" if len(judged) > 1 else "the only start page is"
         yield (
-            f"{all_of_them} on {hosts.pop()}: the crawl asks it for one page at a time, and "
-            "sees the rest of the Web only if that links there; add seeds of other hosts"
+            f"{all_of_them} on {hosts.pop()}: the crawl fetches one page of a host at a time, and "
+            "finds other hosts only through links; add seeds of other hosts"
         )
     seeds = {page.url for page in pages}
     if examples and seeds.issuperset(examples):
         yield (
-            "the critic has learned from these pages and no others of the topic: that it likes "
-            "them says nothing (focuscrawl critic check)"
+            "these pages are also the critic's only relevant training examples, so their high "
+            "relevance proves nothing; check with `focuscrawl critic check`"
         )
 
 
 @dataclass(frozen=True)
 class CrawlPlan:
-    """Start pages of a crawl as they were judged, and what a fetch of it takes.
+    """Judged start pages of a crawl, and the costs of a fetch.
 
     Attributes
     ----------
-    pages : start pages that were tried, the best first
-    seeds, most : how many there are, and how many of them were tried at most
-    words : of the good start pages, by which the critic knows its topic; None where that is not
-        to be had
-    size : bytes that a fetch leaves on the disk
-    live : whether it would crawl the live Web
-    delay : seconds between two fetches of a host
-    at_once : fetches under way, at most
-    warnings : why it may bring nothing, each a sentence
+    pages : tuple of StartPage
+        The start pages requested, the most relevant first.
+    seeds, most : int
+        Number of seeds, and the limit on start pages requested.
+    words : str or None
+        Words of the relevant start pages with the most weight for the critic, if known.
+    size : float
+        Bytes on disk for each fetch.
+    live : bool
+        The crawl is of the live Web.
+    delay : float
+        Seconds between two fetches of a host.
+    at_once : int
+        Limit on requests in flight.
+    warnings : tuple of str
+        Sentences of `plan_warnings`.
     """
 
     pages: tuple[StartPage, ...]
@@ -176,11 +190,13 @@ class CrawlPlan:
     warnings: tuple[str, ...]
 
     def format_lines(self, budget: int) -> list[str]:
-        """Return all but the warnings for a terminal."""
+        """Return the plan without its warnings as lines for a terminal."""
         lines = format_start_pages(self.pages)
         if self.seeds > self.most:
             lines.append(
-                format_fact("", f"of {self.seeds:,} seeds: --most {self.seeds} fetches all")
+                format_fact(
+                    "", f"not all of {self.seeds:,} seeds: --most {self.seeds} fetches all"
+                )
             )
         return [
             *lines,
@@ -188,42 +204,42 @@ class CrawlPlan:
         ]
 
     def facts(self, budget: int) -> list[tuple[str, str]]:
-        """Return what is known beside the pages and the warnings: name and words of each."""
+        """Return the plan without pages and warnings as pairs of name and value."""
         return [*host_facts(self.pages), *self._topic_words(), *self.cost_facts(budget)]
 
     def _topic_words(self) -> list[tuple[str, str]]:
         return [] if self.words is None else [("words", self.words)]
 
     def cost_facts(self, budget: int) -> list[tuple[str, str]]:
-        """Return what a budget would take, in time and on disk."""
+        """Return the time and disk space for a budget as pairs of name and value."""
         if not budget:
-            return [("budget", "no limit: time and disk have none either")]
-        there = {host(page.url) for page in self.pages if page.relevance is not None}
-        if not there:
-            return [("time", "no start page could be had: nothing to reckon it from")]
+            return [("budget", "unlimited, so time and disk cannot be estimated")]
+        hosts = {host(page.url) for page in self.pages if page.relevance is not None}
+        if not hosts:
+            return [("time", "unknown, because no start page was fetched")]
         fetches = pluralize(budget, "fetch")
         disk = ("disk", f"at most about {max(1, self.size * budget / 1e6):,.0f} MB for {fetches}")
         if not self.live:
-            return [("time", "a replay waits for nobody: minutes"), disk]
-        of_these = min(len(there), self.at_once)
+            return [("time", "minutes (recorded web, no delays)"), disk]
+        of_these = min(len(hosts), self.at_once)
         few, many = (
             timedelta(seconds=round(budget * self.delay / n)) for n in (of_these, self.at_once)
         )
-        said = (
-            f"{few} for {fetches} if it stays on these hosts, "
-            f"{self.delay:g} s apart on each; {many} on many; more where servers are slow"
+        text = (
+            f"at least {few} for {fetches} on these hosts, with {self.delay:g} s between fetches "
+            f"of a host; {many} on many hosts"
         )
-        return [("time", said), disk]
+        return [("time", text), disk]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the attributes as values for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Take what `plain` has returned; UserError if it is something else."""
+        """Create a plan from the values of `to_dict`; raise UserError if they are invalid."""
         try:
             pages = tuple(StartPage(**page) for page in values["pages"])
             return cls(**{**values, "pages": pages, "warnings": tuple(values["warnings"])})
         except (LookupError, TypeError) as error:
-            raise UserError(f"this is no outlook of a crawl: {error}") from None
+            raise UserError(f"these values are no plan of a crawl: {error}") from None

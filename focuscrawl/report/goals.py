@@ -1,4 +1,4 @@
-"""What a forage has found: goal pages, each with the path that led to it."""
+"""Goal pages that a forage has found, each with its path from the start of the site."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ _STRATEGY = "paths"
 
 
 class GoalPage(NamedTuple):
-    """A page that the model takes for a goal.
+    """A page that the path model classifies as a goal.
 
     Attributes
     ----------
-    seq : its place in the crawl
-    probability : Pr(goal | the path to it and the page)
-    title : of the page
-    path : URLs from the start of the site to the page itself
+    seq : int
+        Number of the fetch.
+    probability : float
+        Pr(goal | path and page).
+    title : str
+        Title of the page.
+    path : list of str
+        URLs from the start of the site to the page itself.
     """
 
     seq: int
@@ -43,16 +47,19 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
 
     Parameters
     ----------
-    least : probability from which a page is a goal
+    least : float
+        Least probability of a goal page.
 
     Raises
     ------
     UserError
-        The crawl was of another strategy.
+        The crawl has another strategy than ``paths``.
     """
     strategy = store.identity().get("strategy")
     if strategy != _STRATEGY:
-        raise UserError(f"{store.location} is no forage: its strategy is {strategy}")
+        raise UserError(
+            f"{store.location} has the strategy {strategy}: give a crawl of the strategy paths"
+        )
     name: dict[int, str] = {}
     before: dict[int, int] = {}
     found = []
@@ -74,7 +81,7 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
 
 
 def write_goals(pages: list[GoalPage], out: Path) -> None:
-    """Write goal pages as CSV: url, probability, seq, clicks, title, path (URLs and blanks).
+    """Write goal pages as CSV: url, probability, seq, clicks, title, path (URLs joined by spaces).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing else: no script, no server, no network."""
+"""The report of ``focuscrawl report`` as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_ROWS = 10  # of a table of hosts
+_ROWS = 10  # rows of a table of hosts
 _PAGES = 25
 _EVENTS = 30
-#: kinds of events that can be many: what they are of, and why
+#: frequent events, which are only counted: their subject and the reason
 _COUNTED_EVENTS = {
-    "excluded": ("URL", "for robots.txt and the like"),
-    NOINDEX: ("page", "asked not to be indexed"),
+    "excluded": ("URL", "most because of robots.txt"),
+    NOINDEX: ("page", "with the directive noindex"),
 }
 _MODELS = 15
 _ALARMS = 10
@@ -40,15 +40,14 @@ _ALARMS = 10
 def crawl_section(
     label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame, number: int = 0
 ) -> dict[str, Any]:
-    """Return what is shown of one crawl, by the names it has in the template.
+    """Return the values of one crawl for the template.
 
-    Hosts, depths and best pages, these without the seeds, are rows of tables of
-    `focuscrawl.report.measures`; of events, models and falls of the harvest rate there are the
-    last ones. Events that can be many are only counted. No host is among the best and the worst.
+    Best pages are without the seeds. Events, models and alarms are the last ones.
 
     Parameters
     ----------
-    number : of the crawl in the report, from 0, which says its colour
+    number : int
+        Index of the crawl in the report, which selects the colour of its curves.
     """
     hosts = measures.by_host(pages)
     rich = hosts["mean_relevance"] >= pages["relevance"].mean()
@@ -80,9 +79,12 @@ def render_report(
 
     Parameters
     ----------
-    sections : the crawls, see `crawl_section`
-    compared : the same crawls beside each other; shown when there are several
-    curves : (what it shows, PNG) of the figures that all crawls are in
+    sections : sequence of dict
+        The crawls, see `crawl_section`.
+    compared : sequence of ComparedCrawl
+        The comparison, shown if there are several crawls.
+    curves : sequence of tuple
+        Title and PNG of the figures of all crawls.
     """
     return load_template("report.html.j2").render(
         sections=sections,
@@ -93,9 +95,9 @@ def render_report(
 
 
 def _best_pages(store: CrawlStore, pages: pd.DataFrame) -> pd.DataFrame:
-    """Return the most relevant pages; of equal ones, those first that more relevant pages name.
+    """Return the most relevant pages; equal ones by the number of relevant pages linking to them.
 
-    Many a page is relevant beyond doubt: the relevance alone would leave the order of fetching.
+    Many pages have a relevance of almost 1, so the relevance alone does not order them.
     """
     found = pages[(pages["outcome"] == PAGE) & (pages["relevance"] > 0) & (pages["depth"] > 0)]
     if found.empty:
@@ -121,13 +123,13 @@ def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
     figures = """SELECT kind, max(at), max(seq), count(*) FROM events
                  WHERE kind IN (SELECT value FROM json_each(?)) GROUP BY kind"""
     for kind, at, seq, n in store.rows(figures, (kinds,)):
-        what, why = _COUNTED_EVENTS[kind]
-        events.append((at, seq, kind, f"{pluralize(n, what)} so far, {why}"))
+        subject, reason = _COUNTED_EVENTS[kind]
+        events.append((at, seq, kind, f"{pluralize(n, subject)} so far, {reason}"))
     return sorted(events, key=lambda event: (event[0], event[1]))
 
 
 def _models(store: CrawlStore) -> dict[str, Any]:
-    """Return the last lessons: ``names`` of what was measured, and ``rows``."""
+    """Return the last models: ``names`` of their metrics, and ``rows``."""
     last = """SELECT version, trained_at_seq, instances, metrics FROM models
               ORDER BY version DESC LIMIT ?"""
     rows = [*map(tuple, store.rows(last, (_MODELS,)))]
@@ -135,8 +137,8 @@ def _models(store: CrawlStore) -> dict[str, Any]:
         found = [_numbers(metrics) for *_, metrics in rows]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     cells = [[_number(each.get(name)) for name in names] for each in found]
-    lessons = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]
-    return {"names": names, "rows": lessons[::-1]}
+    models = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]
+    return {"names": names, "rows": models[::-1]}
 
 
 def _numbers(metrics: str) -> dict[str, float]:

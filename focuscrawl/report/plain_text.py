@@ -1,4 +1,4 @@
-"""Text of strangers made fit for a line or a table."""
+"""Makes untrusted text safe for terminals, tables and CSV files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: what a formula begins with, in full width and as a minus sign, too
+#: characters that start a formula, with full-width forms and the minus sign
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212")
-#: where a cell may begin, whatever a spreadsheet takes for what is between two; what it skips
+#: start of a cell for any separator of a spreadsheet, and characters that it ignores there
 _CELL_START = re.compile(
     '(?:^|[;\t\r\n])[;"\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*'
 )
@@ -20,11 +20,10 @@ _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def printable(text: str) -> str:
-    """Return `text` with a space for everything that a terminal or a browser would obey.
+    """Return `text` with a space for each character that could control a terminal or browser.
 
-    Control characters (escape sequences of terminals begin with one), format characters (which
-    can turn the direction of writing) and code points without meaning go; line ends, tabs and
-    other white space stay.
+    These are control characters (such as the start of an escape sequence), format characters
+    (such as those for the direction of writing) and unassigned code points. White space stays.
     """
     if text.isprintable():
         return text
@@ -32,21 +31,20 @@ def printable(text: str) -> str:
 
 
 def strip_controls(text: str) -> str:
-    """Return `text` with a space for every control character but line ends and tabs.
+    """Return `text` for a file, with a space for each control character but line ends and tabs.
 
-    For files: unlike `printable` it leaves format characters, which some scripts need.
+    Unlike `printable`, it keeps format characters, which some scripts need.
     """
     return _CONTROL.sub(" ", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """Return `text` on one line, without anything that a terminal or a browser would obey.
-
-    As `printable`, but white space, line ends included, becomes one space.
+    """Return `text` as by `printable`, on one line with single spaces.
 
     Parameters
     ----------
-    width : characters at most; what is longer ends in an ellipsis
+    width : int or None
+        Characters at most; a longer text is cut and ends in an ellipsis.
     """
     line = " ".join(printable(text).split())
     if width is not None and len(line) > width:
@@ -55,11 +53,11 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def escape_csv_cell(text: str) -> str:
-    """Return `text` for a CSV file: spreadsheets compute what begins like a formula.
+    """Return `text` for a CSV file, so that no spreadsheet computes it as a formula.
 
-    An apostrophe before it, which they do not show, makes it a text. Some take a semicolon, a tab
-    or a line end within a text for the end of a cell. Control characters, which terminals obey,
-    become spaces (`strip_controls`).
+    An apostrophe, which spreadsheets do not show, is added before each possible formula: at the
+    start, and after a semicolon, a tab or a line end, which some spreadsheets take as the end of a
+    cell. Control characters become spaces (`strip_controls`).
     """
     text = strip_controls(text)
     safe = _CELL_START.sub(
@@ -69,7 +67,7 @@ def escape_csv_cell(text: str) -> str:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """Return `text` in at most `width` characters: an ellipsis in the middle of what is longer."""
+    """Return `text` in at most `width` characters, with an ellipsis in the middle if cut."""
     if len(text) <= width:
         return text
     tail = (width - 1) // 2
@@ -87,12 +85,14 @@ def _is_control(character: str) -> bool:
 
 
 def align_columns(rows: list[list[str]], left: set[int]) -> list[str]:
-    """Align columns.
+    """Return rows as lines with aligned columns.
 
     Parameters
     ----------
-    rows : of equal length, the heading included
-    left : columns aligned to the left; the others, numbers, to the right
+    rows : list of list of str
+        Rows of equal length, with the heading.
+    left : set of int
+        Indexes of columns aligned to the left; the others are aligned to the right.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

@@ -1,4 +1,4 @@
-"""Hubs, authorities and popular sites of a crawl."""
+"""Hubs, authorities and popular sites of a crawl, for ``focuscrawl distill`` and the studio."""
 
 from __future__ import annotations
 
@@ -19,33 +19,36 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_Z = 1.96  # of the 95 % interval
+_Z = 1.96  # normal quantile of the 95 % interval
 _SITE = {"host": "host", "domain": "registered domain"}
 _SITES = {
     "host": "hosts: links within a host do not count",
-    "domain": "registered domains: links within one do not count",
+    "domain": "registered domains: links within a domain do not count",
     "none": "none: all links count",
 }
 
 
-_TITLE = 60  # characters
+_TITLE = 60  # characters shown
 _SITE_COLUMNS = 32
 _URL = 110
 
 
 @dataclass(frozen=True)
 class Distillation:
-    """What the distiller makes of a crawl.
+    """Hub and authority scores of the pages of a crawl.
 
     Attributes
     ----------
-    facts : what is to be known of the lists: names and values
-    between_sites : whether links within a site do not count
-    pages : one row a URL of the crawl, by number: ``url``, ``title``, ``site``, ``relevance``
-        (NaN: not fetched), ``hub``, ``authority``, and of the distinct links between sites
-        ``out``, ``relevant_out`` (to relevant pages), ``in``, ``relevant_in`` (from relevant
-        pages)
-    popular : one row a site with relevant pages, see `popular_sites`
+    facts : list of tuple of str
+        Names and values that describe the distillation.
+    between_sites : bool
+        Links within a site do not count.
+    pages : DataFrame
+        A row for each URL of the crawl, by ID: ``url``, ``title``, ``site``, ``relevance`` (NaN:
+        not fetched), ``hub``, ``authority``, and the numbers of links that count: ``out``,
+        ``relevant_out`` (to relevant pages), ``in``, ``relevant_in`` (from relevant pages).
+    popular : DataFrame
+        Sites with relevant pages, see `popular_sites`.
     """
 
     facts: list[tuple[str, str]]
@@ -59,15 +62,16 @@ class Distillation:
 
         Parameters
         ----------
-        rule : one of `focuscrawl.distiller.SITE_RULES`; None: hosts, but no rule if every link
-            stays on its host
+        rule : str or None
+            One of `focuscrawl.distiller.SITE_RULES`; None means ``host``, or ``none`` if every
+            link stays on its host.
 
         Raises
         ------
         UserError
-            There is nothing to distil.
+            The crawl has no hubs.
         """
-        crawl = CrawlLinks.of(store)
+        crawl = CrawlLinks.from_store(store)
         sites = crawl.sites(rule)
         graph = crawl.graph(sites)
         source, target = graph.off_site_links()
@@ -97,50 +101,54 @@ class Distillation:
         )
         counted = _SITES[sites.rule]
         if rule is None and sites.rule == "none":
-            counted += ", as every link stays on its host"
+            counted += ", because every link stays on its host"
         facts = [
             ("topic", store.identity().get("topic", "")),
             ("fetched", f"{int(crawl.fetched.sum()):,}"),
             ("sites", counted),
             ("links", f"{len(source):,}"),
-            ("rounds", f"{scores.rounds}" + ("" if scores.stable else ", not settled")),
+            ("rounds", f"{scores.rounds}" + ("" if scores.stable else ", not converged")),
         ]
         return cls(facts, sites.rule != "none", pages, popular_sites(pages[crawl.judged]))
 
     def best(self, score: str, n: int) -> pd.DataFrame:
-        """Return the rows of `pages` of the `n` best by ``hub`` or ``authority``, in order."""
+        """Return the rows of `pages` with the `n` best scores, ``hub`` or ``authority``."""
         return self.pages.iloc[top_pages(self.pages[score].to_numpy(), n)]
 
 
 def _explain_no_hubs(where: str, rule: str, *, on_site: bool) -> str:
-    """Say why there are no hubs, and the way out."""
+    """Return an error message that says why there are no hubs, and what to do."""
     if rule == "none":
         return (
-            f"{where}: no page of relevance above {AUTHORITY_THRESHOLD} is linked to by another "
-            "one: let the crawl fetch more, or start it elsewhere"
+            f"{where}: no other page links to a page with a relevance above "
+            f"{AUTHORITY_THRESHOLD}: crawl with a larger budget or other seeds"
         )
     why = (
-        f"no page of relevance above {AUTHORITY_THRESHOLD} is linked to from another {_SITE[rule]}"
+        f"no link from another {_SITE[rule]} leads to a page with a relevance above "
+        f"{AUTHORITY_THRESHOLD}"
     )
     if on_site:
         why = f"every link stays within its {_SITE[rule]}"
-    return f"{where}: {why}: with --sites none, links within a {_SITE[rule]} count, too"
+    return f"{where}: {why}: use --sites none to count links within a {_SITE[rule]} as well"
 
 
 def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
-    """Return the sites with relevant pages, the ones that are densest with them first.
+    """Return the sites with relevant pages, the highest share of relevant pages first.
 
-    One relevant page of one is no proof of density: sites are ordered by the lower end of the
-    95 % interval [Wilson 1927] of the share.
+    Sites are ordered by the lower end of the 95 % interval of the share [Wilson 1927], because one
+    relevant page of one page is little evidence.
 
     Parameters
     ----------
-    pages : rows of judged pages with ``site``, ``relevance`` and ``relevant_in``
+    pages : DataFrame
+        Judged pages with ``site``, ``relevance`` and ``relevant_in``.
 
     Returns
     -------
-    Indexed by site: ``pages``, ``relevant``, ``density``, ``at_least`` (the lower end),
-    ``relevant_in`` (links from relevant pages of other sites)
+    DataFrame
+        Indexed by site: ``pages``, ``relevant``, ``density`` (share of relevant pages),
+        ``at_least`` (lower end of the interval), ``relevant_in`` (links from relevant pages of
+        other sites).
     """
     frame = pages.assign(relevant=pages["relevance"] > RELEVANT)
     table = frame.groupby("site", sort=True).agg(
@@ -156,14 +164,14 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
 
 
 def format_lists(found: Distillation, top: int) -> str:
-    """Return facts and lists for a terminal, `top` rows each."""
+    """Return the facts and the best `top` rows of each list for a terminal."""
     between = ", between sites" if found.between_sites else ""
     width = max(len(name) for name, _ in found.facts)
     lines = [f"{name:<{width}}  {one_line(value)}" for name, value in found.facts]
     for name, score in (("hubs", "hub"), ("authorities", "authority")):
-        lines += ["", f"{name} (relevant/all links out and in{between})"]
+        lines += ["", f"{name} (out and in: links with relevant pages / all links{between})"]
         lines += _page_rows(found.best(score, top), score)
-    lines += ["", "sites by density of relevant pages (at least, at 95 %)"]
+    lines += ["", "sites by share of relevant pages (at least: lower end of the 95 % interval)"]
     rows = [["", "relevant", "pages", "at least", "links in", "site"]]
     rows += [
         [
@@ -180,12 +188,12 @@ def format_lists(found: Distillation, top: int) -> str:
 
 
 def render_page(found: Distillation, top: int) -> str:
-    """Return facts and lists as an HTML page that needs nothing else."""
+    """Return the facts and lists as a self-contained HTML page."""
     return load_template("distilled.html.j2").render(
         facts=found.facts,
         lists=[
-            ("Hubs", "They link to authorities", "hub", found.best("hub", top)),
-            ("Authorities", "Hubs link to them", "authority", found.best("authority", top)),
+            ("Hubs", "Hubs link to authorities", "hub", found.best("hub", top)),
+            ("Authorities", "Hubs link to authorities", "authority", found.best("authority", top)),
         ],
         elsewhere=" of other sites" if found.between_sites else "",
         popular=rows_of(found.popular.head(top)),
@@ -193,14 +201,14 @@ def render_page(found: Distillation, top: int) -> str:
 
 
 def scored_pages(found: Distillation) -> pd.DataFrame:
-    """Return the rows of `Distillation.pages` that have a score, the best hubs first."""
+    """Return the rows of `Distillation.pages` with a score above 0, the best hubs first."""
     pages = found.pages[(found.pages["hub"] > 0) | (found.pages["authority"] > 0)]
     return pages.sort_values(["hub", "authority"], ascending=False, kind="stable")
 
 
 def _page_rows(pages: pd.DataFrame, score: str) -> list[str]:
-    """Return two lines a page: its figures, and its URL."""
-    heading = ["", "score", "R", "out", "in", "site", "title"]
+    """Return two lines for each page: its numbers, and its URL."""
+    heading = ["", "score", "relevance", "out", "in", "site", "title"]
     rows = [
         [
             f"{place}.",

@@ -1,4 +1,4 @@
-"""How crawls are doing, by their stores; pause, resume, budget, stop."""
+"""Current status of crawls, and commands to a running crawl: pause, resume, budget, stop."""
 
 from __future__ import annotations
 
@@ -22,19 +22,23 @@ if TYPE_CHECKING:
 
 
 _MINUTE = timedelta(minutes=1)
-#: of the last fetches, at most, that a rate is taken from; more only make the minute shorter
+#: largest number of fetches that the speed is measured on; a faster crawl is measured on less than
+#: a minute
 RATE_FETCHES = 2_000
 
 
 @dataclass(frozen=True)
 class RecentSpeed:
-    """How fast somebody fetches, and how well, of late.
+    """Speed and harvest rate of the latest fetches of a crawl.
 
     Attributes
     ----------
-    pages_per_second : in the last minute
-    harvest_rate : mean relevance of the last `RECENT` fetches; None before the first
-    idle : seconds since the last fetch; None before the first
+    pages_per_second : float
+        Fetches a second in the last minute.
+    harvest_rate : float or None
+        Mean relevance of the last `RECENT` fetches; None before the first fetch.
+    idle : float or None
+        Seconds since the last fetch; None before the first fetch.
     """
 
     pages_per_second: float
@@ -43,7 +47,7 @@ class RecentSpeed:
 
     @classmethod
     def of(cls, pages: Sequence[tuple[datetime, float]], now: datetime) -> RecentSpeed:
-        """Measure it by times and relevance of the last pages, the last one first."""
+        """Measure the speed from times and relevance of the latest pages, newest first."""
         times = sorted((time for time, _ in pages), reverse=True)
         last = [relevance for _, relevance in pages[:RECENT]]
         return RecentSpeed(
@@ -53,7 +57,7 @@ class RecentSpeed:
         )
 
     def describe(self) -> str:
-        """Say it in a line."""
+        """Return speed, harvest rate and time of the last fetch in a line."""
         rate = "-" if self.harvest_rate is None else f"{self.harvest_rate:.3f}"
         ago = "-" if self.idle is None else f"{format_duration(self.idle)} ago"
         return (
@@ -64,20 +68,30 @@ class RecentSpeed:
 
 @dataclass(frozen=True)
 class Status:
-    """A crawl.
+    """Status of a crawl.
 
     Attributes
     ----------
-    about : topic, strategy and web in a line
-    running : a process has the crawl's folder
-    state : of the crawl, see `focuscrawl.report.outcomes.RunState`
-    fetched, harvest_rate : of the whole crawl
-    waiting, hosts : URLs that wait, and on how many hosts
-    model : lessons learned; 0 where the strategy learns nothing
-    behind : fetches since the newest lesson was begun
-    recall : its own estimate of how much of what is in reach is here, with its 90 % interval:
-        (estimate, low, high); None before the first
-    recent : how fast it fetches, and how well, of late
+    about : str
+        Topic, strategy and web in a line.
+    running : bool
+        A process holds the lock of the crawl's folder.
+    state : str
+        State of the crawl, see `focuscrawl.report.outcomes.RunState`.
+    fetched : int
+        Fetches of all runs.
+    harvest_rate : float
+        Mean relevance of all fetches.
+    waiting, hosts : int
+        Queued URLs, and their hosts.
+    model : int
+        Version of the latest model; 0 for a strategy without training.
+    behind : int
+        Fetches since the training of the latest model started.
+    recall : tuple of float or None
+        Latest estimate of recall, and the ends of its 90 % interval.
+    recent : RecentSpeed
+        Speed and harvest rate of the latest fetches.
     """
 
     about: str
@@ -94,12 +108,7 @@ class Status:
 
     @classmethod
     def of(cls, store: CrawlStore, *, now: datetime | None = None) -> Status:
-        """Read how a crawl in a folder is doing.
-
-        Parameters
-        ----------
-        now : the time it is; None: now
-        """
+        """Read the status of a crawl from its store; `now` is the current time in tests."""
         running, state = run_state(store)
         fetched, mean = store.row("SELECT count(*), avg(relevance) FROM page")
         queued = "SELECT count(*), count(DISTINCT host) FROM url WHERE state = ?"
@@ -123,29 +132,30 @@ class Status:
 
     @property
     def is_paused(self) -> bool:
-        """True while a person has paused it."""
+        """True while the crawl is paused."""
         return self.state == PAUSED
 
     @property
     def is_stopped(self) -> bool:
-        """True if nobody crawls."""
+        """True if no process runs the crawl."""
         return not self.running
 
     def text(self) -> str:
-        """Return it in three lines."""
+        """Return the status for a terminal, in three lines."""
         crawl = [
             f"{self.fetched:,} fetched",
             f"harvest rate {self.harvest_rate:.3f}",
-            f"{self.waiting:,} URLs wait on {pluralize(self.hosts, 'host')}",
+            f"{pluralize(self.waiting, 'URL')} queued on {pluralize(self.hosts, 'host')}",
             *describe_model(self.model, self.behind),
         ]
         if self.recall is not None:
             recall, low, high = self.recall
-            crawl.insert(2, f"recall about {recall:.2f} ({low:.2f} to {high:.2f})")
+            interval = f"{100 * low:.0f}–{100 * high:.0f} %"
+            crawl.insert(2, f"estimated recall {100 * recall:.0f} % ({interval})")
         return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), self.recent.describe()])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+        """Return the attributes as values for JSON."""
         return asdict(self)
 
 
@@ -157,21 +167,25 @@ def crawl_title(store: CrawlStore) -> str:
 
 
 def describe_model(model: int, behind: int) -> list[str]:
-    """Say which lesson was the last; nothing where the strategy learns nothing."""
-    return [f"lesson {model}, begun {pluralize(behind, 'fetch')} ago"] if model else []
+    """Describe the latest model; return an empty list without a model."""
+    return [f"model {model}, trained {pluralize(behind, 'fetch')} ago"] if model else []
 
 
 def latest_fetches(store: CrawlStore, fetched: int) -> list[tuple[datetime, float]]:
-    """Return time and relevance of the last pages, the last one first."""
+    """Return time and relevance of the latest pages, newest first."""
     last = "SELECT fetched_at, relevance FROM page WHERE seq > ? ORDER BY seq DESC"
     rows = store.rows(last, (fetched - RATE_FETCHES,))
     return [(datetime.fromisoformat(at), relevance) for at, relevance in rows]
 
 
 def fetch_rate(times: list[datetime], now: datetime) -> float:
-    """Return fetches a second over the last minute, or as far back as `times` go, newest first.
+    """Return the fetches a second in the last minute.
 
-    A crawl that began less than a minute ago is measured from its first fetch.
+    Parameters
+    ----------
+    times : list of datetime
+        Times of the latest fetches, newest first. If the crawl started less than a minute ago, or
+        `times` are of less than a minute, the speed is measured from the oldest of them.
     """
     recent = [time for time in times if now - time <= _MINUTE]
     if not recent:
@@ -182,7 +196,7 @@ def fetch_rate(times: list[datetime], now: datetime) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a span of time in few characters."""
+    """Return a duration for people."""
     seconds = max(seconds, 0.0)
     if seconds < 100:
         return f"{seconds:.0f} s"
@@ -190,38 +204,32 @@ def format_duration(seconds: float) -> str:
 
 
 def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
-    """Open the store of the crawl kept in `crawl_dir`, which may be running.
-
-    Parameters
-    ----------
-    crawl_dir : the folder
+    """Open the store of the crawl in the folder `crawl_dir`, which may be running.
 
     Raises
     ------
     UserError
-        There is no crawl, or none this version can read.
+        The folder has no crawl, or no crawl that this version can read.
     """
     return CrawlStore.open(CrawlFolder(Path(crawl_dir)).store_path, read_only=True)
 
 
 def status_of(crawl_dir: str | os.PathLike[str]) -> Status:
-    """Return how a crawl is doing; takes and raises what `open_store` does."""
+    """Return the status of the crawl in the folder `crawl_dir`; raises like `open_store`."""
     with closing(open_store(crawl_dir)) as store:
         return Status.of(store)
 
 
 @dataclass(frozen=True)
 class CurrentState:
-    """A crawl, without any sum over all of its pages or URLs.
+    """The part of the status of a crawl that needs no sum over all pages or URLs.
 
     Attributes
     ----------
-    running : somebody crawls
-    about : topic, strategy and web in a line
-    state : see `focuscrawl.report.outcomes.RunState`
-    fetched : fetches
-    last_fetch : when, in UTC; None before the first
-    recent : how fast it fetches, and how well, of late
+    running, about, state, fetched, recent :
+        As in `Status`.
+    last_fetch : datetime or None
+        Time of the last fetch in UTC.
     """
 
     running: bool
@@ -233,7 +241,7 @@ class CurrentState:
 
     @classmethod
     def of(cls, store: CrawlStore, *, now: datetime) -> CurrentState:
-        """Read one kept in a folder; parameters are those of `report.status.Status.of`."""
+        """Read the state of a crawl from its store; `now` is the current time."""
         running, state = run_state(store)
         (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
         pages = latest_fetches(store, fetched)
@@ -248,45 +256,46 @@ class CurrentState:
 
 
 def open_control(crawl: str) -> ControlledCrawl:
-    """Return the crawl called so; UserError if there is none."""
+    """Return the control of the crawl in the folder `crawl`; UserError without a crawl."""
     open_store(crawl).close()
     return ControlledCrawl(crawl)
 
 
 class ControlledCrawl:
-    """A crawl in a folder, running or not, and what is asked of it.
+    """A crawl in a folder, running or not, to which commands are sent.
 
     Attributes
     ----------
-    name : to show
+    name : str
+        Folder as the user named it.
     """
 
     def __init__(self, crawl: str) -> None:
         self.name = crawl
         self._folder = CrawlFolder(Path(crawl))
         self._control = FileControl(Path(crawl))
-        self.ask, self.extend = self._control.send, self._control.set_budget
+        self.send, self.set_budget = self._control.send, self._control.set_budget
 
     @property
-    def wanted(self) -> Command:
-        """What is asked at the moment."""
+    def command(self) -> Command:
+        """The command that the crawl follows or will read."""
         return self._control.command
 
     @property
     def in_use(self) -> bool:
-        """True while somebody crawls."""
+        """True while a process runs the crawl."""
         return self._folder.in_use
 
     @property
     def is_starting(self) -> bool:
-        """True while a process begins to crawl: what it is asked now it takes for earlier."""
+        """True while a process starts to crawl, and drops commands as those for an earlier run."""
         return self._folder.phase is CrawlPhase.STARTING
 
     @property
-    def is_extending(self) -> bool:
-        """True while it has not taken another budget in."""
+    def has_new_budget(self) -> bool:
+        """True while the crawl has not read a new budget."""
         return self._control.budget is not None
 
     def status(self) -> Status:
-        """Return how it is doing."""
+        """Return the status of the crawl."""
         return status_of(self.name)

@@ -1,4 +1,4 @@
-"""Pages and queued URLs of a crawl as tables: filtered, sorted, searched; its hosts."""
+"""Tables of the pages, queued URLs and hosts of a crawl, with filters, orders and search."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-#: what `sorted.page.kind` says came of a fetch
+#: kinds of fetches, by their number in `sorted.page.kind`
 KINDS = ("page", "duplicate", "redirect", "nothing")
-_SEED_SCORE = "9e999"  # of what has no score: a seed comes before every link
+_SEED_SCORE = "9e999"  # in place of a missing score: seeds come before every link
 
 _TABLES = f"""
 CREATE TABLE sorted.host (place INTEGER PRIMARY KEY, id INTEGER NOT NULL, name TEXT NOT NULL);
@@ -56,56 +56,56 @@ CREATE TABLE sorted.total AS
 """
 
 
-ROWS = 100  #: of a part of a table
-_BATCH = 5000  # rows that are searched at once
-_SEARCH_SECONDS = 0.12  # seconds; who searches on asks again
-_WORDS = 5  # that are searched for
-_LONGEST = 200  # characters of what is searched for
+ROWS = 100  #: rows of a part of a table
+_BATCH = 5000  # rows searched by one statement
+_SEARCH_SECONDS = 0.12  # then the search stops, and the caller can continue it
+_WORDS = 5  # words of a search that count
+_LONGEST = 200  # characters of a search that count
 UNFETCHED_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
 HOSTS = 50
 
 
 def write_sorted_copy(store: CrawlStore, path: Path) -> None:
-    """Write the sorted copy of a crawl to `path`, where nothing is yet.
+    """Write a sorted copy of the numbers, hosts and scores of a crawl to the new file `path`.
 
-    Re-scoring changes the score of every URL that waits: an index of the store itself would slow
-    the crawl down. So numbers, hosts and scores are copied, sorted, and joined with the store when
-    rows are read; texts stay where they are. A copy says how the crawl was when it was made. It
-    takes some seconds for a million URLs, and none of the interpreter's time; memory does
-    not grow with the crawl.
+    Re-scoring changes the scores of all queued URLs, so indexes in the store itself would slow
+    the crawl down. The copy has the indexes, and is joined with the texts of the store when rows
+    are read. It has the state of the crawl at the time of copying, which takes some seconds for a
+    million URLs. Memory does not grow with the crawl.
 
     Parameters
     ----------
-    store : of a crawl in a folder, which may be running
+    store : CrawlStore
+        Store of a crawl in a folder, which may be running.
     """
     with open_sorted_copy(store, path) as connection:
-        # not kept if the machine stops: nothing is lost with it
+        # a copy that is damaged by a crash is written again
         connection.execute("PRAGMA sorted.journal_mode = OFF")
         connection.execute("PRAGMA sorted.synchronous = OFF")
-        for statement in _TABLES.split(";\n"):  # each may take as many steps as all else
+        for statement in _TABLES.split(";\n"):  # the limit on steps counts by statement
             connection.execute(statement)
 
 
 @contextmanager
 def open_sorted_copy(store: CrawlStore, path: Path) -> Iterator[Database]:
-    """Open a store, as ``main``, with a copy that `write_sorted_copy` made, as ``sorted``."""
+    """Open a store as ``main`` with its sorted copy attached as ``sorted``."""
     with closing(store.reopen()) as reading, reading.connection() as connection:
         connection.execute("ATTACH ? AS sorted", (str(path),))
         yield connection
 
 
 class QueuedUrl(NamedTuple):
-    """A URL that waits, and its score; None: a start URL, which comes before every link."""
+    """A queued URL and its score; the score is None for a seed, which comes first."""
 
     url: str
     score: float | None
 
 
 def frontier_top(store: CrawlStore, most: int = 20) -> list[QueuedUrl]:
-    """Return the waiting URLs with the best scores, the best first; of equals the first found.
+    """Return the queued URLs with the best scores; equal scores are in the order found.
 
-    It looks at every URL of the crawl: a second for a million. What is given out next also
-    depends on which hosts have room.
+    The statement reads every URL of the crawl: a second for a million. The crawl may fetch other
+    URLs next, because hosts can be busy.
     """
     query = """SELECT url, score FROM url WHERE state = ?
                ORDER BY score IS NOT NULL, score DESC, id LIMIT ?"""
@@ -113,7 +113,7 @@ def frontier_top(store: CrawlStore, most: int = 20) -> list[QueuedUrl]:
 
 
 class _Order(NamedTuple):
-    """Columns of the sorted copy: what rows are sorted by, and what tells them apart."""
+    """Sort key of rows of the sorted copy: a column, and an unique column for equal keys."""
 
     key: str
     number: str
@@ -138,14 +138,14 @@ UNFETCHED_ORDERS = {
 
 
 class _Table(NamedTuple):
-    """A table of the sorted copy, what is read of its rows, and what a word has to be in."""
+    """A table of the sorted copy, the statement for its rows, and the condition on a word."""
 
     name: str
     select: str
     match: str
 
 
-_Where: TypeAlias = "tuple[list[str], dict[str, Any]]"  # conditions, and the values in them
+_Where: TypeAlias = "tuple[list[str], dict[str, Any]]"  # conditions and their parameters
 
 _PAGES = _Table(
     "page",
@@ -169,17 +169,22 @@ FROM ({inner}) s JOIN main.url u ON u.id = s.id JOIN sorted.host h ON h.place = 
 
 @dataclass(frozen=True)
 class UrlFilter:
-    """Which rows.
+    """Filter and order of rows; the defaults select all rows.
 
     Attributes
     ----------
-    least, most : of pages, relevance; of waiting URLs, score. None: any
-    host : part of its name; "": any
-    kind : of pages one of `focuscrawl.report.url_tables.KINDS`, of the others one of
-        `UNFETCHED_STATES`; "": any
-    status : HTTP status of pages; None: any
-    search : words that are all in URL or title; "": any
-    order : one of `PAGE_ORDERS`, `UNFETCHED_ORDERS`
+    least, most : float or None
+        Limits on the relevance of pages, or on the score of other URLs.
+    host : str
+        Part of the host name.
+    kind : str
+        For pages one of `KINDS`, for other URLs one of `UNFETCHED_STATES`.
+    status : int or None
+        HTTP status of pages.
+    search : str
+        Words that must all occur in URL or title.
+    order : str
+        One of `PAGE_ORDERS` or `UNFETCHED_ORDERS`.
     """
 
     least: float | None = None
@@ -192,19 +197,22 @@ class UrlFilter:
 
     @property
     def words(self) -> list[str]:
-        """What is searched for."""
+        """The words of `search` that count."""
         return self.search[:_LONGEST].split()[:_WORDS]
 
 
 @dataclass(frozen=True)
 class UrlRows:
-    """Some rows of a table.
+    """A part of the rows of a table.
 
     Attributes
     ----------
-    rows : see `list_pages`, `list_unfetched`
-    before, after : where the rows before and after these begin; None: there are none
-    searched : how many rows were looked through; None: nothing was searched for
+    rows : list of dict
+        See `list_pages` and `list_unfetched`.
+    before, after : str or None
+        Cursors to the rows before and after this part; None without such rows.
+    searched : int or None
+        Number of rows searched; None without a search.
     """
 
     rows: list[dict[str, Any]]
@@ -220,18 +228,21 @@ def list_pages(
 
     Parameters
     ----------
-    connection : see `focuscrawl.report.url_tables.open_sorted_copy`
-    after, before : of the `UrlRows` that these rows follow, or that follows them
+    connection : Database
+        Connection of `open_sorted_copy`.
+    after, before : str
+        Cursor of another `UrlRows`: return the rows after or before it.
 
     Returns
     -------
-    Rows have ``seq``, ``url``, ``title``, ``relevance`` as it is by now, ``score`` (None: a
-    seed), ``status``, ``kind``, ``host``, ``topic`` (the most probable class).
+    UrlRows
+        Rows with ``seq``, ``url``, ``title``, ``relevance`` (current), ``score`` (None: a seed),
+        ``status``, ``kind``, ``host``, ``topic`` (the most probable class).
 
     Raises
     ------
     UserError
-        There is no such order or kind, or `after` or `before` is nothing that was given out.
+        The order, the kind or a cursor is invalid.
     """
     where, values = _filter_conditions(wanted, "relevance")
     if wanted.kind:
@@ -255,8 +266,9 @@ def list_unfetched(
 
     Returns
     -------
-    Rows have ``number``, ``url``, ``host``, ``score`` as it is by now (None: a seed, or none),
-    ``state`` as it is by now, ``depth`` (clicks from a seed), ``referrer``.
+    UrlRows
+        Rows with ``number`` (ID), ``url``, ``host``, ``score`` (current; None: a seed, or no
+        score), ``state`` (current), ``depth`` (clicks from a seed), ``referrer``.
     """
     where, values = _filter_conditions(wanted, "score")
     if wanted.kind:
@@ -272,13 +284,13 @@ def list_unfetched(
 
 
 def count_rows(connection: Database) -> tuple[int, int]:
-    """Return how many pages and how many other URLs the sorted copy has."""
+    """Return the number of pages and of other URLs in the sorted copy."""
     ((pages, waiting),) = connection.execute("SELECT pages, waiting FROM sorted.total")
     return int(pages), int(waiting)
 
 
 def list_duplicates(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
-    """Return ``seq`` and ``url`` of the first duplicates of the page with that number."""
+    """Return ``seq`` and ``url`` of the first duplicates of the page with the ID `url`."""
     rows = connection.execute(
         "SELECT r.seq, u.url FROM sorted.repeat r JOIN main.page p ON p.seq = r.seq "
         "JOIN main.url u ON u.id = p.url WHERE r.original = ? ORDER BY r.seq LIMIT ?",
@@ -288,7 +300,7 @@ def list_duplicates(connection: Database, url: int, n: int = ROWS) -> list[dict[
 
 
 class _TableReader:
-    """Reads parts of one table, as filtered and sorted."""
+    """Reads filtered and sorted parts of one table."""
 
     def __init__(
         self,
@@ -307,14 +319,14 @@ class _TableReader:
         self._match = " AND ".join(table.match.format(f"word{i}") for i in range(len(words)))
 
     def part(self, after: str, before: str, n: int) -> UrlRows:
-        """Return rows after or before a place, in order."""
+        """Return the rows after or before a cursor."""
         backwards = bool(before)
         place = _parse_cursor(before or after) if before or after else None
         rows, searched, more = self._rows(place, n, backwards=backwards)
         ends = [_cursor_of(row["key"], row["number"]) for row in rows[:: max(len(rows) - 1, 1)]]
         first, last = (ends[0], ends[-1]) if ends else (None, None)
         if more is not None and searched is not None:
-            last = more  # what was looked at and does not fit need not be looked at again
+            last = more  # the next part of a search continues after the last row searched
         if backwards:
             return UrlRows(rows[::-1], last if more else None, first or before, searched)
         return UrlRows(rows, (first or after) if place else None, last if more else None, searched)
@@ -322,7 +334,7 @@ class _TableReader:
     def _rows(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
     ) -> tuple[list[dict[str, Any]], int | None, str | None]:
-        """Return rows, how many were looked through, and where what was not begins."""
+        """Return rows, the number of rows searched, and the cursor to the rest."""
         if not self._match:
             found = self._batch(place, n + 1, backwards=backwards)
             more = (
@@ -348,7 +360,7 @@ class _TableReader:
     def _batch(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
     ) -> list[dict[str, Any]]:
-        """Return what is searched for among the next `n` rows; all if nothing is."""
+        """Return the rows among the next `n` that match the search."""
         inner, values, way = self._inner(place, n, backwards=backwards)
         select = self._select.format(key=self._order.key, inner=inner)
         select += f" WHERE {self._match}" if self._match else ""
@@ -358,7 +370,7 @@ class _TableReader:
     def _end(
         self, place: tuple[float, int] | None, *, backwards: bool
     ) -> tuple[int, tuple[float, int] | None]:
-        """Return how many of the next rows there are, and the last one; None: it is the last."""
+        """Return the statement for the next `n` rows, its parameters, and `ASC` or `DESC`."""
         inner, values, _ = self._inner(place, _BATCH, backwards=backwards)
         key, number = self._order.key, self._order.number
         last = f"SELECT {key} AS key, {number} AS number, row_number() OVER () AS n FROM ({inner})"
@@ -370,7 +382,7 @@ class _TableReader:
     def _inner(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
     ) -> tuple[str, dict[str, Any], str]:
-        """Return the statement for the next `n` rows, its values, and its direction."""
+        """Return statement and parameters for the next `n` rows, and the direction."""
         key, number = self._order.key, self._order.number
         down = self._order.descending != backwards
         where, values = [*self._where], self._values | {"n": n}
@@ -412,13 +424,13 @@ def _unfetched_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _order(orders: dict[str, _Order], name: str) -> _Order:
     if name not in orders:
-        raise UserError(f"no order {name!r:.40}: take one of {', '.join(orders)}")
+        raise UserError(f"order {name!r:.40} is invalid: use one of {', '.join(orders)}")
     return orders[name]
 
 
 def _index(names: Sequence[str], name: str, what: str) -> int:
     if name not in names:
-        raise UserError(f"no {what} {name!r:.40}: take one of {', '.join(names)}")
+        raise UserError(f"{what} {name!r:.40} is invalid: use one of {', '.join(names)}")
     return names.index(name)
 
 
@@ -433,19 +445,19 @@ def _cursor_of(key: float, number: int) -> str:
 
 
 def _parse_cursor(text: str) -> tuple[float, int]:
-    """Return what `_cursor_of` has written."""
+    """Parse the text of `_cursor_of`; raise UserError if it is invalid."""
     key, _, number = text.partition(":")
     try:
         found = float(key), int(number)
     except ValueError:
         found = math.nan, 0
     if math.isnan(found[0]) or abs(found[1]) >= 1 << 63:
-        raise UserError(f"no place {text!r:.40} in this table: begin it anew")
+        raise UserError(f"cursor {text!r:.40} is invalid: load the table from its first row")
     return found
 
 
 class MappedHost(NamedTuple):
-    """A host: its fetches, how many were relevant, and links from and to others of the map."""
+    """A host: its fetches, its relevant pages, and its links to and from hosts of the map."""
 
     name: str
     fetches: int
@@ -455,12 +467,14 @@ class MappedHost(NamedTuple):
 
 
 class HostMap(NamedTuple):
-    """Hosts, those with the most relevant pages first, and links between them.
+    """The hosts with the most relevant pages, and the links between them.
 
     Attributes
     ----------
-    hosts : of equally many relevant pages, the host with fewer fetches comes first
-    links : (place of one host, place of the other, number of links), the most links first
+    hosts : list of MappedHost
+        The most relevant pages first; with equally many, the fewest fetches first.
+    links : list of tuple of int
+        Indexes of both hosts in `hosts`, and the number of links, the most links first.
     """
 
     hosts: list[MappedHost]
@@ -483,7 +497,7 @@ GROUP BY s.host, t.host ORDER BY n DESC, s.host, t.host
 
 
 def map_hosts(store: CrawlStore, most: int = HOSTS) -> HostMap:
-    """Map the `most` hosts that matter; it reads all fetches and links, once."""
+    """Return the `most` hosts with the most relevant pages; reads all fetches and links."""
     found = [*store.rows(_HOSTS, (RELEVANT, most))]
     place = {row["host"]: i for i, row in enumerate(found)}
     between = store.rows(_LINKS_BETWEEN, {"hosts": json.dumps([*place])})

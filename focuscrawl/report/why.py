@@ -1,4 +1,4 @@
-"""Why a URL was fetched, waits, or was left out."""
+"""Explains why a URL was fetched, is queued, or was excluded; for ``focuscrawl why``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_SHOWN = 3  # hosts
+_SHOWN = 3  # busy hosts shown
 
 
 _BETTER = """
@@ -43,39 +43,40 @@ GROUP BY h.name ORDER BY max(coalesce(p.score, u.score)) DESC, h.name
 """
 
 
-#: the parts of a score in words, which ``docs/explanation/apprentice.md`` explains
+#: names for people of the parts of a score; ``docs/explanation/apprentice.md`` explains them
 PART_NAMES = {
     "mean_relevance": "pages that link to it",
     "best_relevance": "best page that links to it",
     "links": "number of links",
     "reading": "critic on the link",
-    "around": "critic on what is around the link",
-    "prefix": "its directory",
-    "pattern": "URLs that look alike",
-    "alias": "page known by another URL",
+    "around": "critic on the text around the link",
+    "prefix": "pages in the same directory",
+    "pattern": "pages with similar URLs",
+    "alias": "page known under another URL",
     "alias_query": "page known with another query",
     "links (words)": "words around the links",
     "address (words)": "words of the URL",
 }
-_SHOWN_REASONS = 5  # of each side
-_NEGLIGIBLE = 0.02  # of the sum
-_PAGES = 100  # whose words are looked through
+_SHOWN_REASONS = 5  # reasons shown for and against a URL
+_NEGLIGIBLE = 0.02  # log-odds; smaller parts are not shown
+_PAGES = 100  # linking pages whose words are collected
 _LINKS_SHOWN = 10
-_ANCHOR = 40  # characters
+_ANCHOR = 40  # characters of an anchor text shown
 _STEPS_SHOWN = 6  # steps shown at each end of a long path
-_VISIBLE_DIFFERENCE = 0.0005  # scores that differ by less read the same
+_VISIBLE_DIFFERENCE = 0.0005  # scores that differ by less are shown with the same digits
 _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 
 
 def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
-    """Say which URLs of other hosts scored better than a page when it came; None if none did.
+    """Describe the URLs of other hosts that scored better than a page when it was fetched.
 
-    Those are meant that were found before and came later, or wait still, by the scores they left
-    the frontier with, or wait with now.
+    These URLs were found before the fetch, and were fetched later or are still queued. Their score
+    is the last one in the frontier.
 
     Parameters
     ----------
-    row, page : of the URL and of its fetch
+    row, page : Row
+        Rows of the page in the tables ``url`` and ``page``.
     """
     if page["score"] is None or store.identity().get("web", LIVE) != LIVE:
         return None
@@ -88,20 +89,23 @@ def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) 
         names.append(f"{len(hosts) - _SHOWN:,} more")
     number = sum(urls for _, urls in hosts)
     learned = [*store.rows("SELECT 1 FROM models LIMIT 1")]
-    since = "; or were scored higher later" if learned else ""
+    since = ", or got them later from a newer model" if learned else ""
     urls = pluralize(number, "URL")
-    return f"{urls} of busy hosts had better scores ({', '.join(names)}){since}"
+    return f"{urls} of busy hosts had better scores{since} ({', '.join(names)})"
 
 
 @dataclass(frozen=True)
 class Reasons:
-    """What speaks for (above 0) and against a URL.
+    """Contributions to the score of a URL; above 0 they raise the score.
 
     Attributes
     ----------
-    parts : add up to the linear sum of its score; see `Apprentice.explain`
-    words : what of it are single words and places, by their names, the strongest first
-    score : what that sum means, in [0, 1]
+    parts : dict
+        Parts whose sum is the log-odds of the score; see `Apprentice.explain`.
+    words : dict
+        Contributions of single words and positions, the largest first.
+    score : float
+        The score in [0, 1].
     """
 
     parts: dict[str, float]
@@ -109,7 +113,7 @@ class Reasons:
     score: float
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the strongest parts on either side as (side, parts), for people."""
+        """Return the largest contributions for and against the URL as (side, text)."""
         named = {_part_name(n): part for n, part in self.parts.items() if n != "intercept"}
         lines = []
         for kind, found in (("", named), ("words ", self.words)):
@@ -122,12 +126,12 @@ class Reasons:
                     text = ", ".join(f"{name} {part:+.2f}" for name, part in most)
                     lines.append((f"{kind}{side}", text))
         total = sum(self.parts.values())
-        lines.append(("together", f"{total:+.2f}, a score of {self.score:.3f}"))
+        lines.append(("total", f"{total:+.2f}, which is a score of {self.score:.3f}"))
         return lines
 
 
 def _part_name(name: str) -> str:
-    """Name a part for people; ``(HIGH,-2)`` is a link two places before."""
+    """Name a part for people; ``(HIGH,-2)`` is a relevant link two positions before."""
     if name in PART_NAMES:
         return PART_NAMES[name]
     level, offset = name.strip("()").split(",")
@@ -137,22 +141,23 @@ def _part_name(name: str) -> str:
 
 
 def explain_score(store: CrawlStore, url: int) -> Reasons | None:
-    """Return what speaks for and against the URL numbered `url`, by the last model of the crawl.
+    """Return the contributions to the score of the URL with the ID `url`, by the last model.
 
-    A URL that was fetched is looked at as if it had not been. The apprentice is built up again
-    from what the store has kept of every page.
+    The apprentice is rebuilt from the features of every page in the store. For a fetched URL its
+    own fetch is left out.
 
     Returns
     -------
-    None if another strategy crawled, or no link leads to the URL
+    Reasons or None
+        None if the crawl has another strategy, or no link leads to the URL.
     """
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    begun = initial_apprentice(store)
+    initial = initial_apprentice(store)
     with reporting_damage(store.location):
         given = json.loads(identity.get("options", "{}"))
-        apprentice = Apprentice.warm_started(Options.from_mapping(given), begun)
+        apprentice = Apprentice.warm_started(Options.from_mapping(given), initial)
         words = _replay_pages(store, apprentice, url)
     scorer = apprentice.scorer
     if not scorer.evidence.has_links(url):
@@ -164,7 +169,7 @@ def explain_score(store: CrawlStore, url: int) -> Reasons | None:
 
 
 def _replay_pages(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
-    """Let the apprentice see all pages again; return the words of those that link to `url`."""
+    """Replay all pages to the apprentice; return the words of the pages that link to `url`."""
     history, words = History(store), _WordCollector(url)
     model = history.last_model()
     if model is not None:
@@ -172,9 +177,9 @@ def _replay_pages(store: CrawlStore, apprentice: Apprentice, url: int) -> list[s
     n_urls = history.n_urls()
     for fetch in history.fetches(links=False):
         if not fetch.is_revisit:
-            # what the fetch itself has shown must not count as a reason for it
-            number = n_urls if fetch.url == url else fetch.url
-            apprentice.observe(number, fetch.relevance)
+            # the relevance of the page itself must not count as a reason to fetch it
+            url_id = n_urls if fetch.url == url else fetch.url
+            apprentice.observe(url_id, fetch.relevance)
         if fetch.memo is not None:
             facts = PageFeatures.from_bytes(fetch.memo, n_urls)
             apprentice.expand(fetch.url, facts)
@@ -200,10 +205,10 @@ def _word_reasons(
     store: CrawlStore, apprentice: Apprentice, url: int, words: Sequence[str]
 ) -> dict[str, float]:
     features, weights = apprentice.scorer.features(url)
-    said = np.abs(weights) > 0.0
+    used = np.abs(weights) > 0.0
     classes = "SELECT DISTINCT topic FROM page WHERE topic IS NOT NULL ORDER BY topic"
     names = name_features(
-        features[said],
+        features[used],
         url=_url_of(store, url),
         words=words,
         classes=[topic for (topic,) in store.rows(classes)],
@@ -211,7 +216,7 @@ def _word_reasons(
     )
     found = [
         (one_line(names[feature]), weight)
-        for feature, weight in zip(features[said].tolist(), weights[said].tolist(), strict=True)
+        for feature, weight in zip(features[used].tolist(), weights[used].tolist(), strict=True)
         if feature in names
     ]
     return dict(sorted(found, key=lambda item: -abs(item[1])))
@@ -219,25 +224,33 @@ def _word_reasons(
 
 @dataclass(frozen=True)
 class Explanation:
-    """All that speaks for one URL.
+    """Explanation of the state and the score of one URL.
 
     Attributes
     ----------
-    url : as the store has it
-    state : what became of it, in words
-    score : the one it left the frontier with, or waits by, in words
-    value : the same as a number; None for what has none, as a seed
-    busy : what had better scores when it was fetched, see `describe_busy_hosts`; None: nothing
-    depth : clicks from a seed
-    links : the best links that lead there, by score; those known when it was fetched come first.
-        Of each, ``source``, its ``seq`` and ``relevance``, ``anchor``, and the ``score`` it had
-        when that page was expanded, by which ``model_version``; None if it was not followed
-    links_found : how many lead there
-    links_before : how many of them were known when it was fetched; None if it was not
-    path : from the seed to the URL, each page the one on which the next was first found: ``url``,
-        ``seq`` and ``relevance``; None before it is fetched
-    reasons : what the apprentice counts for and against it, see `focuscrawl.report.why`;
-        None where there is none to ask
+    url : str
+        URL as in the store.
+    state, score : str
+        State and score for people. The score is the last one in the frontier.
+    value : float or None
+        The score; None for a seed.
+    busy : str or None
+        URLs with better scores when the page was fetched, see `describe_busy_hosts`.
+    depth : int
+        Clicks from a seed.
+    links : list of Row
+        The links to the URL with the best scores; links known before the fetch come first.
+        ``source``, ``seq`` and ``relevance`` are of the linking page. ``score`` and
+        ``model_version`` are of the time when that page was fetched; None: not followed.
+    links_found : int
+        Number of links to the URL.
+    links_before : int or None
+        Number of these links that were known before the fetch; None for a URL not fetched.
+    path : list of Row
+        Pages from the seed to the URL, with ``url``, ``seq`` and ``relevance`` (None: not
+        fetched). On each page the next one was first found.
+    reasons : Reasons or None
+        Contributions to the score, if the strategy is the apprentice.
     """
 
     url: str
@@ -254,12 +267,12 @@ class Explanation:
 
     @classmethod
     def of(cls, store: CrawlStore, url: str) -> Explanation:
-        """Gather what the store knows about `url`.
+        """Explain a URL from the store.
 
         Raises
         ------
         UserError
-            The crawl has never seen the URL; the message says what comes near.
+            The crawl has not found the URL; the message names a similar URL.
         """
         row = find_url(store, url)
         path = _path(store, row)
@@ -287,36 +300,36 @@ class Explanation:
         clicks = "a seed" if self.depth == 0 else f"{self.depth} from a seed"
         lines = [self.url, f"state   {self.state}", f"score   {self.score}", f"clicks  {clicks}"]
         if self.busy is not None:
-            lines.append(f"then    {self.busy}")
+            lines.append(f"busy    {self.busy}")
         if self.reasons is not None:
             lines += self._reasons(self.reasons)
         if not self.links_found:
-            lines.append("links   no page fetched so far links there")
+            lines.append("links   no fetched page links to the URL")
         else:
-            words = f"{self.links_found:,} to it"
+            words = f"{pluralize(self.links_found, 'link')} to the URL"
             if self.links_before is not None:
-                words += f", {self.links_before:,} known when it was fetched"
+                words += f", {self.links_before:,} known before its fetch"
             if self.links_found > len(self.links):
                 words += f"; the best {len(self.links)}"
             lines += [f"links   {words}:", *self._link_table()]
         if len(self.path) > 1:
-            lines += ["path    each page the first on which the next was found:"]
+            lines += ["path    from the seed; each page is the first on which the next was found:"]
             lines += self._path_table()
         return printable("\n".join(lines))
 
     def _reasons(self, found: Reasons) -> list[str]:
-        """Say what counts for and against it, and how that goes with its score."""
+        """Return the contributions to the score as lines, and a note if the score differs."""
         fetched = self.path[-1]["seq"] is not None
-        guess = ", as if it had not fetched the page" if fetched else ""
-        lines = [f"reasons by the last model of the apprentice{guess}; in log-odds:"]
+        without = ", without the fetch of the page itself" if fetched else ""
+        lines = [f"reasons in log-odds, by the last model of the apprentice{without}:"]
         lines += [f"  {side:<13} {parts}" for side, parts in found.lines()]
         if self.value is not None and abs(self.value - found.score) >= _VISIBLE_DIFFERENCE:
-            side, since = ("when fetched", "learned") if fetched else ("it waits by", "changed")
-            lines.append(f"  {side:<13} {self.value:.3f}: the rest was {since} since")
+            side = "when fetched" if fetched else "in frontier"
+            lines.append(f"  {side:<13} {self.value:.3f}: the score has changed since")
         return lines
 
     def _link_table(self) -> list[str]:
-        rows = [["  score then", "model", "fetch", "R", "anchor", "on"]]
+        rows = [["  score then", "model", "fetch", "relevance", "anchor", "on page"]]
         rows += [
             [
                 f"  {_format_score(link['score'])}",
@@ -331,7 +344,7 @@ class Explanation:
         return align_columns(rows, left={4, 5})
 
     def _path_table(self) -> list[str]:
-        rows = [["  fetch", "R", "page"]]
+        rows = [["  fetch", "relevance", "page"]]
         rows += [
             [f"  {_format_seq(step['seq'])}", _format_score(step["relevance"]), step["url"]]
             for step in self.path
@@ -362,7 +375,7 @@ def _url_of(store: CrawlStore, number: int) -> str:
 def _describe_fetched(store: CrawlStore, row: sqlite3.Row) -> str:
     page = _page(store, row["id"])
     came = outcome(page["status"], page["error"], page["duplicate_of"] is not None)
-    words = f"fetched as number {page['seq']:,}, relevance {page['relevance']:.3f}"
+    words = f"fetch {page['seq']:,}, relevance {page['relevance']:.3f}"
     if came == PAGE:
         title = one_line(page["title"] or "", 80)
         words = f"{words}: {title}" if title else words
@@ -375,7 +388,7 @@ def _describe_fetched(store: CrawlStore, row: sqlite3.Row) -> str:
     return f"{words}: {came}"
 
 
-# seeds, which have no score, come before every link
+# seeds have no score and come before every link
 _RANK = """
 SELECT count(*) AS waiting, count(CASE WHEN score IS NULL AND :score IS NOT NULL
                                             OR score > :score THEN 1 END) AS ahead,
@@ -386,13 +399,13 @@ FROM url WHERE state = :queued
 
 def _describe_queued(store: CrawlStore, row: sqlite3.Row) -> str:
     waiting, ahead, level = store.row(_RANK, {"score": row["score"], "queued": QUEUED})
-    words = f"waits in the frontier at rank {ahead + 1:,} of {waiting:,}"
+    words = f"queued at rank {ahead + 1:,} of {waiting:,}"
     if level > 1:
-        words += f", level with {pluralize(level - 1, 'other')}"
+        words += f", the same score as {pluralize(level - 1, 'other URL')}"
     held = describe_limit(store, row["url"])
     left = skipped_hosts(store).get(host(row["url"]))
     if left is not None:
-        held = f"its host is left alone: {one_line(left, 120)}"
+        held = f"host skipped: {one_line(left, 120)}"
     return words if held is None else f"{words}; {held}"
 
 
@@ -411,13 +424,13 @@ def _describe_excluded(store: CrawlStore, row: sqlite3.Row) -> str:
     for (detail,) in store.rows(_EXCLUSION, {"start": start}):
         return f"excluded: {one_line(detail[len(start) :], 120)}"
     for seq, url in store.rows(_ALIAS, (row["url"],)):
-        return f"excluded: its page came as fetch {seq:,}, under {url}"
-    return "excluded: it will not be fetched"
+        return f"excluded: the same page is fetch {seq:,}, {url}"
+    return "excluded: the crawl will not fetch the URL"
 
 
 def _describe_state(store: CrawlStore, row: sqlite3.Row) -> str:
     if row["state"] == UNFOLLOWED:
-        return "known, but the strategy follows no link to it"
+        return "not followed: the strategy follows no link to the URL"
     return {QUEUED: _describe_queued, FETCHED: _describe_fetched, EXCLUDED: _describe_excluded}[
         row["state"]
     ](store, row)
@@ -446,7 +459,7 @@ WHERE u.id = ?
 def _path(store: CrawlStore, row: sqlite3.Row) -> list[sqlite3.Row]:
     steps: dict[int, sqlite3.Row] = {}
     number: int | None = row["id"]
-    while number is not None and number not in steps:  # a stranger's store may go in circles
+    while number is not None and number not in steps:  # a corrupt store may have a loop
         steps[number] = store.row(_STEP, (number,))
         number = steps[number]["referrer"]
     return [*steps.values()][::-1]

@@ -156,7 +156,7 @@ def rewrite(
     Parameters
     ----------
     pages, links, memos, urls : iterable of tuple
-        Rows to change, see `focuscrawl.crawl.rejudging.Rejudged`.
+        Rows to change, see `focuscrawl.crawl.rejudging.RejudgedCrawl`.
     models : list of ModelRow
         Models that replace all stored models.
     identity : mapping of str to str

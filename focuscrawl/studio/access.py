@@ -88,21 +88,11 @@ def _read_token(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class PublicUrl:
-    """Public address of a studio behind a proxy, like ``https://studio.example.org/path``.
+    """Public address of a studio behind a proxy, like ``https://studio.example.org/path``."""
 
-    Attributes
-    ----------
-    origin : str
-        Scheme, host and port, as browsers send them in ``Origin``.
-    hosts : frozenset of str
-        Values of ``Host``, with and without the port.
-    prefix : str
-        Path, or empty.
-    """
-
-    origin: str
-    hosts: frozenset[str]
-    prefix: str
+    origin: str  # scheme, host and port, as in the header Origin
+    hosts: frozenset[str]  # values of the header Host, with and without the port
+    prefix: str  # path, or empty
 
     @classmethod
     def parse(cls, text: str) -> PublicUrl:
@@ -140,7 +130,7 @@ class Access:
 
     Browsers send a cookie to every port of a host, so also to other programs on this machine. The
     studio's cookie is therefore bound to a secret path, and a request of a browser needs both path
-    and cookie. Scripts send the token.
+    and cookie. Scripts send the token in the header ``Authorization``.
 
     Parameters
     ----------
@@ -195,11 +185,7 @@ class Access:
     def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
         """Return status and message if a request is refused, else None.
 
-        Parameters
-        ----------
-        request : Request
-        by_path : bool
-            Whether the path starts with the base.
+        `by_path` is True if the path of the request starts with the base.
         """
         if not self._has_known_host(request):
             return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio printed."
@@ -268,7 +254,7 @@ def _is_equal(given: str | None, secret: str) -> bool:
 class AccessMiddleware:
     """Refuses requests that `Access` refuses, and adds `HEADERS` to every response.
 
-    Routes get paths without the base.
+    The middleware removes the base from paths before routing.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -276,7 +262,7 @@ class AccessMiddleware:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer the request, or pass it on."""
         if scope["type"] != "http":  # the studio has no WebSockets
             return
 

@@ -194,24 +194,12 @@ def _is_stale(copy: SortedCopy | None, stamp: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """Latest result of an analysis.
+    """Latest result of an analysis."""
 
-    Attributes
-    ----------
-    value : dict, optional
-        Result for JSON. None: not computed yet, or failed.
-    error : str, optional
-        Why the analysis failed, a sentence.
-    as_of : str, optional
-        Start of the analysis, ISO 8601, UTC.
-    running : bool
-        Whether a newer result is being computed.
-    """
-
-    value: Any = None
-    error: str | None = None
-    as_of: str | None = None
-    running: bool = False
+    value: Any = None  # for JSON; None: not computed yet, or failed
+    error: str | None = None  # why the analysis failed, a sentence
+    as_of: str | None = None  # start of the analysis, ISO 8601, UTC
+    running: bool = False  # whether a newer result is being computed
 
 
 @dataclass
@@ -235,17 +223,7 @@ class AnalysisRunner:
         atexit.register(self._close)
 
     def get(self, what: str, *crawls: Path, option: str = "") -> AnalysisResult:
-        """Return the latest result; start the analysis if there is none, or an outdated one.
-
-        Parameters
-        ----------
-        what : str
-            Key of `ANALYSES`.
-        crawls : Path
-            Folders of the crawls.
-        option : str
-            Option of the analysis.
-        """
+        """Return the latest result of ``ANALYSES[what]``; start the analysis if it is outdated."""
         key = (what, option, *map(str, crawls))
         stamp = [store_stamp(path) for path in crawls]
         with self._lock:
@@ -323,13 +301,7 @@ class ComparedCrawls:
         return found
 
     def pages(self, a: Path, b: Path, part: str, start: str) -> dict[str, Any]:
-        """Return ``rows`` of a part from row `start` on, and ``next``, the row after or None.
-
-        Raises
-        ------
-        UserError
-            The part or the row is invalid, or the crawls have not been compared.
-        """
+        """Return ``rows`` of a part from row `start` on, and ``next``, the row after or None."""
         if part not in PARTS or not (start.isascii() and start.isdecimal() and len(start) < 10):
             raise UserError(
                 f"part must be one of {', '.join(PARTS)}, and start a row number from 0"

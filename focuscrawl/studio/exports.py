@@ -144,24 +144,13 @@ def routes(context: StudioContext) -> list[Route]:
 
 @dataclass(frozen=True)
 class Export:
-    """A kind of export.
+    """A kind of export."""
 
-    Attributes
-    ----------
-    name : str
-        Also the kind of the job.
-    title, about : str
-    action : str
-        Label of the button.
-    arguments : callable
-        Returns the command line after ``focuscrawl`` for a crawl's folder, the crawl's identity
-        and the posted values.
-    """
-
-    name: str
+    name: str  # also the kind of the job
     title: str
     about: str
-    action: str
+    action: str  # label of the button
+    # command line after "focuscrawl", from the crawl's folder and identity, and posted values
     arguments: Callable[[str, Mapping[str, str], Mapping[str, Any]], list[str]]
 
 
@@ -246,13 +235,7 @@ EXPORTS = {
 
 
 def create_export_folder(crawl: Path) -> Path:
-    """Create a crawl's folder of exports if it does not exist; return its path.
-
-    Raises
-    ------
-    UserError
-        The folder is a symbolic link, or cannot be created.
-    """
+    """Create a crawl's folder of exports if it does not exist; return its path."""
     folder = safe_join(crawl, FOLDER)
     try:
         folder.mkdir(exist_ok=True)
@@ -262,9 +245,10 @@ def create_export_folder(crawl: Path) -> Path:
 
 
 def list_exports(crawl: Path) -> list[dict[str, Any]]:
-    """Return ``name``, ``bytes``, ``made`` (ISO 8601, UTC) and ``files`` of exports, latest first.
+    """Return a crawl's exported files and folders, latest first.
 
-    ``files`` is the number of files of a folder; None for a file.
+    Each has ``name``, ``bytes``, ``made`` (ISO 8601, UTC), and ``files``: the number of files of a
+    folder, or None for a file.
     """
     folder = crawl / FOLDER
     if folder.is_symlink():
@@ -343,11 +327,6 @@ def read_preview(path: Path) -> dict[str, Any]:
     -------
     dict
         ``columns`` and ``rows``; or ``text``; or ``note``, why the file has no preview.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, or its content does not fit its suffix.
     """
     if path.is_dir():
         files = list_files(path)

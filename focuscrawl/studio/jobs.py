@@ -58,35 +58,16 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """A running or ended command.
+    """A running or ended command."""
 
-    Attributes
-    ----------
-    id : str
-        Identifier in URLs. Identifiers sort by the start of the jobs.
-    kind : str
-        One word, such as ``crawl``, ``train``, ``fetch``, ``collect``.
-    subject : str
-        Path of the job's crawl or topic below the served folder.
-    arguments : list of str
-        Command line after ``focuscrawl``.
-    started_at : str
-        ISO 8601, UTC.
-    state : JobState
-    exit_code : int, optional
-        None while the command runs, and if it was killed.
-    output : str
-        End of the command's output.
-    """
-
-    id: str
-    kind: str
-    subject: str
-    arguments: list[str]
-    started_at: str
+    id: str  # in URLs; sorts by the start of the jobs
+    kind: str  # one word, such as crawl, train, fetch, collect
+    subject: str  # path of the job's crawl or topic below the served folder
+    arguments: list[str]  # command line after "focuscrawl"
+    started_at: str  # ISO 8601, UTC
     state: JobState
-    exit_code: int | None
-    output: str
+    exit_code: int | None  # None while the command is running, and if it was killed
+    output: str  # end of the command's output
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields under the names of the JSON API."""
@@ -109,13 +90,7 @@ class Jobs:
         return safe_join(self._root, _FOLDER)
 
     def start(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
-        """Start a job; the parameters are attributes of `Job`.
-
-        Raises
-        ------
-        UserError
-            The folder cannot be written, or the command would follow a symbolic link in it.
-        """
+        """Start a job; the parameters are attributes of `Job`."""
         _refuse_links(self._root, arguments)
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"

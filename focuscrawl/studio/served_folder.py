@@ -37,13 +37,8 @@ _DEMO_WEB = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
 class StudioFolder:
     """Finds crawls, topics, critics and recordings in the folder `root`, and nowhere else.
 
-    The name of each is its path below the folder, with ``/``. Symbolic links are not followed,
-    hidden folders are skipped.
-
-    Raises
-    ------
-    UserError
-        The folder does not exist. Methods raise `UserError` for names that do not exist.
+    The name of a crawl, topic, critic or recording is its path below the folder, with ``/``.
+    Symbolic links are not followed, hidden folders are skipped.
     """
 
     def __init__(self, root: Path) -> None:

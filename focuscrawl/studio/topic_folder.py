@@ -218,17 +218,7 @@ _MAX_EXAMPLES = 200  # of a class
 def class_rows(
     classes: Taxonomy, definition: TopicDefinition | None, *, under: str = ROOT, search: str = ""
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the classes below a class, or those with a text in their path.
-
-    Parameters
-    ----------
-    classes : Taxonomy
-    definition : TopicDefinition, optional
-        Definition with the marks and subclasses.
-    under : str
-        Path of the class.
-    search : str
-        Text in the path; empty: all.
+    """Return the classes below the class `under` whose paths contain the text `search`.
 
     Returns
     -------
@@ -330,7 +320,7 @@ class ExampleQueue:
         return None
 
     def skip(self, topic: TopicFiles, url: str) -> None:
-        """Do not show a page again."""
+        """Skip a page until the studio restarts."""
         with self._lock:
             self._skipped.setdefault(topic.name, set()).add(url)
 

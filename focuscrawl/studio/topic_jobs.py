@@ -35,11 +35,6 @@ def start_training(context: StudioContext, topic: TopicFiles) -> Job:
 
     Pages are read from the recording that the definition names, or from recordings of fetched
     examples. Without recordings the job fetches the pages, and a sample of other pages.
-
-    Raises
-    ------
-    UserError
-        The definition belongs to a crawl, which trains its own critics, or is invalid.
     """
     check_not_of_crawl(topic)
     definition = _read_definition(topic)
@@ -85,14 +80,7 @@ def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
 def start_fetching(
     context: StudioContext, topic: TopicFiles, urls: Sequence[str], web: str | None
 ) -> Job:
-    """Start a job that fetches pages to judge, or reads them from the recording `web`.
-
-    Raises
-    ------
-    UserError
-        All pages were fetched before, pages are being fetched, or the definition belongs to a
-        crawl.
-    """
+    """Start a job that fetches pages to judge, or reads them from the recording `web`."""
     check_not_of_crawl(topic)
     with context.job_lock():
         if context.jobs.running(FETCH, topic.name) is not None:

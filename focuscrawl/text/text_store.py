@@ -37,11 +37,6 @@ _LOCK_TIMEOUT = 60.0  # seconds to wait for another process that writes
 class TextStore:
     """Texts by the digest of the page's body; equal texts are stored once. Thread-safe.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of the crawl.
-
     Raises
     ------
     UserError
@@ -64,7 +59,7 @@ class TextStore:
     def _create_tables(self) -> None:
         for name in find_foreign_objects(self._database, _SCHEMA):
             raise UserError(
-                f"{self._path} is not a text cache of focuscrawl (it has the table {name}): move "
+                f"{self._path} is not a text cache of focuscrawl (it has {name}): move "
                 "the file away, texts are extracted again"
             )
         # a crash of the machine may lose texts, which are then extracted again

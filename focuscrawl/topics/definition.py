@@ -28,7 +28,7 @@ _TEXT_KEYS = ("critic", "web", "name", "description")
 _LIST_KEYS = ("topics", "words", "seeds", "good", "bad")
 _URL_KEYS = ("seeds", "good", "bad")
 _CLASSES_KEY = "classes"
-_MAX_ATTEMPTS = 5  # editors take no lock: a save between reading and writing needs a retry
+_MAX_ATTEMPTS = 5  # text editors ignore the lock: a save between read and write needs a retry
 _HEADING = "A topic definition: edit it, then apply it to a crawl with `focuscrawl topic apply`."
 
 
@@ -101,7 +101,7 @@ class TopicDefinition:
 
 
 def read_definition(path: str | Path) -> TopicDefinition:
-    """Read a definition.
+    """Read a topic definition from a TOML file.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def read_definition(path: str | Path) -> TopicDefinition:
 
 
 def write_definition(definition: TopicDefinition, path: str | Path) -> None:
-    """Write a definition atomically; comments of an existing file are kept.
+    """Write a topic definition atomically; comments of an existing file are kept.
 
     Raises
     ------
@@ -155,12 +155,11 @@ def edit_definition(
 ) -> TopicDefinition:
     """Change a definition file while holding its lock; return the new definition.
 
-    Editors take no lock. If an editor saves the file meanwhile, the change is applied to the saved
-    file.
+    Text editors ignore the lock. If an editor saves the file meanwhile, the change is applied to
+    the saved file.
 
     Parameters
     ----------
-    path : Path
     change : callable
         Returns the changed definition. The callable runs again after a concurrent save.
     create : callable, optional

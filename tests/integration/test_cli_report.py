@@ -88,7 +88,7 @@ def test_report_compares_crawls(crawls: list[Path], tmp_path: Path) -> None:
     plain, focused = [int((load_pages(folder)["relevance"] > 0.5).sum()) for folder in crawls]
     assert plain < focused
     assert (
-        f"of {BUDGET} fetches each, pages on the topic: "
+        f"relevant pages in {BUDGET} fetches each: "
         f"{plain} with breadth-first, {focused} with best-first"
     ) in result.output.splitlines()
 
@@ -154,8 +154,8 @@ def test_why_explains_the_last_fetch(crawls: list[Path]) -> None:
     result = focuscrawl("why", crawls[1], last["url"])
     lines = result.output.splitlines()
     assert lines[0] == last["url"]
-    assert f"fetched as number {BUDGET}" in lines[1]
-    assert any(line.startswith("links ") and "known when it was fetched" in line for line in lines)
+    assert f"fetch {BUDGET}, relevance" in lines[1]
+    assert any(line.startswith("links ") and "known before its fetch" in line for line in lines)
     path = lines[next(i for i, line in enumerate(lines) if line.startswith("path ")) + 2 :]
     assert path[0].split()[0] == "1"
     assert path[-1].split()[-1] == last["url"]

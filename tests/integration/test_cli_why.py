@@ -96,7 +96,7 @@ def test_why_does_not_contradict_itself(kind: str, crawled: Callable[[str], Kept
     waiting = "SELECT url FROM frontier WHERE state = 'queued' ORDER BY score DESC LIMIT 1"
     for url, words in (
         (kept.urls[49], "when fetched"),
-        (kept.query(waiting)[0][0], "it waits by"),
+        (kept.query(waiting)[0][0], "in frontier"),
     ):
         said = focuscrawl("why", kept.folder, url).output
         score = float(re.findall(r"^score +([\d.]+)", said, re.MULTILINE)[0])

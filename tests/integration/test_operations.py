@@ -114,7 +114,7 @@ def test_status_shows_a_crawl_under_way(operated: dict[str, Any]) -> None:
     name, heading, crawled, recent = operated["crawling"].splitlines()
     assert name == str(operated["folder"])
     assert heading.strip() == "best-first of /Sports/Cycling on demo: crawling"
-    assert "URLs wait on" in crawled
+    assert "URLs queued on" in crawled
     assert "pages/s" in recent
 
 
@@ -177,8 +177,10 @@ def test_metrics_for_others_are_warned_of(demo: dict[str, str], tmp_path: Path) 
         assert listens("127.0.0.2", port)
         run = running.stop(signal.SIGTERM)
     (line,) = (each for each in run.stderr.splitlines() if "metrics at" in each)
-    assert f"WARNING focuscrawl.extensions.metrics: metrics at http://0.0.0.0:{port}/" in line
-    assert "everybody who reaches this address" in line
+    assert (
+        f"WARNING focuscrawl.extensions.metrics: Serving metrics at http://0.0.0.0:{port}/" in line
+    )
+    assert "everybody who can reach this address" in line
 
 
 def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
@@ -188,10 +190,10 @@ def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
     assert all(map(today.match, operated["run"].stderr.splitlines()[:3]))
     assert {"at", "level", "logger", "message", "crawl"} == set(read[0])
     messages = [line["message"] for line in read]
-    assert messages[0].startswith("crawling from 5 seeds")
-    assert "resumed" in messages
-    assert "asked to stop: waiting for what is under way" in messages
-    assert messages[-1].startswith("the crawl is over\n")
+    assert messages[0].startswith("Crawling /Sports/Cycling on the web demo: 5 start pages")
+    assert "Resumed" in messages
+    assert "Stopping: waiting for the requests in flight" in messages
+    assert messages[-1].startswith("The crawl has stopped\n")
     assert "stopped by `focuscrawl stop`" in messages[-1]
     last, crawled = read[-1], operated["run"].kept
     assert last["reason"] == "stopped"
@@ -206,7 +208,7 @@ def test_the_json_log_can_be_all_there_is(demo: dict[str, str], tmp_path: Path) 
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert "the budget of 8 fetches is spent" in lines[-1]["message"]
     assert (lines[-1]["reason"], lines[-1]["fetched"]) == ("budget", 8)
-    assert sum("the crawl is over" in line["message"] for line in lines) == 1
+    assert sum("The crawl has stopped" in line["message"] for line in lines) == 1
 
 
 def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_pa
     folder, all_of_b = tmp_path / "crawl", 6
     done = crawl_until(folder, all_of_b, signal.SIGTERM, **given, seeds=seeds, budget=0)
     assert (done.returncode, done.kept.stop_reasons) == (0, ["interrupted"])
-    assert "gave up 1 request, queued again" in done.stderr
+    assert "Cancelled 1 request; the URLs are queued again" in done.stderr
     assert "Traceback" not in done.stderr
     kept = done.kept
     assert f"{local_web.origins['slow']}/" not in kept.urls
@@ -270,7 +272,7 @@ def test_slips_are_one_line(demo: dict[str, str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(tmp_path / "crawl", FOCUSCRAWL_METRICS_PORT=port, **demo)
-    assert f"FOCUSCRAWL_METRICS_PORT={port} is taken" in line
+    assert f"FOCUSCRAWL_METRICS_PORT={port} is in use" in line
     assert not (tmp_path / "crawl").exists()
 
 

@@ -183,7 +183,7 @@ def test_stopped_before_a_second_fetch_it_is_made_later(tmp_path: Path) -> None:
 
 
 def test_it_takes_the_distiller() -> None:
-    with pytest.raises(UserError, match="set FOCUSCRAWL_DISTILL, too"):
+    with pytest.raises(UserError, match="needs FOCUSCRAWL_DISTILL"):
         CrawlConfig(topic=TOPIC, revisit_hubs=5)
 
 

@@ -194,7 +194,7 @@ def test_the_strategy_needs_a_model_of_paths(
         open_crawl(plan)
     for message, options in (
         ("evidence must be one of", {"evidence": "all"}),
-        ("leave out evidence=max", {"evidence": "max", "printed_scores": True}),
+        ("remove evidence=max", {"evidence": "max", "printed_scores": True}),
     ):
         with pytest.raises(UserError, match=message):
             forage(web, model, tmp_path / "c", web.doors[3], budget=1, **options)
@@ -250,7 +250,7 @@ def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> N
     (tmp_path / "sites.txt").write_text(web.doors[3])
     command = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 12)
     done = run_paths(*command, "--out", tmp_path / "f")  # a real process of Scrapy
-    assert f"8 goal pages, with their paths in {tmp_path / 'f' / 'goals.csv'}" in done.output
+    assert f"8 goal pages found; pages and paths: {tmp_path / 'f' / 'goals.csv'}" in done.output
     with (tmp_path / "f" / "goals.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["url"] for row in rows} == web.professors[web.doors[3]]
@@ -275,16 +275,16 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
     labels = ("--labels", web.labels, "--column", "kind", "--goal", "professor")
     out = ("--out", tmp_path / "o")
     for arguments, said in (
-        (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
+        (("extract", web.warc, *labels, *out), "name them with --starts"),
         (
             ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
             "it needs the columns url,topic",
         ),
         (
             ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
-            "no page labelled 'dean'",
+            "no page with the label 'dean'",
         ),
-        (("train", sites, "--web", web.warc, *out), "line 1: no path"),
+        (("train", sites, "--web", web.warc, *out), "line 1 is not a path"),
         (("train", sites, "--web", web.warc, "--out", model), "exists already"),
         (("forage", tmp_path, sites, *out), "focuscrawl paths train"),
         (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
@@ -318,7 +318,7 @@ def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
     out = tmp_path / "mine.jsonl"
     keys = "/people,1,m people,1,1,g,2,g,u,u,2,g,99,?,b,2,f".replace(",", "\n")
     done = run_paths("record", web.doors[0], "--web", web.warc, "--out", out, keys=keys)
-    assert "there is no link 99" in done.output
+    assert "link 99 does not exist" in done.output
     found = read_paths(out)
     assert [path.labels for path in found] == [
         (None, "people", None, "goal"),

@@ -276,9 +276,7 @@ def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
     assert not comparison.have_same_topic_and_strategy(summaries[:1])
     assert comparison.have_same_topic_and_strategy([summaries[0], summaries[0]])
     said = comparison.describe_relevant_counts(summaries[:2], pages[:2])
-    assert said == (
-        "of 4 fetches each, pages on the topic: 0 with breadth-first, 4 with best-first"
-    )
+    assert said == ("relevant pages in 4 fetches each: 0 with breadth-first, 4 with best-first")
     assert (
         comparison.describe_relevant_counts(summaries, pages) is None
     )  # what is on the topic differs

@@ -45,7 +45,7 @@ def test_start_pages_are_those_that_redirects_lead_to(tmp_path: Path) -> None:
         ("secret", "robots.txt", None),
     ]
     lines = "\n".join(format_start_pages(found))
-    assert "2 of 4 could be had, 1 of them on the topic" in lines
+    assert "2 of 4 fetched, 1 relevant" in lines
     assert "1 start page forbidden" in lines
 
 
@@ -54,7 +54,7 @@ def test_what_would_bring_nothing_is_warned_of() -> None:
     (nothing,) = plan_warnings([LOST], [])
     assert "exit code 3" in nothing
     off_topic, one_host = plan_warnings(DULL, [])
-    assert "the best has R 0.20" in off_topic
+    assert "highest relevance 0.20" in off_topic
     assert "all start pages are on a.example" in one_host
     (lone,) = plan_warnings(GOOD[:1], [])
     assert "the only start page is on a.example" in lone
@@ -65,12 +65,14 @@ def test_what_would_bring_nothing_is_warned_of() -> None:
 def test_an_outlook_says_what_a_budget_takes() -> None:
     outlook = CrawlPlan((*GOOD, LOST), 9, 3, None, 2_000.0, True, 2.0, 4, ())
     time, disk = outlook.cost_facts(3_600)
-    assert time[1].startswith("1:00:00 for 3,600 fetches if it stays on these hosts, 2 s apart")
+    assert time[1].startswith(
+        "at least 1:00:00 for 3,600 fetches on these hosts, with 2 s between"
+    )
     assert "0:30:00 on many" in time[1]
     assert disk == ("disk", "at most about 7 MB for 3,600 fetches")
     ((_, nothing),) = replace(outlook, pages=(LOST,)).cost_facts(3_600)
-    assert "no start page could be had" in nothing
-    assert outlook.cost_facts(0) == [("budget", "no limit: time and disk have none either")]
+    assert "no start page was fetched" in nothing
+    assert outlook.cost_facts(0) == [("budget", "unlimited, so time and disk cannot be estimated")]
     assert "             of 9 seeds: --most 9 fetches all" in outlook.format_lines(100)
     assert CrawlPlan.from_dict(json.loads(json.dumps(outlook.to_dict()))) == outlook
     with pytest.raises(UserError):

@@ -86,7 +86,7 @@ def test_a_crawl_under_way(store: CrawlStore, folder: CrawlFolder) -> None:
     assert (status.recent.harvest_rate, status.recent.idle) == (0.5, 3.0)
     heading, crawl, recent = status.text().splitlines()
     assert heading == "apprentice of /A on the live Web: crawling"
-    assert "5 URLs wait on 2 hosts" in crawl
+    assert "5 URLs queued on 2 hosts" in crawl
     assert recent == (
         "0.1 pages/s in the last minute, harvest rate of the last 100 0.500, last fetch 3 s ago"
     )

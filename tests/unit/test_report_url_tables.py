@@ -183,7 +183,7 @@ def test_a_search_goes_on_where_it_stopped(
 
 
 def test_what_makes_no_sense_is_refused(connection: Database) -> None:
-    with pytest.raises(UserError, match="no order"):
+    with pytest.raises(UserError, match="is invalid: use one of newest"):
         list_pages(connection, UrlFilter(order="seq; DROP TABLE page"))
     with pytest.raises(UserError, match="no state"):
         list_unfetched(connection, UrlFilter(kind="fetched"))

@@ -62,8 +62,8 @@ def links(path: Path) -> dict[str, dict[str, float | None]]:
 def test_why_a_page_of_it_was_fetched(folder: Path) -> None:
     url = load_pages(str(folder))["url"].iloc[-1]
     said = run("why", folder, url)
-    assert f"fetched as number {BUDGET}" in said
-    assert "reasons by the last model of the apprentice" in said
+    assert f"fetch {BUDGET}, relevance" in said
+    assert "reasons in log-odds, by the last model of the apprentice" in said
     assert said.splitlines()[-1].endswith(url)  # of the path that led there
 
 
@@ -99,7 +99,7 @@ def test_a_sample_has_some_pages_and_all_of_their_links(
     found = load_pages(str(small)).set_index("url")
     assert np.array_equal(found["relevance"], whole.loc[drawn, "relevance"])
     assert "demo.example" in run("distill", small)
-    assert f"fetched as number {len(drawn)}" in run("why", small, drawn[-1])
+    assert f"fetch {len(drawn)}, relevance" in run("why", small, drawn[-1])
     # no more URLs are held than it names
     with closing(open_store(str(small))) as store:
         urls = {row.url for row in History(store).urls()}
@@ -196,5 +196,5 @@ def test_what_cannot_be_gone_on_from_is_refused_and_nothing_written(tmp_path: Pa
         crawl(plan("breadth-first", 5, 1, 2), root, folder=tmp_path / "begun")
     assert not root.exists()
     crawl(given, root)
-    with pytest.raises(UserError, match="that began with its seeds, not --from "):
+    with pytest.raises(UserError, match="that started with its seeds, not --from "):
         crawl(given, root, folder=tmp_path / "begun")
