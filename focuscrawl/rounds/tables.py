@@ -1,29 +1,29 @@
 """Tables of a crawl in rounds: files that appear complete, on any file system of PyArrow.
 
-======================= ========================================================================
-``plan.json``           the configuration of the crawl
-``names/R/FROM-TO``     URLs that pages of bucket FROM link to, for bucket TO
-``links/R/FROM-TO``     the links as evidence, one row for each page
-``digests/R/FROM-TO``   content ids of pages, for the bucket that stores them, see `CONTENT`
-``urls/B/R``            new and changed URLs; the last row of a URL counts
-``evidence/B/R``        links into the bucket, one row for each page
-``known/B/R``           the URLs of each page of the bucket, for duplicate detection
-``contents/B/R``        content ids of pages of all buckets
-``pages/B/R``           the fetches of a round
-``quotas/B/R``          counts of fetches and relevant pages by host and URL pattern
-``ended/B/R.json``      URLs that may not be fetched; the multiplier of the limits
-``candidates/B/R``      the best queued URLs after a round
-``counts/B/R.json``     number of known URLs
-``chosen/R``            URLs selected for a round
-``fetched/R.json``      number of fetches of each bucket
-``judged/B/R``          training examples
-``outcomes/B/R``        outcome rates of the strategy
-``models/R``            the trained model
-``under-way/B-R``       unfinished live fetches, see `focuscrawl.rounds.live_rounds`
-``recorded/B/R-FILE``   WARC files of live fetches
-``rounds/R.json``       the committed round; files of other rounds do not count
-``rounds.lock``         lock of the process that crawls on this machine
-======================= ========================================================================
+    ======================= ====================================================================
+    ``plan.json``           the configuration of the crawl
+    ``names/R/FROM-TO``     URLs that pages of bucket FROM link to, for bucket TO
+    ``links/R/FROM-TO``     the links as evidence, one row for each page
+    ``digests/R/FROM-TO``   content ids of pages, for the bucket that stores them, see `CONTENT`
+    ``urls/B/R``            new and changed URLs; the last row of a URL counts
+    ``evidence/B/R``        links into the bucket, one row for each page
+    ``known/B/R``           the URLs of each page of the bucket, for duplicate detection
+    ``contents/B/R``        content ids of pages of all buckets
+    ``pages/B/R``           the fetches of a round
+    ``quotas/B/R``          counts of fetches and relevant pages by host and URL pattern
+    ``ended/B/R.json``      URLs that may not be fetched; the multiplier of the limits
+    ``candidates/B/R``      the best queued URLs after a round
+    ``counts/B/R.json``     number of known URLs
+    ``chosen/R``            URLs selected for a round
+    ``fetched/R.json``      number of fetches of each bucket
+    ``judged/B/R``          training examples
+    ``outcomes/B/R``        outcome rates of the strategy
+    ``models/R``            the trained model
+    ``under-way/B-R``       unfinished live fetches, see `focuscrawl.rounds.live_rounds`
+    ``recorded/B/R-FILE``   WARC files of live fetches
+    ``rounds/R.json``       the committed round; files of other rounds do not count
+    ``rounds.lock``         lock of the process that crawls on this machine
+    ======================= ====================================================================
 
 R is a round, B a bucket. Files of ``urls``, ``evidence``, ``known`` and ``contents`` are merged:
 ``LAST-FIRST`` contains all rounds from FIRST to LAST. The number of files grows with the
