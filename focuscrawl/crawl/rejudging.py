@@ -256,8 +256,9 @@ def resumed_config(
 ) -> tuple[CrawlConfig, Critic]:
     """Return the configuration and the critic for a crawl that is new or resumed.
 
-    If the given critic and topic are those that the crawl started with, the crawl resumes with its
-    present critic and topic. Hence the command that started a crawl also resumes that crawl.
+    A crawl can have another critic and topic than at its start. If the given ones are those of the
+    start, the crawl resumes with its present ones, so that the command that started a crawl also
+    resumes the crawl.
     """
     if not folder.exists:
         return config, critic

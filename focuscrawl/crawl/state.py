@@ -380,8 +380,8 @@ class CrawlState:
     def put(self, record: VisitRecord) -> None:
         """Write a record together with all changes of URLs.
 
-        While a visit is expanded and not yet recorded, the record is held back: changes of URLs by
-        that visit must be written together with its page and links.
+        The record is held back while a visit is expanded and not yet recorded, because changes of
+        URLs by that visit must be written together with its page and links.
         """
         self._held_records.append(record)
         self._write_held()

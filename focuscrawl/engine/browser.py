@@ -124,7 +124,7 @@ def configure_browser(settings: BaseSettings, executable: str) -> None:
 class Browser:
     """Renders pages in a browser, which is started for the first page.
 
-    Create this object before the Scrapy engine starts.
+    Create the `Browser` before the Scrapy engine starts.
     """
 
     def __init__(self, crawler: Crawler) -> None:
