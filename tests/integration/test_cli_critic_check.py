@@ -102,7 +102,7 @@ def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path
         (["models/demo", "--web", "demo"], "name --labels"),
         (["json:loads", "--web", "demo"], "name --labels"),
         (["nowhere", "--web", "demo"], "critic nowhere not found"),
-        (["models/words", "--web", "no.warc"], "no recorded web at no.warc"),
+        (["models/words", "--web", "no.warc"], "no recorded web no.warc"),
         (["models/words", "--web", "demo", "--topic", "/good"], "need --labels"),
         (["models/words", "--web", "demo", "--raw"], "need --labels"),
         (["models/words", "--web", "demo", "--labels", "l.csv", "--wrong", "1"], "leave out one"),
