@@ -53,7 +53,7 @@ LEGEND = f"""\
 
 Estimates are the last before a quarter, a half, three quarters and the end of these fetches. *By
 labels*: error against the recall of reachable pages with the topic's label. *Stops*: where
-`recall {ASKED}` stops the crawl. *Needed*: fetches until the crawl's true recall is {ASKED}, or all
+`recall {ASKED}` stops the crawl. *Needed*: fetches until a true recall of {ASKED}, or all
 fetches if the crawl was too short. A crawl that the rule does not stop (-) uses all its fetches,
 and does not count in *both*. **!**: the interval does not contain the truth. In the figure each
 line is a crawl, with a dot where the rule stops it."""
