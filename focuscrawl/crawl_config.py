@@ -131,8 +131,7 @@ class CrawlConfig(BaseModel):
         "point in the group `focuscrawl.strategies`",
     )
     budget: WholeNumber = _argument(
-        DEFAULT_BUDGET,
-        "exact number of fetches in all runs of the crawl; 0: no limit",
+        DEFAULT_BUDGET, "exact number of fetches in all runs of the crawl; 0: no limit"
     )
     web: Text | None = _argument(
         None,
@@ -156,10 +155,7 @@ class CrawlConfig(BaseModel):
         "applies. The budget and `FOCUSCRAWL_STAGNATION` apply as well",
         unset="none",
     )
-    random_state: WholeNumber = _argument(
-        0,
-        "seed of all random numbers",
-    )
+    random_state: WholeNumber = _argument(0, "seed of all random numbers")
     apprentice: Text | None = _argument(
         None,
         "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice train`); the "
@@ -273,8 +269,7 @@ class CrawlConfig(BaseModel):
         "links of a page, not only the requests of your spider",
     )
     host_failures: WholeNumber = _setting(
-        8,
-        "failures in a row after which a host is skipped until the crawl is resumed; 0: never",
+        8, "failures in a row after which a host is skipped until the crawl is resumed; 0: never"
     )
     instances: Text | None = _setting(
         None,
@@ -294,8 +289,7 @@ class CrawlConfig(BaseModel):
         unset="off",
     )
     meta: Annotated[Mapping[str, Any], json_object('{"playwright": true}')] = _setting(
-        {},
-        "`Request.meta` of all requests of the crawl",
+        {}, "`Request.meta` of all requests of the crawl"
     )
     meta_refresh: Number = _setting(
         0.0,
@@ -319,8 +313,7 @@ class CrawlConfig(BaseModel):
         "not raise the limits of their host",
     )
     not_modified_cost: Share = _setting(
-        0.1,
-        "part of a fetch that a response 304 (not modified) takes from the budget",
+        0.1, "part of a fetch that a response 304 (not modified) takes from the budget"
     )
     obey_meta_robots: Flag = _setting(
         False,
@@ -334,8 +327,7 @@ class CrawlConfig(BaseModel):
         "host](../how-to/live-crawls.md#patience) to gain one relevant page; 0: never wait",
     )
     pdf: Flag = _setting(
-        False,
-        "download PDF files and judge them [by their text](../how-to/documents.md#pdf)",
+        False, "download PDF files and judge them [by their text](../how-to/documents.md#pdf)"
     )
     private_addresses: Annotated[Networks, NETWORKS] = _setting(
         Networks(),
@@ -344,8 +336,7 @@ class CrawlConfig(BaseModel):
         unset="none",
     )
     progress: Flag = _setting(
-        True,
-        "show a progress bar; if the output is no terminal, print a line every ten seconds",
+        True, "show a progress bar; if the output is no terminal, print a line every ten seconds"
     )
     revisit: Flag = _setting(
         False,
@@ -386,16 +377,13 @@ class CrawlConfig(BaseModel):
         "[`resiliparse`](../how-to/export.md#text) is faster",
     )
     text_markdown: Flag = _setting(
-        False,
-        "write the texts of items as Markdown, with headings, lists and emphasis",
+        False, "write the texts of items as Markdown, with headings, lists and emphasis"
     )
     text_min_relevance: Share = _setting(
-        0.5,
-        "lowest relevance of pages whose text is extracted; 0: all pages",
+        0.5, "lowest relevance of pages whose text is extracted; 0: all pages"
     )
     text_processes: Annotated[int, whole_number(1, 64)] = _setting(
-        1,
-        "number of processes that extract text during the crawl",
+        1, "number of processes that extract text during the crawl"
     )
     warc: Annotated[str, file_name(RECORDING_FILE, ".warc.gz", RECORD_LIVE)] | None = _setting(
         None,

@@ -14,7 +14,14 @@ from scrapy.utils.defer import deferred_from_coro
 from focuscrawl.engine.component import context_of, has_crawl
 from focuscrawl.engine.private import is_idle, wake
 from focuscrawl.engine.spider_requests import LinkRequestSettings, SpiderRequests
-from focuscrawl.engine.visits import AGAIN, UNANSWERED, URL_ID, VISIT, is_web_error, visit_of_error
+from focuscrawl.engine.visits import (
+    REFETCH,
+    UNANSWERED,
+    URL_ID,
+    VISIT,
+    is_web_error,
+    visit_of_error,
+)
 from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.signals import page_visited
 
@@ -207,7 +214,7 @@ class FrontierScheduler(BaseScheduler):
 
 
 def _meta(fetch: Fetch) -> dict[str, Any]:
-    again = {AGAIN: True} if fetch.is_refetch else {}
+    again = {REFETCH: True} if fetch.is_refetch else {}
     return again | {
         URL_ID: fetch.id,
         "depth": fetch.depth,

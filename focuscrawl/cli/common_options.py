@@ -64,14 +64,22 @@ EXAMPLES_WEB = "Recorded web with the pages: a .warc or .warc.gz file, or `demo`
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
 
-def path_option(name: str, text: str, **options: Any) -> Callable[[Decorated], Decorated]:
+def path_option(
+    name: str, text: str, metavar: str = "FILE", **options: Any
+) -> Callable[[Decorated], Decorated]:
     """Return an option that takes a file or folder; `options` are passed to `click.option`."""
-    return click.option(name, type=PATH, help=text, **options)
+    return click.option(name, type=PATH, metavar=metavar, help=text, **options)
 
 
 def out_option(text: str, metavar: str = "PATH") -> Callable[[Decorated], Decorated]:
     """Return the required option ``--out``."""
-    return path_option("--out", text, required=True, metavar=metavar)
+    return path_option("--out", text, metavar, required=True)
+
+
+def urls_option(name: str, pages: str) -> Callable[[Decorated], Decorated]:
+    """Return a repeatable option that takes URLs or a file of URLs."""
+    text = f"{pages}: URLs or a file of URLs; repeatable."
+    return click.option(name, multiple=True, metavar="URLS|FILE", help=text)
 
 
 def integer_option(
@@ -186,26 +194,14 @@ def reporting_write_errors(path: Path, advice: str) -> Iterator[None]:
 
 
 def write_file(path: Path, content: bytes, option: str) -> Path:
-    """Write the file that the user named with `option`; return the path of the file.
-
-    Raises
-    ------
-    UserError
-        The file cannot be written.
-    """
+    """Write the file that the user named with `option`; return the path of the file."""
     with reporting_write_errors(path, f"name another file with {option}"):
         path.write_bytes(content)
     return path
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out") -> list[Path]:
-    """Write files into a folder, which is created if needed; return the paths of the files.
-
-    Raises
-    ------
-    UserError
-        A file cannot be written.
-    """
+    """Write files into a folder, which is created if needed; return the paths of the files."""
     with reporting_write_errors(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -252,14 +248,8 @@ def run_crawl(
 
     After Ctrl-C or SIGTERM the crawl stops cleanly, and the function returns.
 
-    Parameters
-    ----------
-    arguments : Mapping[str, str | None]
-        Arguments of the spider by name; None: the argument is not passed.
-    settings : Iterable[str]
-        Scrapy settings, each ``NAME=VALUE``.
-    allow_unreachable_seeds : bool
-        Whether to return, not exit, if no start page could be fetched.
+    Arguments of the spider that are None are not passed; the settings are ``NAME=VALUE``. With
+    `allow_unreachable_seeds`, the function returns even if no start page could be fetched.
     """
     command = ["-m", "focuscrawl", "crawl"]
     for name, value in arguments.items():

@@ -69,11 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.critic.assessment import CheckReport, Example
-    from focuscrawl.critic.example_checks import (
-        FewExamplesReport,
-        JudgedPage,
-        ShareEstimate,
-    )
+    from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, ShareEstimate
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
@@ -164,12 +160,7 @@ def train(
 
 
 def _train_on_labels(
-    labels: str,
-    *,
-    web: str | None,
-    kind: str | None,
-    progress: Progress,
-    **training: Any,
+    labels: str, *, web: str | None, kind: str | None, progress: Progress, **training: Any
 ) -> TrainedCritic:
     rows = _read_labels_or_dmoz(labels, **training)
     if ".rdf" in Path(labels).name:
@@ -519,7 +510,7 @@ def _join_words(words: Sequence[str]) -> str:
     metavar="CRITIC",
     help="Earlier critic, to compare both on the examples that only CRITIC was trained on.",
 )
-@common_options.path_option("--out", "JSON file for all results.", metavar="FILE")
+@common_options.path_option("--out", "JSON file for all results.")
 def quality(
     *, spec: str, topic: str, webs: tuple[str, ...], before: str | None, out: Path | None
 ) -> None:

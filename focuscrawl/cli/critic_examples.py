@@ -109,13 +109,7 @@ def read_url_arguments(arguments: Iterable[str]) -> list[str]:
 
 
 def read_description(argument: str) -> str:
-    """Return a description of a topic: the argument, or the text of the file it names.
-
-    Raises
-    ------
-    UserError
-        The argument is a single word that names no file, or the file is empty or unreadable.
-    """
+    """Return a description of a topic: the argument, or the text of the file it names."""
     if os.path.isfile(argument):  # noqa: PTH113 - a paragraph may be too long for a path
         text = read_text(argument)
         if not text.strip():
@@ -312,23 +306,13 @@ def _list_urls(urls: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class TopicExamples:
-    """Examples of one topic from the command line: phrases and pages.
-
-    Attributes
-    ----------
-    words, description, name : str | None
-        Values of the options ``--words``, ``--description`` and ``--name``.
-    phrases : list[list[str]]
-        Words of each phrase; the description is the last phrase.
-    good, bad : list[str]
-        URLs of relevant and of off-topic pages.
-    """
+    """Examples of one topic from the command line: phrases and pages."""
 
     words: str | None
     description: str | None
-    phrases: list[list[str]]
-    good: list[str]
-    bad: list[str]
+    phrases: list[list[str]]  # words of each phrase; the description is the last phrase
+    good: list[str]  # URLs of relevant pages
+    bad: list[str]  # URLs of off-topic pages
     name: str | None
 
     @property
@@ -344,13 +328,7 @@ class TopicExamples:
 
 
 def topic_examples_options(command: Command) -> Command:
-    """Add the options that describe a topic; the command gets their values as ``examples``.
-
-    Raises
-    ------
-    UserError
-        A file that an option names is empty or cannot be read.
-    """
+    """Add the options that describe a topic; the command gets their values as ``examples``."""
 
     @common_options.WORDS
     @common_options.DESCRIPTION
@@ -398,10 +376,7 @@ def train_on_topic_examples(
 ) -> TrainedCritic:
     """Train the critic of one topic.
 
-    Parameters
-    ----------
-    crawl : Mapping[str, Any]
-        Parameters of `fetch_examples`, which fetches example pages if `web` is None.
+    If `web` is None, `fetch_examples` fetches the pages with the parameters `crawl`.
     """
     _check_kind(kind, examples, web)
     if kind == PhraseModel.kind:

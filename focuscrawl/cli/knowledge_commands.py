@@ -47,7 +47,7 @@ def knowledge() -> None:
     help="Topic paths of the crawls, separated by commas.",
 )
 @common_options.path_option(
-    "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]", metavar="FILE"
+    "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"
 )
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Add finished crawls of a topic, named from oldest to newest, to a knowledge file.
@@ -184,9 +184,7 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
 @click.argument("topic")
 @click.option("--budget", metavar="N", required=True, help="Number of fetches; 0: no limit.")
 @common_options.path_option(
-    "--knowledge",
-    "Knowledge file of the topic.  [default: knowledge/TOPIC.db]",
-    metavar="FILE",
+    "--knowledge", "Knowledge file of the topic.  [default: knowledge/TOPIC.db]"
 )
 @click.option(
     "--critic",

@@ -76,7 +76,6 @@ def label_options(command: Command) -> Command:
         "--labels",
         "CSV file of labelled pages: a column url and a column of labels.",
         required=True,
-        metavar="FILE",
     )
     @click.option(
         "--column",
@@ -155,7 +154,6 @@ def training_options(command: Command) -> Command:
     "--warc",
     "On the live Web: WARC file that records the visited pages.  [default: the name of --out "
     "with .warc.gz]",
-    metavar="FILE",
 )
 @click.option("--agent", metavar="TEXT", help="On the live Web: User-Agent header to send.")
 @click.option(

@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     "Folder for the report.  [default: CRAWL_DIR/report; for several crawls: ./report]",
     metavar="FOLDER",
 )
-@common_options.path_option(
-    "--csv", "CSV file for a table with one row for each fetch.", metavar="FILE"
-)
+@common_options.path_option("--csv", "CSV file for a table with one row for each fetch.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
     """Summarise crawls and draw their loss curves; the crawls may be running.
 
@@ -111,10 +109,8 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
     help="Ignore links within a host or a registered domain; none: count all links.  "
     "[default: host; none if every link stays on its host]",
 )
-@common_options.path_option(
-    "--csv", "CSV file for all pages with a hub or authority score.", metavar="FILE"
-)
-@common_options.path_option("--html", "HTML file for the lists.", metavar="FILE")
+@common_options.path_option("--csv", "CSV file for all pages with a hub or authority score.")
+@common_options.path_option("--html", "HTML file for the lists.")
 def distill(
     crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
 ) -> None:

@@ -50,9 +50,7 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
     help="Earlier crawl to continue; its folder is not changed.",
 )
 @common_options.path_option(
-    "--folder",
-    "New folder for a copy of the crawl, for reports and exports.",
-    metavar="FOLDER",
+    "--folder", "New folder for a copy of the crawl, for reports and exports.", metavar="FOLDER"
 )
 @click.option(
     "--pages",

@@ -72,18 +72,8 @@ for command in (apply, mark, neighbours_command, suggest_command):
 def _example_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options for example pages; the command gets the URLs as ``good`` and ``bad``."""
 
-    @click.option(
-        "--good",
-        multiple=True,
-        metavar="URLS|FILE",
-        help="Relevant pages: URLs or a file of URLs; repeatable.",
-    )
-    @click.option(
-        "--bad",
-        multiple=True,
-        metavar="URLS|FILE",
-        help="Off-topic pages: URLs or a file of URLs; repeatable.",
-    )
+    @common_options.urls_option("--good", "Relevant pages")
+    @common_options.urls_option("--bad", "Off-topic pages")
     @common_options.BOOKMARKS
     @common_options.BOOKMARK_FOLDER
     @wraps(command)
@@ -114,12 +104,7 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.WORDS
 @common_options.DESCRIPTION
 @common_options.NAME
-@click.option(
-    "--seeds",
-    multiple=True,
-    metavar="URLS|FILE",
-    help="Start pages of crawls: URLs or a file of URLs; repeatable.",
-)
+@common_options.urls_option("--seeds", "Start pages of crawls")
 @_example_options
 def new(
     *,
@@ -145,7 +130,7 @@ def new(
         raise UserError(
             f"{definition} exists already: add examples with `focuscrawl topic add {definition}`"
         )
-    made = TopicDefinition(
+    created = TopicDefinition(
         critic=critic,
         web=web,
         topics=split_at_commas(marked),
@@ -154,11 +139,11 @@ def new(
         name=name,
         description=None if description is None else read_description(description),
     ).with_judgements(good, bad)
-    if made.topics and critic is None:
+    if created.topics and critic is None:
         raise UserError("--topic needs --critic: name the critic that has the classes")
-    check_marked_classes(made)
-    write_definition(made, definition)
-    click.echo(f"{definition}: {describe_definition(made)}")
+    check_marked_classes(created)
+    write_definition(created, definition)
+    click.echo(f"{definition}: {describe_definition(created)}")
 
 
 @topic.command()
@@ -168,8 +153,8 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     """Add example pages to TOPIC.toml. A new judgement of a page replaces an earlier one."""
     if not good and not bad:
         raise UserError("no examples to add: give --good, --bad or --bookmarks")
-    made = edit_definition(definition, lambda known: known.with_judgements(good, bad))
-    click.echo(f"{definition}: {describe_definition(made)}")
+    updated = edit_definition(definition, lambda known: known.with_judgements(good, bad))
+    click.echo(f"{definition}: {describe_definition(updated)}")
 
 
 @topic.command()
@@ -333,8 +318,8 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     def with_seeds(now: TopicDefinition) -> TopicDefinition:
         return replace(now, seeds=tuple(dict.fromkeys([*now.seeds, *urls])))
 
-    made = edit_definition(definition, with_seeds)
-    click.echo(f"{definition}: {describe_definition(made)}")
+    updated = edit_definition(definition, with_seeds)
+    click.echo(f"{definition}: {describe_definition(updated)}")
 
 
 def _keywords(known: TopicDefinition) -> Keywords:
@@ -353,15 +338,11 @@ def _keywords(known: TopicDefinition) -> Keywords:
 @topic.command()
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option(
-    "--critic",
-    required=True,
-    help="Critic with the classes: a folder or a name in models/.",
+    "--critic", required=True, help="Critic with the classes: a folder or a name in models/."
 )
 @click.option("--web", help=common_options.EXAMPLES_WEB)
 @crawl_folder_options
-@common_options.path_option(
-    "--bookmarks", "Bookmarks file of a browser with further pages.", metavar="FILE"
-)
+@common_options.path_option("--bookmarks", "Bookmarks file of a browser with further pages.")
 @common_options.BOOKMARK_FOLDER
 @common_options.top_option("Number of classes printed in the summary.")
 def classify(
@@ -454,6 +435,6 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
             )
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else parse_topics(mark)
-    made = edit_definition(definition, lambda known: split_classes(known, moved, marks))
-    for path, urls in sorted(made.classes.items()):
+    updated = edit_definition(definition, lambda known: split_classes(known, moved, marks))
+    for path, urls in sorted(updated.classes.items()):
         click.echo(f"{path}: {pluralize(len(urls), 'page')}")

@@ -91,20 +91,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class ExportOptions:
     """Options that select and extract the exported pages.
 
-    Attributes
-    ----------
-    min_relevance : float
-        Lowest relevance of exported pages.
-    languages : tuple[str, ...]
-        ISO 639-1 codes; empty: all languages.
-    extractor : str
-        One of `focuscrawl.text.EXTRACTORS`.
-    near_duplicates : bool
-        Export near-duplicates, too. False: export the most relevant page of each group.
+    Without `near_duplicates`, an export has only the most relevant page of near-duplicates.
     """
 
     min_relevance: float = 0.5
-    languages: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()  # ISO 639-1 codes; empty: all languages
     extractor: str = EXTRACTORS[0]
     near_duplicates: bool = False
 
@@ -139,10 +130,6 @@ class Collection:
 
     Attributes
     ----------
-    identity : dict[str, str]
-        Identity of the crawl (`focuscrawl.store.CrawlStore.identity`).
-    pages : list[ExportedPage]
-        Pages in the order fetched.
     skipped : Counter[str]
         Number of skipped pages by reason.
     fetched : int
@@ -251,10 +238,7 @@ def _extract_texts(
     processes: int,
 ) -> Iterator[tuple[sqlite3.Row, PageText | str]]:
     """Yield each page with its text, or with the reason for a missing text."""
-    with (
-        TextStore(folder) as texts,
-        ExtractorPool(options.extractor, processes) as extractor,
-    ):
+    with TextStore(folder) as texts, ExtractorPool(options.extractor, processes) as extractor:
         batch: list[tuple[sqlite3.Row, RawPage]] = []
 
         def extract_batch() -> Iterator[tuple[sqlite3.Row, PageText | str]]:
@@ -376,13 +360,7 @@ class Chunk(NamedTuple):
 
 
 def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
-    """Return a page as a row of the table `COLUMNS`.
-
-    Parameters
-    ----------
-    chunk : int
-        Longest chunk in characters; 0: no chunks.
-    """
+    """Return a page as a row of the table `COLUMNS`; `chunk` is the longest chunk, 0: none."""
     content = page.content
     row: dict[str, Any] = {
         "url": page.url,

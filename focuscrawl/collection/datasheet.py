@@ -45,12 +45,7 @@ def datasheet(
 ) -> str:
     """Return the datasheet as Markdown; text from pages is escaped.
 
-    Parameters
-    ----------
-    command : str
-        Command that wrote the export; empty: unknown.
-    columns : Sequence[str]
-        Columns of the table, from `focuscrawl.collection.collection.COLUMNS`.
+    `command` is the command line that wrote the export, if known, and `columns` its columns.
     """
     topic = _escape(collection.identity.get("topic", "?"))
     sections = {
@@ -189,7 +184,7 @@ def _completeness(collection: Collection) -> list[str]:
         f"links lead to from the start pages. The crawl fetched {estimate.relevant:,} relevant "
         f"pages. About {estimate.discovered:,.0f} more were queued, and about "
         f"{estimate.undiscovered:,.0f} not yet discovered. The estimate does not count relevant "
-        "pages that no such link leads to, or that the critic misjudges.",
+        "pages that no such link leads to, or that the critic misjudges."
     ]
 
 

@@ -52,11 +52,6 @@ def write_warc(collection: Collection, path: Path) -> None:
 
     Pages without a recorded response are moved to ``collection.skipped``. Only the crawl's own
     recording has the requests and the IP addresses of servers.
-
-    Parameters
-    ----------
-    path : Path
-        Draft file, with any name.
     """
     named = path.with_name(f"{path.name}.warc.gz")
     try:
@@ -106,16 +101,8 @@ _GRAPHML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: str) -> list[Path]:
     """Write the links between exported pages and between their hosts, as Parquet and GraphML.
 
-    Returns
-    -------
-    list[Path]
-        ``NAME.links.parquet``, ``NAME.links.graphml``, ``NAME.hosts.parquet`` and
-        ``NAME.hosts.graphml``.
-
-    Raises
-    ------
-    UserError
-        A file cannot be written.
+    The files are ``NAME.links.parquet``, ``NAME.links.graphml``, ``NAME.hosts.parquet`` and
+    ``NAME.hosts.graphml``.
     """
     pages = _links(store, collection)
     hosts: Edges = Counter()
@@ -202,11 +189,6 @@ def write_collection(
         Longest chunk in characters; 0: no chunks.
     command : str
         Command line printed in the datasheet.
-
-    Raises
-    ------
-    UserError
-        The collection cannot be written.
     """
     check_output(out)
     ending = _ending(out)

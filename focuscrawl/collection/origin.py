@@ -91,10 +91,8 @@ class CriticQuality:
         Value and bounds of the 90 % interval, at a relevance above 0.5; None: not measured.
     others, called : int
         Number of unlabelled pages, and number of them that are judged relevant.
-    phrases : tuple[str, ...]
-        Phrases that the critic was trained on.
     why_not : str
-        Why the quality was not measured; empty: it was measured.
+        Why the quality was not measured, if so.
     """
 
     on: int = 0
@@ -113,16 +111,9 @@ def get_critic_quality(
     webs: Sequence[Web],
     progress: Progress = NO_PROGRESS,
 ) -> CriticQuality:
-    """Return the quality of a crawl's critic; measure the quality if the folder has no result.
+    """Return the quality of a crawl's critic; measure it if the crawl's folder has no result.
 
-    Parameters
-    ----------
-    identity : Mapping[str, str]
-        Identity of the crawl (`focuscrawl.store.CrawlStore.identity`).
-    folder : Path
-        Folder of the crawl; the result is saved there.
-    webs : Sequence[Web]
-        Webs with the critic's examples, searched in this order.
+    `webs` have the pages of the critic's examples. The result is saved in the crawl's folder.
     """
     fingerprint = identity.get("critic", "")
     quality = _read_quality(folder, fingerprint)
@@ -231,14 +222,10 @@ class Origin:
         Distinct arguments of the runs of the crawl.
     seeds : tuple[tuple[str, float | None], ...]
         Start URLs and their relevance; None: no page was fetched.
-    stopped : str
-        Stop reason, in words.
     outcomes : Mapping[str, int]
         Number of fetches by outcome (`focuscrawl.report.outcomes`).
     forbidden : int
         Number of URLs that a robots.txt forbids.
-    completeness : Estimate | None
-        Estimate of the recall.
     """
 
     start_arguments: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl_config import RECORD_LIVE, RECORDING_FILE
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.visits import OWN, ROBOTS, URL_ID, TooLargeError, UnpackingError
+from focuscrawl.engine.visits import OWN_REQUEST, ROBOTS, URL_ID, TooLargeError, UnpackingError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 from focuscrawl.webs.warc_recorder import WarcSeries
@@ -82,7 +82,7 @@ class ConditionalMiddleware(Component):
 
     def process_request(self, request: Request) -> None:
         """Add the conditional headers that are known for the URL."""
-        if URL_ID in request.meta and OWN not in request.meta:
+        if URL_ID in request.meta and OWN_REQUEST not in request.meta:
             for name, value in self._crawl.conditional_headers(request.meta[URL_ID]).items():
                 request.headers.setdefault(name, value)
 

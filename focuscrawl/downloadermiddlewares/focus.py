@@ -14,7 +14,7 @@ from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
     ANSWERS,
     NOINDEX,
-    OWN,
+    OWN_REQUEST,
     UNANSWERED,
     URL_ID,
     VISIT,
@@ -45,7 +45,7 @@ class PriorityMiddleware(Component):
 
     def process_request(self, request: Request) -> None:
         """Set the priority of a request that the frontier has created."""
-        if OWN in request.meta:
+        if OWN_REQUEST in request.meta:
             return
         score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
         if score is not None:
@@ -85,7 +85,7 @@ class FocusMiddleware(Component):
             return response
         response = response.replace(request=request)
         visit = visit_of_response(self._crawl, response)
-        own = OWN in request.meta  # the spider has yielded the request
+        own = OWN_REQUEST in request.meta  # the spider has yielded the request
         wanted = own and self._is_wanted(request, response.status)
         visit.follows_redirect = self._yields_links or not wanted
         await self._parsing.parse(visit)
@@ -128,13 +128,13 @@ class FocusMiddleware(Component):
 
     def _is_wanted(self, request: Request, status: int) -> bool:
         """Return whether the spider handles the redirect itself, by Scrapy's settings and meta."""
-        if request.meta[OWN] == ALL_REDIRECTS:
+        if request.meta[OWN_REQUEST] == ALL_REDIRECTS:
             return True
         lists = (
             getattr(self._crawler.spider, "handle_httpstatus_list", ()),
             request.meta.get("handle_httpstatus_list", ()),
         )
-        handled = request.meta[OWN] == ANSWERS or any(status in each for each in lists)
+        handled = request.meta[OWN_REQUEST] == ANSWERS or any(status in each for each in lists)
         # a page with a meta refresh has the status 200, so it is not handled
         return 300 <= status < 400 and (handled or not self._redirects)
 

@@ -15,7 +15,7 @@ from focuscrawl.engine.address_guard import (
     Attempt,
     check_for_proxy,
     guard_resolver,
-    refusal,
+    refusal_error,
 )
 from focuscrawl.engine.component import config_of
 from focuscrawl.engine.private import limit_connections
@@ -86,7 +86,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
         try:
             return await super().download_request(request)
         except _PeerError as error:
-            raise refusal(name, str(error)) from None
+            raise refusal_error(name, str(error)) from None
         except Exception as error:
             if attempt.refusals and not attempt.admitted:
                 raise attempt.error(name) from error

@@ -8,7 +8,7 @@ from scrapy.exceptions import NotConfigured, StopDownload
 
 from focuscrawl.engine.address_guard import guard_resolver
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.visits import OWN, URL_ID, header_of
+from focuscrawl.engine.visits import OWN_REQUEST, URL_ID, header_of
 from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class HtmlOnly(Component):
     def headers_received(self, headers: Headers, request: Request) -> None:
         """Check the Content-Type of the response to a request from the frontier."""
         media_type, _ = read_content_type(header_of(headers, "Content-Type"))
-        followed = URL_ID in request.meta and OWN not in request.meta
+        followed = URL_ID in request.meta and OWN_REQUEST not in request.meta
         if not followed or media_type is None or is_html(media_type):
             return
         if not self._crawl.can_read(request.meta[URL_ID], media_type):

@@ -158,7 +158,7 @@ def rewrite(
 
     Parameters
     ----------
-    pages, links, memos, urls : rows to change, see `focuscrawl.crawl.rejudging.Rejudged`
+    pages, links, memos, urls : rows to change, see `focuscrawl.crawl.rejudging.RejudgedCrawl`
     models : they take the place of those that there are
     identity : what to change of what the crawl was begun with, or to add to it
     event : (seq, kind, detail)

@@ -45,26 +45,8 @@ _LICENSE = "a[rel~=license], link[rel~=license]"
 class PageText:
     """Text and metadata of a page; a field is empty, or None, if nothing was found.
 
-    Attributes
-    ----------
-    text, markdown : str
-        Main text without and with headings, lists and emphasis.
-    title, description, author : str
-        Metadata declared by the page.
-    date : date | None
-        Date of publication or of the last change.
-    language : str
-        ISO 639-1 code, detected from the words of `text` or else declared by the page.
-    confidence : float
-        Probability of the detected language; 0 if the language is only declared.
-    canonical : str
-        Canonical URL declared by the page.
-    license : str
-        URL or name of the licence that the page links to.
-    kind : str
-        Type of the page by its JSON-LD or Open Graph, such as ``Article``.
-    extractor : str
-        Library that found the text, or `VISIBLE`.
+    `focuscrawl.collection.collection.COLUMNS` describes the fields. The extractor is a library, or
+    `VISIBLE` if no library found the text.
     """
 
     text: str
@@ -263,8 +245,6 @@ class ExtractorPool:
 
     Parameters
     ----------
-    extractor : str
-        One of `EXTRACTORS`.
     longest : float
         Seconds of processor time for a page.
     memory : int

@@ -37,11 +37,6 @@ _LOCK_TIMEOUT = 60.0  # seconds to wait for another process that writes
 class TextStore:
     """Texts by the digest of the page's body; equal texts are stored once. Thread-safe.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of the crawl.
-
     Raises
     ------
     UserError

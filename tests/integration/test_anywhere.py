@@ -85,8 +85,8 @@ def test_the_project_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "no topic given: add -a topic=..."),
-        ((*DEMO, "-s", "FOCUSCRAWL_BUGDET=5"), "there is no setting FOCUSCRAWL_BUGDET"),
+        ((), "no topic given: add -a topic=PATH"),
+        ((*DEMO, "-s", "FOCUSCRAWL_BUGDET=5"), "unknown setting FOCUSCRAWL_BUGDET"),
         ((*DEMO, "--budget", "5"), "what is --budget? Arguments are given as -a NAME=VALUE"),
     ],
 )

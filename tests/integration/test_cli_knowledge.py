@@ -149,7 +149,7 @@ def test_what_a_crawl_refuses(first: Path, tmp_path: Path, demo: dict[str, str])
     for more, named in (
         ({"topic": "/Home/Cooking"}, "not /Home/Cooking"),
         ({"strategy": "best-first"}, "does not use knowledge"),
-        ({"strategy": "learnable", "revisit": True}, "goes with the strategy"),
+        ({"strategy": "learnable", "revisit": True}, "requires the strategy"),
         ({"knowledge": None, "revisit": True}, "add -a knowledge=FILE"),
     ):
         with pytest.raises(UserError, match=named):

@@ -49,7 +49,7 @@ def test_the_critic_learns_and_the_crawl_follows(demo: dict[str, str], folder: P
     assert kept.good
     assert kept.bad
     assert "; 800 tokens" in done.stdout
-    assert "pages judged anew" in done.stdout
+    assert "pages judged again" in done.stdout
     assert Kept(folder).query("SELECT kind FROM events ORDER BY id")[-1] == ("redefined",)
     after = crawl(folder, **demo, budget=70)  # as it was begun
     critic = after.kept.query("SELECT value FROM meta WHERE key = 'critic_name'")
@@ -106,7 +106,7 @@ def test_interrupted_what_was_answered_counts(folder: Path) -> None:
             over.set()
     assert process.wait() == 0, errors
     assert "Interrupted: the verdicts so far are saved" in errors
-    assert "pages judged anew" in (folder / "said").read_text()
+    assert "pages judged again" in (folder / "said").read_text()
     assert read_definition(folder / "topic.toml").judged_urls == set(server.urls[:2])
     assert (folder / "critic-1").is_dir()
 

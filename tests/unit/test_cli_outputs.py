@@ -34,9 +34,9 @@ def test_inputs_stay_as_they_are(tmp_path: Path) -> None:
     kept = {path: path.read_bytes() for path in (labels, model / "manifest.json", store)}
     check = ("critic", "check", model, "--labels", labels, "--web", "demo", "--csv")
     assert "an input file" in refused(*check, labels)
-    assert "part of a crawl or a model" in refused(*check, store)
-    assert "part of a crawl" in refused("report", store.parent, "--csv", store)
-    assert "part of a crawl" in refused("distill", store.parent, "--html", store)
+    assert "belongs to a crawl or a model" in refused(*check, store)
+    assert "belongs to a crawl" in refused("report", store.parent, "--csv", store)
+    assert "belongs to a crawl" in refused("distill", store.parent, "--html", store)
     manifest = model / "manifest.json"
     assert "or a model" in refused("critic", "quality", model, "--topic", "/", "--out", manifest)
     assert kept == {path: path.read_bytes() for path in kept}

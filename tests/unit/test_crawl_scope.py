@@ -214,8 +214,8 @@ def test_seeds_outside_are_left_out_and_none_at_all_is_one_line(
 ) -> None:
     seeds = f"{SEED},https://exploit-20.demo.example/people/112.html"
     demo(tmp_path, seeds, deny=("exploit-20.",))
-    assert "1 of 2 seeds are left out" in caplog.text
-    with pytest.raises(UserError, match="none of the 2 seeds is in the scope"):
+    assert "1 of 2 start pages are skipped" in caplog.text
+    with pytest.raises(UserError, match="none of the 2 start pages is in the scope"):
         demo(tmp_path, seeds, hosts=("else.example",))
 
 
@@ -224,6 +224,6 @@ def test_seeds_that_a_recording_has_not_are_named(
 ) -> None:
     absent = [f"https://nowhere.example/{at}" for at in range(5)]
     demo(tmp_path, ",".join([*absent[:3], SEED, *absent[3:]]))
-    assert "5 of 6 seeds are left out" in caplog.text
+    assert "5 of 6 start pages are skipped" in caplog.text
     assert ", ".join(absent[:3]) in caplog.text
     assert absent[3] not in caplog.text

@@ -250,7 +250,7 @@ def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> N
     (tmp_path / "sites.txt").write_text(web.doors[3])
     command = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 12)
     done = run_paths(*command, "--out", tmp_path / "f")  # a real process of Scrapy
-    assert f"8 goal pages, with their paths in {tmp_path / 'f' / 'goals.csv'}" in done.output
+    assert f"8 goal pages found; pages and paths: {tmp_path / 'f' / 'goals.csv'}" in done.output
     with (tmp_path / "f" / "goals.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["url"] for row in rows} == web.professors[web.doors[3]]
@@ -318,7 +318,7 @@ def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
     out = tmp_path / "mine.jsonl"
     keys = "/people,1,m people,1,1,g,2,g,u,u,2,g,99,?,b,2,f".replace(",", "\n")
     done = run_paths("record", web.doors[0], "--web", web.warc, "--out", out, keys=keys)
-    assert "there is no link 99" in done.output
+    assert "link 99 does not exist" in done.output
     found = read_paths(out)
     assert [path.labels for path in found] == [
         (None, "people", None, "goal"),

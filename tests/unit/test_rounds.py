@@ -255,7 +255,7 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
         strategy="best-first",
         crawl_dir=str(tmp_path / "crawl"),
     )
-    with pytest.raises(UserError, match="go on with its tables"):
+    with pytest.raises(UserError, match="resume that crawl with its tables"):
         open_crawl(again)
 
 

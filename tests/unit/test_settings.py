@@ -117,7 +117,7 @@ def test_a_setting_that_does_not_exist_is_refused_with_the_nearest(
 ) -> None:
     settings = Settings()
     settings.set(name, 1, priority=priority)
-    with pytest.raises(UserError, match=f"no setting {name}: do you mean {nearest}"):
+    with pytest.raises(UserError, match=f"unknown setting {name}: did you mean {nearest}"):
         read_config(settings)
 
 
@@ -128,7 +128,7 @@ def test_settings_of_others_are_none_of_our_business() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"buget": "5"}, "unknown argument buget: there are topic, .*budget"),
+        ({"buget": "5"}, "unknown argument buget: valid arguments are topic, .*budget"),
         ({"web": " "}, "argument web is empty"),
         ({"budget": "abc"}, "^budget must be a whole number, 0 or more, not 'abc'"),
         ({"random_state": "-1"}, "^random_state must be a whole number"),

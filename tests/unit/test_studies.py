@@ -205,9 +205,9 @@ def test_a_crawl_judged_anew_goes_where_the_wider_topic_leads() -> None:
     assert alarm is not None
     assert alarm.proposals[0].topic in (sibling, "/Money")
     wide = whole.relevance("/Money")
-    wider = crawl.again(wide)
+    wider = crawl.rejudged(wide)
     assert wider.fetched == crawl.fetched
-    marked = [page for page, _ in wider.go_on(50)]
+    marked = [page for page, _ in wider.fetch(50)]
     assert wide[marked].mean() > 0.4
     assert not set(marked) & set(crawl.fetched)
 

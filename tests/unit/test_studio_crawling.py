@@ -64,7 +64,7 @@ def test_a_form_becomes_the_command_that_people_would_type(folder: StudioFolder)
         ({"name": "-s"}, "not a valid name"),
         ({"budget": "many"}, "not a number of fetches"),
         ({"budget": "-1"}, "not a number of fetches"),
-        ({"seeds": "file:///etc/passwd"}, "no http"),
+        ({"seeds": "file:///etc/passwd"}, "not an http"),
         ({"web": "/etc/passwd"}, "no recording"),
         ({"web": "-x"}, "no recording"),
         ({"strategy": "evil"}, "no strategy"),

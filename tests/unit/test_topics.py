@@ -120,7 +120,7 @@ def test_the_latest_judgement_of_a_page_counts() -> None:
         ('critic = "models/x"', "topics is empty: name classes of models/x"),
         ('bad = ["http://a.example/"]', "does not define a topic"),
         ('critic = "m"\ntopics = ["/A"]\nname = "/B"', "name and critic exclude each other"),
-        ('words = ["x"]\nseeds = ["ftp://a.example/"]', "'ftp://a.example/' is no http"),
+        ('words = ["x"]\nseeds = ["ftp://a.example/"]', "'ftp://a.example/' is not an http"),
         ('good = ["http://a.b/", "http://c.d/"]\nbad = ["http://a.b"]', "is both good and bad"),
         (
             'words = ["x"]\n[classes]\n"/A/B" = ["http://a.b/"]\n"/A/C" = ["http://a.b/"]',
