@@ -1,7 +1,7 @@
-"""Estimates of completeness against the truth of closed replays, and where they end a crawl.
+"""Estimates of recall compared with the truth in replays, and crawls stopped by these estimates.
 
 Run: ``python benchmarks/bench_completeness.py --out docs/research/stopping-studies.md`` (hours;
-crawls that are done are kept). What follows its heading there is replaced, with a figure.
+finished crawls are kept). The section after its heading in that file is replaced, with a figure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.completeness.recall_estimate import RecallEstimate
 
-FETCHES = {"wikipedia": 2000, "webkb": 0, "uci": 12_000}  # of which quarters are taken; 0: all
+FETCHES = {"wikipedia": 2000, "webkb": 0, "uci": 12_000}  # of a crawl; 0: to its end
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 NEAR, ASKED = 0.15, 0.9
 HEADING = "## Measured"
@@ -75,13 +75,16 @@ the share within {MORE}, and of topics with both.
 
 @dataclass(frozen=True)
 class Outcome:
-    """A crawl of a topic: its estimates, and the truth.
+    """The estimates and the true recall of a crawl.
 
     Attributes
     ----------
-    relevant : pages with R > ½ that the seeds can reach
-    found : int64 (n_fetches,), how many of them were here after each fetch
-    labelled : recall of the pages in reach that have the topic's label, at each fetch
+    relevant : int
+        Pages with relevance above 1/2 that the seeds can reach.
+    found : NDArray[np.int64]
+        Number of these pages after each fetch.
+    labelled : NDArray[np.float64]
+        Recall of reachable pages with the topic's label after each fetch.
     """
 
     web: str
@@ -93,23 +96,23 @@ class Outcome:
 
     @property
     def needed(self) -> int | None:
-        """Fetches to the recall that is asked for; None: the crawl was too short."""
+        """Fetches until the requested recall; None if the crawl was too short."""
         at = int(np.searchsorted(self.found, np.ceil(ASKED * self.relevant - 1e-9))) + 1
         return at if at <= len(self.found) else None
 
     @property
     def stopped(self) -> RecallEstimate | None:
-        """The estimate by which ``stop="recall 0.9"`` would have ended the crawl; None: none."""
+        """Estimate at which ``stop="recall 0.9"`` stops the crawl; None if it does not stop."""
         return ended(self.estimates)
 
     @property
     def fetches(self) -> int:
-        """How many fetches the rule takes: all there are, if it does not end the crawl."""
+        """Fetches until the rule stops the crawl, or all fetches."""
         return len(self.found) if self.stopped is None else self.stopped.fetched
 
     @property
     def ending(self) -> Ending:
-        """What rules are compared by."""
+        """Measures for comparing rules."""
         return Ending(
             found=self.found,
             relevant=self.relevant,
@@ -118,11 +121,11 @@ class Outcome:
         )
 
     def recall(self, fetches: int) -> float:
-        """Return the true recall after so many fetches."""
+        """Return the true recall after a number of fetches."""
         return float(self.found[fetches - 1]) / self.relevant
 
     def at_quarters(self) -> list[RecallEstimate]:
-        """Return the last estimates before each quarter of the crawl is over."""
+        """Return the last estimate before the end of each quarter of the crawl."""
         whole = min(len(self.found), FETCHES[self.web] or len(self.found))
         ends = [max(share * whole, 20) for share in QUARTERS]
         return [max((e for e in self.estimates if e.fetched <= end), key=_fetched) for end in ends]
@@ -137,13 +140,13 @@ def _fetched(estimate: RecallEstimate) -> int:
 
 
 def ended(estimates: list[RecallEstimate]) -> RecallEstimate | None:
-    """Return the estimate by which the rule ends a crawl; None: none does."""
+    """Return the estimate at which the rule stops a crawl; None if it does not stop."""
     rule = StopExpression.parse(f"recall {ASKED}")
     return next((each for each in estimates if rule.reason(each, 0.0) is not None), None)
 
 
 def prepared(web: str) -> tuple[Path, Path, list[str], list[tuple[str, str]]]:
-    """Return critic, seeds, topics and labels (url, topic) of a web."""
+    """Return the critic, seeds, topics and labels (url, topic) of a web."""
     if web != "webkb":
         with (WEBS / web / "labels.csv").open(encoding="utf-8", newline="") as file:
             labels = [(row["url"], row["topic"]) for row in csv.DictReader(file)]
@@ -163,7 +166,7 @@ def prepared(web: str) -> tuple[Path, Path, list[str], list[tuple[str, str]]]:
 
 
 def crawl(web: str, topic: str, given: dict[str, Path]) -> None:
-    """Crawl a topic for so many fetches, and to the end if the rule has not ended it by then."""
+    """Crawl a topic for a number of fetches, then to the end if the rule has not stopped it."""
     folder = given["crawl_dir"]
     for budget in (FETCHES[web], 0):
         arguments = {"topic": topic, "web": recording(web), "budget": budget, **given}
@@ -176,7 +179,7 @@ def crawl(web: str, topic: str, given: dict[str, Path]) -> None:
 
 
 def measure(web: str, kept: Path) -> list[Outcome]:
-    """Crawl every topic of a web that was not crawled yet; return what came of it."""
+    """Crawl the remaining topics of a web; return the outcomes of all."""
     judge, start, paths, labels = prepared(web)
     recorded, outcomes = RecordedWeb(recording(web)), list[Outcome]()
     whole = judge_web(recorded, load_critic(str(judge), paths[0]))
@@ -209,7 +212,7 @@ def measure(web: str, kept: Path) -> list[Outcome]:
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
-    """One row a topic: truth, estimate and interval at each quarter, and where it would stop."""
+    """Format a row per topic: truth, estimate and interval at each quarter, and the stop."""
     heads = [f"{share:.0%}: true, estimate" for share in QUARTERS]
     lines = [
         "| topic | relevant | fetches | "
@@ -232,13 +235,13 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def summary(name: str, outcomes: Sequence[Outcome]) -> str:
-    """A row of how often the estimates and the rule were good enough."""
+    """Format how often the estimates and the rule were good enough."""
     made = [(each, estimate) for each in outcomes for estimate in each.at_quarters()]
     errors = np.array([abs(each.recall(e.fetched) - e.recall) for each, e in made])
     by_label = np.array([abs(each.labelled[e.fetched - 1] - e.recall) for each, e in made])
     held = np.mean([each.holds(e) for each, e in made])
     reached = np.array([each.recall(each.fetches) >= ENOUGH for each in outcomes])
-    # of a crawl that was too short for it: at least so many
+    # a lower bound for crawls that were too short
     more = np.array([e.fetches / (e.needed or len(e.found)) for e in outcomes])
     cells = [name, str(len(outcomes)), f"{np.mean(errors <= NEAR):.0%}", f"{errors.mean():.3f}"]
     cells += [f"{np.mean(by_label <= NEAR):.0%}", f"{held:.0%}", f"{reached.mean():.0%}"]
@@ -250,7 +253,7 @@ def summary(name: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def picture(found: dict[str, list[Outcome]]) -> Figure:
-    """Draw estimated against true recall, crawl by crawl; a dot is where ``recall 0.9`` stops."""
+    """Draw estimated against true recall for each crawl; dots show where ``recall 0.9`` stops."""
     figure = Figure(figsize=(4 * len(found), 4), layout="constrained")
     plots = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
     for plot, (name, outcomes) in zip(plots, found.items(), strict=True):
@@ -282,10 +285,10 @@ def text(found: dict[str, list[Outcome]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Estimates of completeness against the truth.")
+    parser = argparse.ArgumentParser(description="Compare estimates of recall with the truth.")
     parser.add_argument("webs", nargs="*", default=[*FETCHES], help="recorded webs with labels")
     parser.add_argument("--out", type=Path, help="Markdown file whose last section is replaced")
-    parser.add_argument("--kept", type=Path, default=KEPT / "completeness", help="of the crawls")
+    parser.add_argument("--kept", type=Path, default=KEPT / "completeness", help="crawl folder")
     options = parser.parse_args()
     found = {web: measure(web, options.kept) for web in options.webs}
     print(text(found))

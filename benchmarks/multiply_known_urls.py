@@ -1,9 +1,9 @@
-"""Multiplies the URLs that a crawl in rounds knows, to see what its rounds cost then.
+"""Multiplies the URLs that a crawl in rounds knows, to measure the cost of rounds with more URLs.
 
 Run: ``python benchmarks/multiply_known_urls.py TABLES TIMES`` on a copy of the tables of a crawl,
-then more rounds of it (``bench_rounds_cluster.py``). To each URL come copies on the same host,
-with the same evidence, that wait with a thousandth of its score: they are read with all others,
-and are never among the best. So the rounds that follow fetch the same pages, whatever TIMES is.
+then further rounds with ``bench_rounds_cluster.py``. Each URL gets copies on the same host, with
+the same evidence and a thousandth of its score. Rounds read the copies, but never fetch them. So
+the rounds fetch the same pages for any value of TIMES.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GROUP = (
 
 
 def copies_of_urls(urls: pa.Table, names: list[str]) -> pa.Table:
-    """Return a copy of each row of `URL`, by the name given for it."""
+    """Return a copy of each row of `URL`, with a new URL."""
     score = pc.if_else(pc.is_finite(urls["score"]), pc.multiply(urls["score"], 1e-3), 0.0)
     changed = {
         "id": pa.array(map(hashed_id, names), pa.int64()),
@@ -40,12 +40,9 @@ def copies_of_urls(urls: pa.Table, names: list[str]) -> pa.Table:
 
 
 def copies_of_evidence(evidence: pa.Table, ids: np.ndarray, copied: np.ndarray) -> pa.Table:
-    """Return a copy of each row of `EVIDENCE`; its links lead to copies of their targets.
+    """Return a copy of each row of `EVIDENCE` with links to copies of the targets.
 
-    Parameters
-    ----------
-    ids : int64 (n,), ascending
-    copied : int64 (n,), ids of the copies
+    `ids` are ascending, and `copied` are the ids of their copies.
     """
     targets = evidence["targets"].combine_chunks()
     values = copied[np.searchsorted(ids, targets.flatten().to_numpy())]

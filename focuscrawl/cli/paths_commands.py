@@ -325,7 +325,7 @@ def extract(
     graph = None
     if (Path(source) / "crawl.db").is_file():
         with closing(open_store(source)) as store:
-            graph = CrawlGraph.of(store)
+            graph = CrawlGraph.from_store(store)
         links, resolve = graph.links, graph.resolve
     else:
         web = open_web(source)

@@ -129,16 +129,9 @@ def build_parts(crawl: CrawlState) -> list[Part]:
 class CheckedConfig(NamedTuple):
     """A checked configuration, and the objects that were loaded for its crawl.
 
-    Attributes
-    ----------
-    config : CrawlConfig
-        Configuration after `focuscrawl.crawl.rejudging.resumed_config`.
-    seeds : list of str
-        Start pages; empty for a crawl that resumes with its stored start pages.
-    within : frozenset of str or None
-        See `focuscrawl.crawl.state.CrawlState`.
-    identity, about : dict of str to str
-        See `CrawlFolder.open_store`.
+    `CrawlFolder.open_store` describes ``identity`` and ``about``, and
+    `focuscrawl.crawl.state.CrawlState` describes ``within``. There are no seeds for a crawl that
+    resumes with its stored start pages.
     """
 
     config: CrawlConfig

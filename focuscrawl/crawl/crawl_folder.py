@@ -94,10 +94,8 @@ class CrawlFolder:
 
         Parameters
         ----------
-        identity : mapping of str to str
-            Values that must equal those of the existing crawl; messages name the keys.
-        about : mapping of str to str
-            Further facts for readers, stored with a new crawl.
+        identity, about : mapping of str to str
+            Values that must equal those of the existing crawl, and further facts to store.
 
         Raises
         ------

@@ -48,8 +48,8 @@ class Discovery(Part):
     """Queues the site maps and feeds of a host when the crawl has found a relevant page there.
 
     Site maps are those that the host's robots.txt names, or ``/sitemap.xml``. Feeds are those that
-    the host's relevant pages name. Every site map that these lead to counts for the first host,
-    whatever its own host is, so that chains of site map indices across hosts end.
+    the host's relevant pages name. A site map on another host counts for the host whose site map
+    index names it, so that chains of site map indices across hosts end.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

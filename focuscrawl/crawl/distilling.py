@@ -67,19 +67,11 @@ class DistillerInput(NamedTuple):
 
 
 class DistillerResult(NamedTuple):
-    """Result of the distiller.
-
-    Attributes
-    ----------
-    hubs : list of int
-        URL ids of the top hubs, best first.
-    unfetched_targets : int64 array of shape (n,)
-        Unfetched URLs that the top hubs link to, best first.
-    """
+    """Result of the distiller."""
 
     scores: HubScores
-    hubs: list[int]
-    unfetched_targets: NDArray[np.int64]
+    hubs: list[int]  # URL ids of the top hubs, best first
+    unfetched_targets: NDArray[np.int64]  # URL ids of their unfetched links, best first
     links: int
     rule: str
 
@@ -94,17 +86,7 @@ class DistillerResult(NamedTuple):
 def run_distiller(
     graph: DistillerInput, sites: str, host_names: Sequence[str], start: HubScores | None = None
 ) -> DistillerResult:
-    """Run the distiller.
-
-    Parameters
-    ----------
-    sites : str
-        One of `SITES`.
-    host_names : sequence of str
-        Names of the hosts for the rule ``domain``.
-    start : Scores or None
-        Scores to start the iteration from.
-    """
+    """Run the distiller with a rule of `SITES`; only the rule ``domain`` needs host names."""
     source, host = graph.source, graph.host
     canonical_ids = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
     target = canonical_ids[graph.target]
@@ -124,13 +106,13 @@ def run_distiller(
 class Distilling(Part):
     """Runs the distiller in a background thread and raises unfetched links of the top hubs.
 
-    A raised URL gets the score of a start page: the crawl fetches the URL before all links, and
-    training of the strategy does not change the score. Between two runs of the distiller, at most
-    a fifth of the fetches are raised.
+    A raised URL gets the score of a start page. The crawl fetches raised URLs before all links,
+    and training of the strategy does not change their scores. Between two runs of the distiller,
+    at most a fifth of the fetches are raised URLs.
 
-    A replay counts time in fetches: the result takes effect a fixed number of fetches after the
-    distiller started, and the distiller does not start from its last scores. Hence resumed and
-    uninterrupted replays are equal. In a live crawl the result takes effect immediately.
+    In a replay, the result takes effect a fixed number of fetches after the distiller started, and
+    the distiller does not start from its last scores. Hence resumed and uninterrupted replays are
+    equal. In a live crawl the result takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

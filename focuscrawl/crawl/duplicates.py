@@ -132,15 +132,8 @@ class MinHashIndex:
         self._sketches: dict[int, bytes] = {}
         self._order: deque[int] = deque()
 
-    def find_or_add(self, url: int, data: bytes) -> tuple[int, float] | None:
+    def find_or_add(self, url_id: int, data: bytes) -> tuple[int, float] | None:
         """Return the near-duplicate of a new page; add the page to the index if there is none.
-
-        Parameters
-        ----------
-        url : int
-            URL id of the new page.
-        data : bytes
-            Its `sketch`.
 
         Returns
         -------
@@ -159,9 +152,9 @@ class MinHashIndex:
             if best >= MIN_RESEMBLANCE:
                 return found[alike.index(best)], best
         for pages, band in zip(self._buckets, bands, strict=True):
-            pages.setdefault(band, []).append(url)
-        self._sketches[url] = data
-        self._order.append(url)
+            pages.setdefault(band, []).append(url_id)
+        self._sketches[url_id] = data
+        self._order.append(url_id)
         if self._max_pages is not None and len(self._order) > self._max_pages:
             self._remove(self._order.popleft())
         return None

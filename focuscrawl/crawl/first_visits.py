@@ -35,24 +35,12 @@ _CHUNK = 1000  # URLs that are queued in a few milliseconds
 
 
 class Verdict(NamedTuple):
-    """The critic's judgement of a page.
+    """The critic's judgement of a page."""
 
-    Attributes
-    ----------
-    relevance : float
-        Relevance from 0 to 1; 0 if the crawl does not accept the page's language.
-    probabilities : float64 array of shape (n_classes,) or None
-        Posterior probabilities of the critic's classes.
-    topic : str or None
-        Most probable class.
-    other_language : str or None
-        Language of the page if the crawl does not accept that language.
-    """
-
-    relevance: float
-    probabilities: NDArray[np.float64] | None
-    topic: str | None
-    other_language: str | None = None
+    relevance: float  # 0 if the crawl does not accept the page's language
+    probabilities: NDArray[np.float64] | None  # posteriors of the critic's classes
+    topic: str | None  # most probable class
+    other_language: str | None = None  # language that the crawl does not accept
 
 
 class ScoredLinks(NamedTuple):
@@ -230,15 +218,7 @@ class FirstVisits:
 def followed_links(
     crawl: CrawlState, view: PageView, depth: int, requested: frozenset[str] | None = None
 ) -> dict[int, str]:
-    """Return the targets of a page's links that are followed, by position of the link.
-
-    Parameters
-    ----------
-    depth : int
-        Depth of the page.
-    requested : frozenset of str or None
-        See `PageVisit.requested`.
-    """
+    """Return the targets of a page's links that are followed, by position of the link."""
     config = crawl.config
     if requested is None and not crawl.scope.follows_links_at(depth):
         return {}

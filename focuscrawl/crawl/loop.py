@@ -59,12 +59,7 @@ class Crawl(CrawlState):
     Three methods process an answer: `judge`, `expand` and `record`; `visit` calls all three.
     Callers may change the visit between these calls.
 
-    Parameters
-    ----------
-    known : KnownPages or None
-        Pages that earlier crawls fetched.
-    others
-        Parameters of `CrawlState`.
+    ``known`` has the pages that earlier crawls fetched; ``others`` are parameters of `CrawlState`.
     """
 
     def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
@@ -193,13 +188,7 @@ class Crawl(CrawlState):
         )
 
     def requeue(self, url_id: int, now: float, *, tried: bool = False) -> None:
-        """Queue a URL in flight again.
-
-        Parameters
-        ----------
-        tried : bool
-            True if a request was sent and failed.
-        """
+        """Queue a URL in flight again, for which a request failed if ``tried``."""
         score = self.in_flight.pop(url_id)
         if tried:
             score = self.strategy.score_after_failure(url_id, score)

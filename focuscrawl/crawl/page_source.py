@@ -71,34 +71,16 @@ def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
 
 
 class ReadPage(NamedTuple):
-    """A page that was read again, and its links to URLs of the crawl.
-
-    Attributes
-    ----------
-    links : int64 array of shape (n_links,)
-        Positions of the links to URLs of the crawl, among all links of the page.
-    targets : int64 array of shape (n_links,)
-        URL ids of the targets of these links.
-    probabilities : float64 array of shape (n_classes,) or None
-        Posterior probabilities of the page's classes, if requested.
-    """
+    """A page that was read again, and its links to URLs of the crawl."""
 
     view: PageView
-    links: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    probabilities: NDArray[np.float64] | None
+    links: NDArray[np.int64]  # positions of these links among all links of the page
+    targets: NDArray[np.int64]  # URL ids of their targets
+    probabilities: NDArray[np.float64] | None  # posteriors of the classes, if requested
 
 
 class PageSource:
-    """Reads pages of a crawl again, with their links to URLs of the crawl.
-
-    Parameters
-    ----------
-    webs : sequence of Web
-        Webs with the pages, in the order of search.
-    urls : sequence of str
-        All URLs of the crawl, by URL id.
-    """
+    """Reads pages of a crawl again, with their links to ``urls``, the URLs of the crawl by id."""
 
     def __init__(self, webs: Sequence[Web], urls: Sequence[str]) -> None:
         self._webs = webs
@@ -136,15 +118,7 @@ class PageSource:
     def read_with_links(self, url_id: int, critic: Critic | None = None) -> ReadPage | None:
         """Read the present version of a page, with all its links to URLs of the crawl.
 
-        Parameters
-        ----------
-        critic : Critic or None
-            Critic for the class probabilities; None for no probabilities.
-
-        Returns
-        -------
-        ReadPage or None
-            None if no web has the page.
+        With a critic, the result includes class probabilities. None if no web has the page.
         """
         for web in self._webs:
             view = read_page(web, self._urls[url_id])

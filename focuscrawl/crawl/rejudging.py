@@ -61,41 +61,24 @@ _LESSON_RATIO = 1.1  # number of fetches between trainings, as a ratio; a crawl 
 
 @dataclass
 class RejudgedCrawl:
-    """Judgements and scores of a crawl by another critic, before they are stored.
+    """Judgements and scores of a crawl by another critic, before they are stored."""
 
-    Attributes
-    ----------
-    pages : list of (int, float, str or None)
-        Seq, relevance and topic of each page that was judged again.
-    links : list of (int, float or None, int)
-        Id, score and model version of each link; the score is None for a link not followed.
-    memos : list of (int, bytes or None)
-        Seq of each page, and the strategy's memo of its links.
-    urls : list of (int, float or None, int)
-        URL id, score and state of each URL whose score or state has changed.
-    models : list of ModelRow
-        Models that the strategy has trained.
-    unread : int
-        Number of pages that could not be read or judged, and keep their judgement.
-    moved : tuple of (int, int)
-        Number of pages that are relevant now, and that are no longer relevant.
-    """
-
+    #: seq, relevance and topic of each page that was judged again
     pages: list[tuple[int, float, str | None]] = field(default_factory=list)
+    #: id, score and model version of each link; the score is None for a link not followed
     links: list[tuple[int, float | None, int]] = field(default_factory=list)
+    #: seq of each page, and the strategy's memo of its links
     memos: list[tuple[int, bytes | None]] = field(default_factory=list)
+    #: id, score and state of each URL whose score or state has changed
     urls: list[tuple[int, float | None, int]] = field(default_factory=list)
     models: list[ModelRow] = field(default_factory=list)
-    unread: int = 0
-    moved: tuple[int, int] = (0, 0)
+    unread: int = 0  # pages that could not be read or judged, and keep their judgement
+    moved: tuple[int, int] = (0, 0)  # pages that are relevant now, and no longer relevant
 
     def describe(self) -> str:
         """Return a summary in one line."""
         up, down = self.moved
-        line = (
-            f"{len(self.pages)} pages judged again: {up} are now relevant, {down} are no longer "
-            "relevant"
-        )
+        line = f"{len(self.pages)} pages judged again: {up} now relevant, {down} now off topic"
         return f"{line}; {self.unread} pages could not be read again" if self.unread else line
 
 
@@ -120,20 +103,7 @@ class Rejudging:
 
     Pages are processed in the order in which the crawl fetched them. The crawl resumes with the
     new scores of the queued URLs. A strategy that learns is trained whenever the number of fetches
-    has grown by a tenth.
-
-    Parameters
-    ----------
-    store : CrawlStore
-        Store of the crawl, which must not fetch pages meanwhile.
-    webs : sequence of Web
-        Webs with the pages, in the order of search.
-    critic, strategy : Critic and Strategy
-        The new critic, and a strategy that has not observed any page.
-    languages : Languages
-        Languages of relevant pages.
-    on_page : callable
-        Called for every page, for a progress display.
+    has grown by a tenth. The strategy must be new, and the crawl must not fetch pages meanwhile.
     """
 
     def __init__(
@@ -286,8 +256,9 @@ def resumed_config(
 ) -> tuple[CrawlConfig, Critic]:
     """Return the configuration and the critic for a crawl that is new or resumed.
 
-    If the given critic and topic are those that the crawl started with, the crawl resumes with its
-    present critic and topic. Hence the command that started a crawl also resumes that crawl.
+    A crawl can have another critic and topic than at its start. If the given ones are those of the
+    start, the crawl resumes with its present ones, so that the command that started a crawl also
+    resumes the crawl.
     """
     if not folder.exists:
         return config, critic

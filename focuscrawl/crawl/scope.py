@@ -152,13 +152,11 @@ def select_links(
     ----------
     urls : sequence of (str or None)
         Target of each link; None for a target that the crawl may not fetch.
-    any_media : bool
-        Follow URLs with any file name extension.
+    any_media, pdf : bool
+        Follow URLs with any file name extension, or with the extension of PDF.
     obey_robots : bool
         Skip links with ``rel=nofollow``, and all links of a page with ``nofollow`` in
         ``<meta name=robots>`` or ``X-Robots-Tag``.
-    pdf : bool
-        Follow URLs of PDF files.
     """
     if obey_robots and view.nofollow:
         return {}

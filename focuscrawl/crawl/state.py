@@ -95,9 +95,9 @@ class Redirects:
         """
         self.add(url_id)
         if location is None:
-            return "redirect to nowhere"
+            return "redirect without target"
         if not has_allowed_length(location):
-            return f"redirect to nowhere: a URL of {len(location):,} characters"
+            return f"redirect without target: a URL of {len(location):,} characters"
         chain = [url_id]
         while (before := self._urls.referrer_id(chain[-1])) in self._moved and len(
             chain
@@ -107,7 +107,7 @@ class Redirects:
         if target is not None and target in [self._urls[each] for each in chain]:
             return f"redirect loop: back to {target}"
         if target is not None and len(chain) >= MAX_REDIRECTS:
-            return f"redirects without end: {MAX_REDIRECTS} in a row"
+            return f"too many redirects: {MAX_REDIRECTS} in a row"
         return None
 
 
@@ -380,8 +380,8 @@ class CrawlState:
     def put(self, record: VisitRecord) -> None:
         """Write a record together with all changes of URLs.
 
-        While a visit is expanded and not yet recorded, the record is held back: changes of URLs by
-        that visit must be written together with its page and links.
+        The record is held back while a visit is expanded and not yet recorded, because changes of
+        URLs by that visit must be written together with its page and links.
         """
         self._held_records.append(record)
         self._write_held()

@@ -32,36 +32,16 @@ _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 
 @dataclass(slots=True)
 class Quota:
-    """Quota of fetches of one host or one URL pattern.
-
-    Attributes
-    ----------
-    name : str
-        The host or the pattern.
-    first : int
-        Fetches before relevant pages are required.
-    fetched : int
-        Fetches with any outcome.
-    earned : int
-        Relevant pages without duplicates, including those first found on pages of this quota.
-    repeats : int
-        Exact duplicates and near-duplicates.
-    closed : bool
-        True while the quota is used up.
-    reported : bool
-        True if an event was recorded when the quota was used up for the first time.
-    deferred_ids : list of int
-        Ids of the URLs that were deferred because the quota was used up.
-    """
+    """Quota of fetches of one host or one URL pattern, its ``name``."""
 
     name: str
-    first: int
-    fetched: int = 0
-    earned: int = 0
-    repeats: int = 0
-    closed: bool = False
-    reported: bool = False
-    deferred_ids: list[int] = field(default_factory=list)
+    first: int  # fetches before relevant pages are required
+    fetched: int = 0  # fetches with any outcome
+    earned: int = 0  # distinct relevant pages, fetched or first found on pages of this quota
+    repeats: int = 0  # exact duplicates and near-duplicates
+    closed: bool = False  # True while the quota is used up
+    reported: bool = False  # True if the event was recorded
+    deferred_ids: list[int] = field(default_factory=list)  # URLs deferred by this quota
 
     @property
     def kind(self) -> str:
@@ -133,16 +113,8 @@ class Quotas:
     ) -> Iterator[Quota]:
         """Count a fetch, and yield the quotas that close or open.
 
-        Parameters
-        ----------
-        url : str
-            The fetched URL.
-        referrer : str or None
-            The page on which the URL was first found.
-        earns : bool
-            True for a relevant page that is not a duplicate.
-        repeats : bool
-            True for an exact duplicate or a near-duplicate.
+        A relevant page that is not a duplicate ``earns`` further fetches; any duplicate
+        ``repeats``. The quotas of the page on which the URL was first found earn fetches, too.
         """
         own = (self._quota(host(url)), self._quota(url_pattern(url)))
         for quota in own:

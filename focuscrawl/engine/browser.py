@@ -124,7 +124,7 @@ def configure_browser(settings: BaseSettings, executable: str) -> None:
 class Browser:
     """Renders pages in a browser, which is started for the first page.
 
-    Create this object before the Scrapy engine starts.
+    Create the `Browser` before the Scrapy engine starts.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -193,9 +193,7 @@ class Browser:
         await self._handler.download_request(request)
         page: Page = request.meta["playwright_page"]
         self._has_started = True
-        longest = (
-            self._seconds * _REQUEST_TIME_SHARE * 1000
-        )  # requests to a host are a second apart
+        longest = self._seconds * _REQUEST_TIME_SHARE * 1000
         with suppress(LateError):
             await page.wait_for_load_state("networkidle", timeout=longest)
         html: str | None = await page.evaluate(_READ, _MAX_BYTES)

@@ -29,15 +29,7 @@ _SIGNALS["page_visited"] = page_visited
 
 
 class CrawlContext:
-    """Objects that the components of one crawler share, created at the first use.
-
-    Attributes
-    ----------
-    crawl : Crawl
-        The open crawl.
-    visit_lock : VisitLock
-        Lock for expanding and recording one visit at a time.
-    """
+    """Objects that the components of one crawler share, created at the first use."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawler = crawler

@@ -60,11 +60,6 @@ class InstanceFeed:
 
     Links of earlier runs are left out, because the store does not contain their words. Links are
     dropped if the crawl finds 200,000 others before it fetches the target.
-
-    Parameters
-    ----------
-    destination : Path or callable
-        File to append to, or receiver of the instances, see `instance_sink`.
     """
 
     def __init__(self, crawl: Crawl, destination: Path | Callable[[Instance], object]) -> None:

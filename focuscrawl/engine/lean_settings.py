@@ -70,12 +70,8 @@ def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
     """Disable Scrapy's own spider middlewares, unused extensions, and log lines for each page.
 
     The middlewares would pass every visit through further generators, and Scrapy formats log
-    lines even if they are not shown. Settings of users are not changed.
-
-    Parameters
-    ----------
-    replays : bool
-        Disable the downloader middlewares for networks, too.
+    lines even if they are not shown. Settings of users are not changed. For ``replays``, the
+    downloader middlewares for networks are disabled, too.
     """
     for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
         if path != _REFERRERS:

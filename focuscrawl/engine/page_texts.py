@@ -74,15 +74,7 @@ class TextVisit(Visit):
     def of(
         cls, visit: Visit, found: PageText | str | None = None, *, markdown: bool = False
     ) -> TextVisit:
-        """Return the item of a fetch.
-
-        Parameters
-        ----------
-        found : PageText, str or None
-            Text of the page, or the reason why the text is missing; None if not needed.
-        markdown : bool
-            Format headings, lists and emphasis as Markdown.
-        """
+        """Return the item of a fetch; ``found`` is the text or the reason why it is missing."""
         item = cls(**{each.name: getattr(visit, each.name) for each in fields(Visit)})
         if isinstance(found, str):
             item.text_error = found

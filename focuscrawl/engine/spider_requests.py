@@ -80,15 +80,11 @@ _HANDLED = "handle_httpstatus_list"
 def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a request's meta that is stored for a resumed crawl.
 
-    Parameters
-    ----------
-    trusted : mapping of str to object
-        Meta of the project's settings.
-
     Raises
     ------
     ValueError
-        The meta sets the route of the request, such as a proxy, and is not part of ``trusted``.
+        The meta sets the route of the request, such as a proxy, and is not part of ``trusted``,
+        the meta in the project's settings.
     """
     for key, value in meta.items():
         steers = key in _STEERING or key.startswith(_HANDLERS)
@@ -100,21 +96,11 @@ def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[s
 
 @dataclass(frozen=True)
 class LinkRequestSettings:
-    """A project's settings for requests that the spider did not yield.
+    """A project's settings for requests that the spider did not yield."""
 
-    Attributes
-    ----------
-    callback : callable or None
-        None for the default callback of the spider.
-    meta : dict of str to object
-        Meta in addition to the keys of the crawl.
-    visits : bool
-        True if every fetch, including an error, is an item of the spider.
-    """
-
-    callback: Callable[[Response], Any] | None
+    callback: Callable[[Response], Any] | None  # None for the spider's default callback
     meta: dict[str, Any]
-    visits: bool
+    visits: bool  # True if every fetch, including an error, is an item of the spider
 
     @classmethod
     def of(cls, spider: Spider, config: CrawlConfig) -> Self:
@@ -154,11 +140,6 @@ class RequestFile:
     if its meta is not JSON or sets the route. The page of such a request is handled like a page
     that the spider did not request.
 
-    Parameters
-    ----------
-    trusted : mapping of str to object or None
-        Meta of the project's settings, see `storable_meta`.
-
     Attributes
     ----------
     fetched : set of str
@@ -180,17 +161,8 @@ class RequestFile:
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
         """Read the file of an earlier run, and rewrite it without requests that are done.
 
-        The last line may be incomplete, if the run was killed.
-
-        Parameters
-        ----------
-        is_queued : callable
-            Tells whether a URL is queued.
-
-        Returns
-        -------
-        list of Request
-            Requests for pages that were fetched, but not for the spider.
+        Returns requests for pages that were fetched, but not for the spider. The last line may be
+        incomplete, if the run was killed.
         """
         if not self._path.exists():
             return []
@@ -298,13 +270,8 @@ class RequestWords:
 class SitemapDates:
     """Sorts the requests of a `SitemapSpider` by ``lastmod``, which the requests do not contain.
 
-    The date only decides between equal scores, because it says nothing about relevance.
-
-    Parameters
-    ----------
-    spider : Spider or None
-        Any spider. The method ``sitemap_filter`` of a `SitemapSpider` is wrapped, so that only
-        dates of accepted entries are stored.
+    The date only decides between equal scores, because relevance does not depend on age. The
+    method ``sitemap_filter`` is wrapped, so that only dates of accepted entries are stored.
     """
 
     def __init__(self, spider: Spider | None) -> None:
@@ -343,12 +310,7 @@ class SpiderRequests:
     deliberately repeated requests, and requests for fetched pages. Their answers are not judged
     or recorded, but count against the budget.
 
-    Parameters
-    ----------
-    link_settings : LinkRequestSettings
-        Settings for pages that the spider does not request.
-    failed : callable
-        Called with every failure of a request for a page, before its own errback.
+    ``failed`` is called with every failure of a request for a page, before its own errback.
     """
 
     def __init__(

@@ -170,12 +170,9 @@ def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
 def visit_of_error(
     crawl: Crawl, request: Request, error: Exception, *, answered: bool
 ) -> PageVisit:
-    """Create the visit of a URL whose request failed or was refused.
+    """Create the visit of a URL whose request failed, was refused, or whose answer has an error.
 
-    Parameters
-    ----------
-    answered : bool
-        True if an answer came and its processing failed, so that it counts as a fetch.
+    If ``answered``, an answer came and its processing failed, which counts as a fetch.
     """
     ignored = isinstance(error, IgnoreRequest)
     visit = crawl.start_failed_visit(
@@ -228,13 +225,7 @@ def retry_after_of(response: Response) -> float | None:
 
 
 class VisitLock:
-    """Lock for expanding and recording one visit at a time.
-
-    Attributes
-    ----------
-    holder : PageVisit or None
-        Visit that has the lock.
-    """
+    """Lock for expanding and recording one visit at a time, the ``holder``."""
 
     def __init__(self) -> None:
         self._lock = DeferredLock()

@@ -183,7 +183,7 @@ class PathFeatureReader:
 
     def __init__(self, reading: ReadingLimits, *, keep_words: bool = False) -> None:
         self._reading = reading
-        self._hashes = WordHashes(most=sys.maxsize) if keep_words else WordHashes()
+        self._hashes = WordHashes(max_words=sys.maxsize) if keep_words else WordHashes()
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:

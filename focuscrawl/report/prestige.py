@@ -60,7 +60,7 @@ class Distillation:
         UserError
             The crawl has no hubs.
         """
-        crawl = CrawlLinks.of(store)
+        crawl = CrawlLinks.from_store(store)
         sites = crawl.sites(rule)
         graph = crawl.graph(sites)
         source, target = graph.off_site_links()

@@ -118,7 +118,7 @@ def test_a_critic_learns_from_all_that_there_is_of_a_topic(folder: Path) -> None
         "--web", "small.warc.gz", "--name", "Birds", "--out", "models/birds",
     )  # fmt: skip
     assert "  /Birds       3 examples\n  /bad         1 examples\n" in result.output
-    assert "Skipped examples: 1 that cannot be read" in result.output
+    assert "Skipped examples: 1 unreadable" in result.output
     assert "the page cannot be read: http://gone.example/\n" in result.output
     trained, _ = read_critic(str(folder / "models" / "birds"))
     assert trained.phrases == (("bird",), ("nest", "bird", "wing", "beak"))
@@ -161,7 +161,7 @@ def test_an_existing_critic_needs_force() -> None:
         (["train", "--bad", "labels.csv", "--out", "o"], "no examples to train on"),
         (["train", "labels.csv", "--words", "bird", "--out", "o"], "LABELS cannot be combined"),
         (["train", "--words", "", "--out", "o"], "no words"),
-        (["train", "--words", "bird", "--name", "/bad", "--out", "o"], "what is off the topic"),
+        (["train", "--words", "bird", "--name", "/bad", "--out", "o"], "is reserved"),
         (["train", "--description", "topic.txt", "--out", "o"], "topic.txt: no such file"),
         (["train", "--description", "all of that", "--out", "o"], "on nearly every page"),
         (
@@ -184,7 +184,7 @@ def test_an_existing_critic_needs_force() -> None:
         ),
         (["train", "--words", "bird", "--kind", "x", "--out", "o"], "unknown kind of critic 'x'"),
         (["train", "labels.csv", "--web", "small.warc.gz", "--out", "o", "--kind", "x"], "kind"),
-        (["check", "o", "--labels", "labels.csv", "--web", "small.warc.gz"], "no critic o"),
+        (["check", "o", "--labels", "labels.csv", "--web", "small.warc.gz"], "critic o not found"),
         (["check", "json:dumps", "--labels", "labels.csv", "--web", "small.warc.gz"], "--topic"),
     ],
 )

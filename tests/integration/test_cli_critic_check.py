@@ -101,7 +101,7 @@ def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path
     [
         (["models/demo", "--web", "demo"], "name --labels"),
         (["json:loads", "--web", "demo"], "name --labels"),
-        (["nowhere", "--web", "demo"], "no critic nowhere"),
+        (["nowhere", "--web", "demo"], "critic nowhere not found"),
         (["models/words", "--web", "no.warc"], "no recorded web at no.warc"),
         (["models/words", "--web", "demo", "--topic", "/good"], "need --labels"),
         (["models/words", "--web", "demo", "--raw"], "need --labels"),

@@ -190,7 +190,7 @@ def test_a_slip_is_one_line_in_the_log_of_the_job(deployed: Scrapyd, tmp_path: P
     job = deployed.schedule(**ARGUMENTS | wrong, crawl_dir=folder)
     log = deployed.read(deployed.finished(job)["log_url"])
     (line,) = log.splitlines()
-    assert "unknown topic /Sports/Cyclin; near it: /Sports/Cycling" in line
+    assert "unknown topic /Sports/Cyclin; similar topics: /Sports/Cycling" in line
     assert not folder.exists()
 
 

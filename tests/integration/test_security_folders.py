@@ -68,7 +68,7 @@ def test_a_program_that_a_folder_asks_to_follow_is_not_run(theirs: Path) -> None
     done = go_on(theirs)
     assert not (theirs / "marker").exists()
     assert done.returncode == 0, done.stderr
-    assert "evil:judge is a program: run it with -a critic=evil:judge" in done.stderr
+    assert "add -a critic=evil:judge" in done.stderr
     assert fetches(theirs) == 15
 
 
@@ -85,7 +85,7 @@ def test_a_program_that_a_store_names_as_its_critic_is_not_run(theirs: Path, nam
     assert not (theirs / "marker").exists()
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert "evil:judge is a program: run it with -a critic=evil:judge" in line
+    assert "add -a critic=evil:judge" in line
 
 
 def test_a_program_is_not_run_to_find_out_how_it_judged(theirs: Path) -> None:

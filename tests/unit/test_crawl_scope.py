@@ -117,7 +117,7 @@ def test_a_list_of_nothing_is_no_list(tmp_path: Path) -> None:
 
 
 def test_a_language_that_nobody_can_tell_is_one_line() -> None:
-    with pytest.raises(UserError, match="languages: xq is none that can be told"):
+    with pytest.raises(UserError, match="languages: xq cannot be detected"):
         Scope(CrawlConfig(topic="/A", languages=("xq",)))
 
 

@@ -99,7 +99,7 @@ def test_the_same_critic_changes_nothing(begun: CrawlConfig, tmp_path: Path) -> 
     folder = tmp_path / "crawl"
     copied(begun, folder)
     before = judged(folder)
-    assert "0 are now relevant, 0 are no longer" in followed(folder, BEGUN)
+    assert "0 now relevant, 0 now off topic" in followed(folder, BEGUN)
     after = judged(folder)
     assert after[0] == before[0]
     if begun.strategy in ("best-first", "hard-focus"):  # lessons come at other fetches

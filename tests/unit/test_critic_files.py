@@ -193,10 +193,10 @@ def test_fingerprint_tells_model_focus_and_calibration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("topic", "message"),
     [
-        ("/Computer/Code", "unknown topic /Computer/Code; near it: /Computers/Code"),
-        ("/Zebra", "near it: /Computers/Code"),
+        ("/Computer/Code", "unknown topic /Computer/Code; similar topics: /Computers/Code"),
+        ("/Zebra", "similar topics: /Computers/Code"),
         ("/Computers/Lost", "no example"),
-        (" , ", "no topic"),
+        (" , ", "the topic is empty"),
     ],
 )
 def test_topics_the_critic_does_not_know(tmp_path: Path, topic: str, message: str) -> None:
@@ -210,5 +210,5 @@ def test_models_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     for spec in ("birds", "models/birds", str(tmp_path / "models" / "birds")):
         assert load_critic(spec, "/Science").classes
-    with pytest.raises(UserError, match=r"no critic bird; there are .*birds"):
+    with pytest.raises(UserError, match=r"critic bird not found; available: .*birds"):
         load_critic("bird", "/Science")

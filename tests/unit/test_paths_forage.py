@@ -194,7 +194,7 @@ def test_the_strategy_needs_a_model_of_paths(
         open_crawl(plan)
     for message, options in (
         ("evidence must be one of", {"evidence": "all"}),
-        ("leave out evidence=max", {"evidence": "max", "printed_scores": True}),
+        ("remove evidence=max", {"evidence": "max", "printed_scores": True}),
     ):
         with pytest.raises(UserError, match=message):
             forage(web, model, tmp_path / "c", web.doors[3], budget=1, **options)

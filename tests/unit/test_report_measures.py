@@ -107,7 +107,7 @@ def test_depths_and_outcomes_are_counted() -> None:
         (200, "meta refresh: http://a.example/", False, "redirect", False),
         (200, "redirect loop: back to http://a.example/", False, "redirect loop", True),
         (301, None, False, "redirect", False),
-        (302, "redirect to nowhere", False, "redirect to nowhere", True),
+        (302, "redirect without target", False, "redirect without target", True),
         (304, None, False, "not modified", False),
         (404, None, False, "HTTP 404", True),
         (503, None, False, "HTTP 503", True),

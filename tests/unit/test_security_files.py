@@ -149,7 +149,7 @@ def test_a_critic_that_only_a_crawl_names_is_not_run(
     command = ["apprentice", "train", "crawl", "--web", "demo", "--out", "model"]
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 2
-    assert "evil:judge is a program: run it with --critic evil:judge" in result.output
+    assert "add --critic evil:judge" in result.output
     assert not (tmp_path / "marker").exists()
 
 

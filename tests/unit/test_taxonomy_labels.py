@@ -47,7 +47,7 @@ def test_rows_come_one_by_one(tmp_path: Path) -> None:
     ("content", "says"),
     [
         (b"", "is empty: it needs the columns url,topic"),
-        (b"url,topic\n", "no rows"),
+        (b"url,topic\n", "no rows below"),
         (
             b"url,page_class,university\nu,c,v\n",
             "has the columns url,page_class,university: it needs the columns url,topic,[split]",
