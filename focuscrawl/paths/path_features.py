@@ -235,7 +235,7 @@ class PathFeatureReader:
             np.concatenate([begin, last]), np.concatenate([first - begin, end - last])
         )
         anchors = [view.links.anchors[i] for i in links.tolist()]
-        of_anchors, whose = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
+        of_anchors, link_of_word = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
         above, under = self._above(view, left)
         to = [view.links.urls[i] for i in links.tolist()]
         of_targets, leading = tokenize([url_words(url) for url in to])
@@ -249,7 +249,7 @@ class PathFeatureReader:
         ]
         rows = np.arange(n)
         owner: list[NDArray[np.integer]] = [
-            whose,
+            link_of_word,
             np.repeat(rows, first - begin),
             np.repeat(rows, end - last),
             under,

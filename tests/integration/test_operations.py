@@ -262,7 +262,7 @@ def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_pa
 def test_slips_are_one_line(demo: dict[str, str], tmp_path: Path) -> None:
     for command in ("status", "pause", "resume", "stop"):
         said = ask(command, tmp_path / "none", code=2)
-        assert "none holds no crawl" in said
+        assert "none contains no crawl" in said
     elsewhere = {
         "FOCUSCRAWL_METRICS_ADDRESS": "192.0.2.1",
         "FOCUSCRAWL_METRICS_PORT": 9410,

@@ -216,7 +216,7 @@ def path_depth(url: str) -> float:
 
 def file_type_score(url: str) -> float:
     """Return the value of a URL's file type; 0 for most."""
-    return next((worth for pattern, worth in _KINDS if pattern.search(url)), 0.0)
+    return next((value for pattern, value in _KINDS if pattern.search(url)), 0.0)
 
 
 def freshness(url: str) -> float:
