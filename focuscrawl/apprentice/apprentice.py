@@ -22,7 +22,7 @@ from focuscrawl.apprentice.learners import (
     split_packs,
     unpack_options,
 )
-from focuscrawl.apprentice.model_updates import (
+from focuscrawl.apprentice.online_training import (
     CrawlMemory,
     ResumePoint,
     rescore_queued,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.learners import Learner
     from focuscrawl.apprentice.link_table import LinkTable, PageFeatures
-    from focuscrawl.apprentice.model_updates import ApprenticeUpdate, Snapshot
+    from focuscrawl.apprentice.online_training import ApprenticeUpdate, Snapshot
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 

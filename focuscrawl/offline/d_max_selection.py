@@ -18,7 +18,7 @@ from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
 from focuscrawl.apprentice.link_features import offset_features, window
 from focuscrawl.apprentice.link_table import LinkTable
-from focuscrawl.apprentice.model_updates import auc
+from focuscrawl.apprentice.online_training import auc
 from focuscrawl.apprentice.options import (
     CLASS_GROUPS,
     LINK_GROUPS,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice
-    from focuscrawl.apprentice.model_updates import ApprenticeUpdate
+    from focuscrawl.apprentice.online_training import ApprenticeUpdate
     from focuscrawl.apprentice.options import Options
 
 _SEED = 9.0  # comes before every score
