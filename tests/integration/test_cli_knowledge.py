@@ -68,7 +68,7 @@ def test_what_learning_refuses(first: Path, tmp_path: Path) -> None:
     for crawled, topic, out, named in (
         (first / "crawl", "/Home", tmp_path / "k.db", "not /Home"),
         (first / "crawl", TOPIC, first / "k.db", "already"),
-        (tmp_path, TOPIC, first / "k.db", "holds no crawl"),
+        (tmp_path, TOPIC, first / "k.db", "contains no crawl"),
         (first / "crawl", TOPIC, cut, "truncated"),
     ):
         assert named in mistaken("knowledge", "learn", crawled, "--topic", topic, "--out", out)
