@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
-from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, learn
+from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, add_crawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,10 +111,10 @@ def measure(count: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "knowledge.db"
         start = process_time()
-        learn(path, collection(1, fetches(count)))
+        add_crawl(path, collection(1, fetches(count)))
         result = {"learn the first crawl, URLs/s": count / (process_time() - start)}
         start = process_time()
-        learn(path, collection(2, fetches(min(count, 1000))))
+        add_crawl(path, collection(2, fetches(min(count, 1000))))
         result["learn 1,000 fetches more s"] = process_time() - start
         result["size MB"] = path.stat().st_size / 1e6
         result["  bytes a URL"] = path.stat().st_size / count

@@ -15,7 +15,7 @@ import pandas as pd
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import Distiller
-from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, learn
+from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, add_crawl
 from focuscrawl.lab.planning import sample
 from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
 from focuscrawl.webs.web_protocol import HtmlAnswer
@@ -100,7 +100,7 @@ def study_bases(task: Task) -> dict[str, pd.DataFrame]:
         path = Path(name, "knowledge.db")
         strategy = _strategy(critic, web, task.topic, FIRST, None)
         first = walker.crawl(strategy, seeds, task.budget)
-        learn(path, walker.record(first, task.topic, critic.fingerprint))
+        add_crawl(path, walker.record(first, task.topic, critic.fingerprint))
         rows = []
         with closing(Knowledge(path)) as knowledge:
             for each in CONTENDERS:

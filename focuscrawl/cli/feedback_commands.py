@@ -297,7 +297,7 @@ def _find_neighbours(
     with ExitStack() as stack:
         for each in crawls:
             store = stack.enter_context(closing(open_store(each)))
-            graphs.append(CrawlGraph.of(store))
+            graphs.append(CrawlGraph.from_store(store))
             webs += open_page_webs(store.identity(), Path(each))
         if not webs:
             webs = [fetch_examples(examples, max_distance=1, **crawl_options)]

@@ -17,7 +17,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import update_lock
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import whole_number
-from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, learn
+from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, add_crawl
 from focuscrawl.offline.knowledge_export import read_crawl_record
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
@@ -101,7 +101,7 @@ def _check_topic(folder: Path, topics: str) -> None:
 def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     _check_topic(folder, topics)
     with closing(open_store(folder)) as store, history_progress_bar(store, "Learning") as bar:
-        return learn(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
+        return add_crawl(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
 
 
 def _describe_update(update: UpdateCounts) -> str:

@@ -106,13 +106,13 @@ def run_distiller(
 class Distilling(Part):
     """Runs the distiller in a background thread and raises unfetched links of the top hubs.
 
-    A raised URL gets the score of a start page: the crawl fetches the URL before all links, and
-    training of the strategy does not change the score. Between two runs of the distiller, at most
-    a fifth of the fetches are raised.
+    A raised URL gets the score of a start page. The crawl fetches raised URLs before all links,
+    and training of the strategy does not change their scores. Between two runs of the distiller,
+    at most a fifth of the fetches are raised URLs.
 
-    A replay counts time in fetches: the result takes effect a fixed number of fetches after the
-    distiller started, and the distiller does not start from its last scores. Hence resumed and
-    uninterrupted replays are equal. In a live crawl the result takes effect immediately.
+    In a replay, the result takes effect a fixed number of fetches after the distiller started, and
+    the distiller does not start from its last scores. Hence resumed and uninterrupted replays are
+    equal. In a live crawl the result takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

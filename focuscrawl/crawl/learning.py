@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class Learning(Part):
     """Trains the strategy in a background thread, and re-scores the frontier with each new model.
 
-    A replay counts time in fetches: a model takes effect a fixed number of fetches after its
-    training started (`Strategy.lag`), and the crawl waits for the model if necessary. Hence all
-    replays are equal. In a live crawl a model takes effect immediately.
+    In a replay, a model takes effect a fixed number of fetches after its training started
+    (`Strategy.lag`), and the crawl waits for the model if necessary. Hence all replays are equal.
+    In a live crawl a model takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -309,7 +309,7 @@ class CrawlState:
         if before in (FETCHED, EXCLUDED):
             return False
         if before == QUEUED and self.frontier.score(url_id) == math.inf:
-            return False  # a start page precedes every link, whatever links to it
+            return False  # keep the score of a start page
         kept = score if math.isfinite(score) else None
         state = UNFOLLOWED if score == -math.inf else QUEUED
         if self.duplicates.find_by_url(self.urls[url_id]) is not None:
@@ -380,8 +380,8 @@ class CrawlState:
     def put(self, record: VisitRecord) -> None:
         """Write a record together with all changes of URLs.
 
-        While a visit is expanded and not yet recorded, the record is held back: changes of URLs by
-        that visit must be written together with its page and links.
+        The record is held back while a visit is expanded and not yet recorded, because changes of
+        URLs by that visit must be written together with its page and links.
         """
         self._held_records.append(record)
         self._write_held()

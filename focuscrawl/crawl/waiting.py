@@ -32,8 +32,9 @@ class PatientOrder(Part):
     """Makes the crawl wait for a busy host with a start page or a much better link.
 
     The crawl does not wait for a start page if its host is blocked for more than 30 seconds, for
-    example after errors. `focuscrawl.frontier.patience.Patience` decides whether the crawl waits
-    for a better link, if scores are expected relevances and hosts have a delay.
+    example after errors. The crawl waits for a better link by the rule of
+    `focuscrawl.frontier.patience.Patience`, if scores are expected relevances and hosts have a
+    delay.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

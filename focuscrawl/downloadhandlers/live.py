@@ -10,9 +10,9 @@ from scrapy.exceptions import CannotResolveHostError, NotSupported
 from scrapy.utils.httpobj import urlparse_cached
 
 from focuscrawl.engine.address_guard import (
-    ATTEMPT,
+    ADDRESS_CHECK,
     EVERYWHERE,
-    Attempt,
+    AddressCheck,
     check_for_proxy,
     guard_resolver,
     refusal_error,
@@ -63,33 +63,35 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
             sent = request.replace(url=url)
         name = urlsplit(url).hostname or ""
         _check_name(name)
-        attempt = Attempt(self._networks)
+        address_check = AddressCheck(self._networks)
         address = ip_literal(name)
-        if address is not None and not attempt.admits(address):
-            raise attempt.error(name)
+        if address is not None and not address_check.admits(address):
+            raise address_check.error(name)
         try:
-            response = await self._download(sent, name, attempt)
+            response = await self._download(sent, name, address_check)
         finally:
-            ATTEMPT.set(None)
+            ADDRESS_CHECK.set(None)
             request.meta.update(sent.meta)  # such as the download latency
         if not 100 <= response.status <= 599:
             raise NoStatusError(f"status {str(response.status)[:_DIGITS_SHOWN]}")
         return response
 
-    async def _download(self, request: Request, name: str, attempt: Attempt) -> Response:
+    async def _download(
+        self, request: Request, name: str, address_check: AddressCheck
+    ) -> Response:
         guard_resolver(self._networks)
-        ATTEMPT.set(attempt)
+        ADDRESS_CHECK.set(address_check)
         if request.meta.get("proxy"):
-            await check_for_proxy(name, attempt)
-            ATTEMPT.set(Attempt(EVERYWHERE))  # for the name of the proxy
+            await check_for_proxy(name, address_check)
+            ADDRESS_CHECK.set(AddressCheck(EVERYWHERE))  # for the name of the proxy
             return await self._proxy_handler.download_request(request)
         try:
             return await super().download_request(request)
         except _PeerError as error:
             raise refusal_error(name, str(error)) from None
         except Exception as error:
-            if attempt.refusals and not attempt.admitted:
-                raise attempt.error(name) from error
+            if address_check.refusals and not address_check.admitted:
+                raise address_check.error(name) from error
             raise
 
     async def close(self) -> None:

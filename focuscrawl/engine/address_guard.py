@@ -21,7 +21,7 @@ EVERYWHERE = Networks.parse(["0.0.0.0/0", "::/0"])
 
 
 @dataclass
-class Attempt:
+class AddressCheck:
     """The networks that a request may connect to, and the results of its look-ups."""
 
     networks: Networks
@@ -44,7 +44,7 @@ class Attempt:
 
 
 #: the request for which a name is looked up; None if unknown
-ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+ADDRESS_CHECK: ContextVar[AddressCheck | None] = ContextVar("address_check", default=None)
 
 
 def guard_resolver(networks: Networks) -> None:
@@ -55,7 +55,7 @@ def guard_resolver(networks: Networks) -> None:
         reactor.installNameResolver(GuardedResolver(reactor.nameResolver, networks))
 
 
-async def check_for_proxy(name: str, attempt: Attempt) -> None:
+async def check_for_proxy(name: str, address_check: AddressCheck) -> None:
     """Look up a host that a proxy will connect to.
 
     Raises
@@ -63,16 +63,16 @@ async def check_for_proxy(name: str, attempt: Attempt) -> None:
     PrivateAddressError
         An address of the host is refused, or the host has no address.
     """
-    if attempt.networks.allows_all:
+    if address_check.networks.allows_all:
         return
     from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
 
     looked_up: Deferred[None] = Deferred()
     reactor.nameResolver.resolveHostName(_EndReceiver(looked_up), name)
     await maybe_deferred_to_future(looked_up)
-    if attempt.refusals:
-        raise attempt.error(name)
-    if not attempt.admitted:
+    if address_check.refusals:
+        raise address_check.error(name)
+    if not address_check.admitted:
         raise PrivateAddressError(
             f"{name} has no known address, and the proxy could connect to a private one; set "
             "FOCUSCRAWL_PRIVATE_ADDRESSES=0.0.0.0/0,::/0 to allow any address"
@@ -101,22 +101,22 @@ class GuardedResolver:
         self, receiver: Any, host_name: str, *args: Any, **kwargs: Any
     ) -> Any:
         """Look up a host."""
-        attempt = ATTEMPT.get() or Attempt(self._networks)
-        receiver = _AdmittingReceiver(receiver, attempt)
+        address_check = ADDRESS_CHECK.get() or AddressCheck(self._networks)
+        receiver = _AdmittingReceiver(receiver, address_check)
         return self._resolver.resolveHostName(receiver, host_name, *args, **kwargs)
 
 
 class _AdmittingReceiver:
-    """Twisted `IResolutionReceiver` that passes on the addresses that an attempt admits."""
+    """Twisted `IResolutionReceiver` that passes on the admitted addresses."""
 
-    def __init__(self, receiver: Any, attempt: Attempt) -> None:
-        self._attempt = attempt
+    def __init__(self, receiver: Any, address_check: AddressCheck) -> None:
+        self._address_check = address_check
         self._receiver = receiver
         self.resolutionBegan = receiver.resolutionBegan
         self.resolutionComplete = receiver.resolutionComplete
 
     def addressResolved(self, address: Any) -> None:  # noqa: N802 - Twisted's name
-        if self._attempt.admits(str(getattr(address, "host", address))):
+        if self._address_check.admits(str(getattr(address, "host", address))):
             self._receiver.addressResolved(address)
 
 

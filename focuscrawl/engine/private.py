@@ -224,7 +224,7 @@ def has_default_callback(spider: Spider) -> bool:
 def is_started_by_command(spider: Spider) -> bool:
     """Tell whether a command has replaced the spider's ``start``.
 
-    ``fetch``, ``parse``, ``check`` and ``bench`` do so, to fetch single pages.
+    The commands ``fetch``, ``parse``, ``check`` and ``bench`` replace ``start``.
 
     Uses: the modules of the commands.
     Until: an add-on can find the command that is running.

@@ -262,7 +262,7 @@ def _describe_neighbours(pages: _Pages, i: int) -> str:
 
 
 def _read_judged_pages(store: CrawlStore) -> _Pages:
-    crawl = CrawlLinks.of(store)
+    crawl = CrawlLinks.from_store(store)
     url = crawl.pages[crawl.judged[crawl.pages]]
     relevance = crawl.relevance[url]
     place = np.full(len(crawl.names), -1)

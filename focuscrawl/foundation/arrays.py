@@ -44,7 +44,6 @@ class GrowingArray:
 
     Parameters
     ----------
-    dtype : DTypeLike
     fill : Any
         Value of elements that were not set.
 

@@ -85,7 +85,6 @@ def open_database(
 
     Parameters
     ----------
-    path : Path
     mode : str
         ``ro``, ``rw``, or ``rwc`` to create a missing file.
     immutable : bool

@@ -38,7 +38,6 @@ def require_extra(extra: str, feature: str) -> Iterator[None]:
 
     Parameters
     ----------
-    extra : str
     feature : str
         Subject of the message: the option or feature that needs the extra.
 

@@ -85,7 +85,6 @@ def safe_join(root: Path, name: str) -> Path:
 
     Parameters
     ----------
-    root : Path
     name : str
         Path relative to `root`, with ``/`` between its parts.
 
@@ -149,7 +148,6 @@ def replace_atomically(path: Path, *, folder: bool = False) -> Iterator[Path]:
 
     Parameters
     ----------
-    path : Path
     folder : bool
         Whether the draft is a folder, which replaces an empty folder.
     """
@@ -182,7 +180,6 @@ def remove_stale_drafts(path: Path, *, folder: bool = False) -> None:
 
     Parameters
     ----------
-    path : Path
     folder : bool
         Whether to remove drafts that are folders, too.
     """
@@ -341,7 +338,6 @@ def refuse_special_file(files: fs.FileSystem, path: str, below: str | None = Non
 
     Parameters
     ----------
-    files : pyarrow.fs.FileSystem
     path : str
         Path of the file, which need not exist.
     below : str or None

@@ -75,7 +75,6 @@ class ModelFormat:
 
         Parameters
         ----------
-        out : Path
         force : bool or None
             Whether to replace an existing model; None: no, and the command has no ``--force``.
         """
@@ -94,8 +93,6 @@ class ModelFormat:
 
         Parameters
         ----------
-        out : Path
-        kind : str
         facts : dict
             Further entries of the manifest.
         files : dict of str to bytes
@@ -149,7 +146,6 @@ class ModelFormat:
 
         Parameters
         ----------
-        folder : Traversable
         unpack : callable
             Builds the model from the manifest and the files; may raise `DECODING_ERRORS`.
 

@@ -280,10 +280,10 @@ def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], 
         for each in [*([alone] if alone in results.strategies else []), label]:
             fetches = results.fetches([*_RUN_KEYS, "url", "relevance"], strategy=each)
             for (web, topic, draw), run in fetches.groupby(_RUN_KEYS, sort=False, observed=True):
-                whose = (str(web), str(topic), int(str(draw)))
-                before = known.setdefault(whose, set())
+                run_key = (str(web), str(topic), int(str(draw)))
+                before = known.setdefault(run_key, set())
                 fresh = (run["relevance"] > RELEVANT) & ~run["url"].isin(before)
-                shares[(*whose, str(each))] = float(fresh.mean())
+                shares[(*run_key, str(each))] = float(fresh.mean())
                 if each == label:
                     before.update(run["url"])
     return shares

@@ -156,15 +156,7 @@ class FeatureKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """Limits on the text that is read.
-
-    Attributes
-    ----------
-    words : int
-        Maximum number of distinct words of a page's text.
-    near : int
-        Number of tokens on either side of a link.
-    """
+    """Maximum numbers of distinct words of a page, and of tokens on either side of a link."""
 
     words: int = 200
     near: int = 8
@@ -183,7 +175,7 @@ class PathFeatureReader:
 
     def __init__(self, reading: ReadingLimits, *, keep_words: bool = False) -> None:
         self._reading = reading
-        self._hashes = WordHashes(most=sys.maxsize) if keep_words else WordHashes()
+        self._hashes = WordHashes(max_words=sys.maxsize) if keep_words else WordHashes()
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
@@ -212,14 +204,7 @@ class PathFeatureReader:
     def links(self, view: PageView, start: str, links: Ints) -> FeatureKeys:
         """Return the features of some links of a page, one row each.
 
-        Parameters
-        ----------
-        view : PageView
-            Page that contains the links.
-        start : str
-            Start page of the site.
-        links : NDArray[np.int64] of shape (n_links,)
-            Indices into ``view.links``.
+        `start` is the start page of the site, and `links` are indices into ``view.links``.
         """
         n = len(links)
         if not n:
@@ -235,7 +220,7 @@ class PathFeatureReader:
             np.concatenate([begin, last]), np.concatenate([first - begin, end - last])
         )
         anchors = [view.links.anchors[i] for i in links.tolist()]
-        of_anchors, whose = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
+        of_anchors, link_of_word = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
         above, under = self._above(view, left)
         to = [view.links.urls[i] for i in links.tolist()]
         of_targets, leading = tokenize([url_words(url) for url in to])
@@ -249,7 +234,7 @@ class PathFeatureReader:
         ]
         rows = np.arange(n)
         owner: list[NDArray[np.integer]] = [
-            whose,
+            link_of_word,
             np.repeat(rows, first - begin),
             np.repeat(rows, end - last),
             under,

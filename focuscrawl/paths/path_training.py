@@ -166,10 +166,10 @@ def with_rewards(model: PathModel, corpus: Corpus, training: TrainingOptions) ->
     observed, k = feature_sequences(corpus, model.vocabulary), len(model.states)
     one_state = model.states.one_state
     if training.printed_rewards:
-        worth = printed_rewards(model.crf, observed, gamma=training.gamma, pages_only=one_state)
+        values = printed_rewards(model.crf, observed, gamma=training.gamma, pages_only=one_state)
     else:
-        worth = rewards(model.crf, observed, gamma=training.gamma)
-    return replace(model, rewards=worth[:k] if one_state else worth[k:])
+        values = rewards(model.crf, observed, gamma=training.gamma)
+    return replace(model, rewards=values[:k] if one_state else values[k:])
 
 
 class Corpus(NamedTuple):

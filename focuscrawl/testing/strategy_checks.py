@@ -102,8 +102,8 @@ def run_checks(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> 
 
 def _options_have_defaults(trial: StrategyUnderTest) -> None:
     """Check that all parameters of the strategy except the context have defaults."""
-    made = trial.make if isinstance(trial.make, type) else type(trial.strategy())
-    options = [*inspect.signature(made).parameters.values()][1:]
+    strategy = trial.make if isinstance(trial.make, type) else type(trial.strategy())
+    options = [*inspect.signature(strategy).parameters.values()][1:]
     missing = [option.name for option in options if option.default is option.empty]
     assert not missing, f"options without a default: {missing}"
 
@@ -268,11 +268,11 @@ def _links_can_be_restored_in_another_process(trial: StrategyUnderTest) -> None:
         if page is None or not len(page.targets):
             continue
         parts = _parts(crawl.strategy, page, [host(url) for url in crawl.urls])
-        told = [
+        renumbered = [
             replace(part, url=int(number[part.url]), targets=number[part.targets])
             for part in parts
         ]
-        urls, scores = there.restore_pages(told)
+        urls, scores = there.restore_pages(renumbered)
         assert len(np.unique(urls)) == len(urls)
         expansion = crawl.expansions[outcome.url]
         here = by_url((number[expansion.urls], expansion.scores))

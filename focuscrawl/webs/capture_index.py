@@ -1,4 +1,4 @@
-"""Writes the index of WARC files: an answer a line or row, in the order of their keys."""
+"""Writes the index of WARC files: one line or row for each response, sorted by key."""
 
 from __future__ import annotations
 
@@ -27,26 +27,35 @@ if TYPE_CHECKING:
 
     from focuscrawl.webs.warc_reading import Record
 
-ENDINGS = (".cdxj", ".parquet")  #: of indices
-_RUN = 250_000  # lines that are sorted in memory, about 100 MB
+ENDINGS = (".cdxj", ".parquet")  #: file name endings of indexes
+_RUN = 250_000  # lines sorted in memory at once, about 100 MB
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # of a record without a date
 
 
 def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
-    """Write the index of WARC files, whole or not at all; return how many captures it has.
+    """Write the index of WARC files completely or not at all.
 
     Parameters
     ----------
-    out : ends in one of `ENDINGS`
-    base : folder below which the files are, and to which their names are relative
+    out : Path
+        File name with one of `ENDINGS`.
+    base : Path
+        Folder that contains the WARC files; file names in the index are relative to `base`.
+
+    Returns
+    -------
+    int
+        Number of captures.
 
     Raises
     ------
     UserError
-        A file is no WARC file, or not below `base`; the index cannot be written.
+        A file is not a WARC file or is outside `base`, or the index cannot be written.
     """
     if out.suffix not in ENDINGS:
-        raise UserError(f"{out}: an index ends in {' or '.join(ENDINGS)}")
+        raise UserError(
+            f"{out} is not a name for an index: end the name in {' or '.join(ENDINGS)}"
+        )
     named = [(path, _name(path, base)) for path in archives]
     if out.suffix == ".parquet":
         with require_extra("parquet", "an index in Parquet"):
@@ -64,29 +73,31 @@ def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
         with replace_atomically(out) as draft, ExitStack() as stack:
             write(counted(sorted_lines(chain.from_iterable(map(_lines, named)), stack)), draft)
     except OSError as error:
-        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
+        raise UserError(
+            f"cannot write {out}: {error.strerror or error}; name another file"
+        ) from None
     return count
 
 
 def write_cdxj(lines: Iterable[bytes], path: Path) -> None:
-    """Write sorted lines."""
+    """Write sorted CDXJ lines to a file."""
     with path.open("wb") as file:
         file.writelines(lines)
 
 
 def list_captures(records: Iterable[Record], name: str) -> list[Capture]:
-    """Return the captures of a WARC file, in its order; `name` is what the index calls it."""
+    """Return the captures of a WARC file, with `name` as its file name in the index."""
     return read_get_responses(records, lambda record: _capture(record, name))
 
 
 def sorted_lines(lines: Iterable[bytes], stack: ExitStack) -> Iterator[bytes]:
-    """Yield lines in the order of their bytes; many are sorted in files that `stack` closes."""
+    """Yield lines in byte order; sort many lines in temporary files, which `stack` closes."""
     runs: list[Iterable[bytes]] = []
     run: list[bytes] = []
     for line in lines:
         run.append(line)
         if len(run) == _RUN:
-            file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack does
+            file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes the file
             file.writelines(sorted(run))
             file.seek(0)
             runs.append(file)
@@ -106,7 +117,9 @@ def _lines(archive: tuple[Path, str]) -> Iterator[bytes]:
         shown = tqdm(scan, unit="record", desc=f"index {path.name}", disable=None)
         found = list_captures(shown, name)
         if not scan.records:
-            raise UserError(f"{path} holds no whole WARC record: name a .warc or .warc.gz file")
+            raise UserError(
+                f"{path} contains no complete WARC record: name a .warc or .warc.gz file"
+            )
         size = os.fstat(file.fileno()).st_size
     warn_of_damage(path, size, scan.records, scan.truncated_at, scan.damaged)
     lines = map(format_cdxj_line, found)
@@ -154,13 +167,13 @@ def _second(date: str) -> str:
 
 
 def _name(path: Path, base: Path) -> str:
-    name = os.path.relpath(path, base)  # of links as they are named
+    name = os.path.relpath(path, base)  # without resolving links
     if name.startswith(".."):
         raise UserError(
-            f"{path} is not below {base}, where its name in the index begins: name another --base"
+            f"{path} is not below the base folder {base} of the index: name another --base"
         )
     try:
         refuse_links(path, base)
     except UserError as error:
-        raise UserError(f"{error}, or name what it leads to, with another --base") from None
+        raise UserError(f"{error}, or name the target of the link with another --base") from None
     return name

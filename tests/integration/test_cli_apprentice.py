@@ -87,20 +87,23 @@ def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
     for arguments, said in (
         ((tmp_path, "--out", out), "no crawl"),
         ((other, "--out", out), "--web"),
-        ((own, "--out", tmp_path), "there already"),
+        ((own, "--out", tmp_path), "exists already"),
         ((own, "--out", out, "--d-max", "cv"), "--web"),
         ((own, "--out", out, "--d-max", "3"), "--web"),
         ((own, "--out", out, "--groups", "context"), "--web"),
         ((own, *of_web, "--d-max", "-1"), "an integer of at least 0"),
         ((own, *of_web, "--d-max", "all"), "must be cv or an integer"),
         ((own, *of_web, "--groups", "contxt"), "did you mean context?"),
-        ((own, *of_web, "--groups", "url", "--d-max", "cv"), "nothing to choose"),
+        (
+            (own, *of_web, "--groups", "url", "--d-max", "cv"),
+            "no effect without the feature group",
+        ),
         ((own, *of_web, "--learner", "svm"), "logistic"),
         ((own, *of_web, "--evidence", "some"), "all, first"),
         ((own, *of_web, "--options", "nb"), "must be a JSON object"),
         ((own, *of_web, "--options", '{"learnr": "nb"}'), "unknown option 'learnr'"),
         ((own, "--out", out, "--options", '{"counts": true}'), "--web"),
-        ((tmp_path / "few", *of_web, "--d-max", "cv"), "cross-validation takes 10"),
+        ((tmp_path / "few", *of_web, "--d-max", "cv"), "cross-validation needs 10"),
     ):
         assert said in mistaken("apprentice", "train", *arguments)
         assert not out.exists()

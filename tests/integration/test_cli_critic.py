@@ -155,7 +155,7 @@ def test_an_existing_critic_needs_force() -> None:
             "needs the columns url,topic",
         ),
         (["train", "far.csv", "--web", "small.warc.gz", "--out", "o"], "none of the 1 examples"),
-        (["train", "labels.csv", "--web", "no.warc", "--out", "o"], "no recorded web at no.warc"),
+        (["train", "labels.csv", "--web", "no.warc", "--out", "o"], "no recorded web no.warc"),
         (["train", "labels.csv", "--out", "o"], "no recorded web to read"),
         (["train", "--out", "o"], "no examples to train on"),
         (["train", "--bad", "labels.csv", "--out", "o"], "no examples to train on"),

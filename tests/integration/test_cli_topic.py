@@ -206,7 +206,7 @@ def test_pages_around_the_examples_are_proposed(folder: Path, tmp_path: Path) ->
 def test_what_the_user_can_put_right_is_one_line(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     assert "No such file" in refused("apply", folder, path)
-    assert "holds no crawl" in refused("suggest", tmp_path / "none")
+    assert "contains no crawl" in refused("suggest", tmp_path / "none")
     assert "does not define a topic" in refused("new", path, "--bad", "http://a.example/")
     assert not path.exists()
     assert "nor a file of URLs" in refused("new", path, "--good", "nothing.txt")

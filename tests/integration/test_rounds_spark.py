@@ -37,7 +37,7 @@ def test_a_master_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     master = f"spark://127.0.0.1:{free_port()}"
     plan = write_plan(tmp_path / "plan.toml", budget=60)
     line = refused(plan, tmp_path / "tables", master)
-    assert line.startswith(f"focuscrawl: no Spark answers at {master}: ")
+    assert line.startswith(f"focuscrawl: the Spark master {master} does not answer: ")
     assert not (tmp_path / "tables").exists()
 
 
@@ -45,7 +45,7 @@ def test_without_java_it_is_one_line(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.toml", budget=60)
     nowhere = {"JAVA_HOME": "/nowhere", "PATH": str(tmp_path)}
     line = refused(plan, tmp_path / "tables", "local[2]", **nowhere)
-    assert line.startswith("focuscrawl: --master local[2] needs a Java runtime, and there is none")
+    assert line.startswith("focuscrawl: --master local[2] needs a Java runtime, which is missing")
     assert "in JAVA_HOME=/nowhere: " in line
     assert not (tmp_path / "tables").exists()
 

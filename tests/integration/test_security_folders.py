@@ -188,7 +188,7 @@ def test_no_store_names_whom_to_connect_to(theirs: Path, reading: str) -> None:
         named(theirs, f"s3://b/x.cdxj?{where}")
         done = forked(theirs, "focuscrawl", READING[reading])
         assert done.returncode == 2
-        assert "which is on another machine: name it with --web" in done.stderr
+        assert "which is on another machine: name the web with --web" in done.stderr
         with pytest.raises(BlockingIOError):
             listening.accept()
 

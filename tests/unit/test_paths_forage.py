@@ -145,7 +145,7 @@ def test_a_model_of_one_site_cannot_tell_when_to_stop(
     assert known.calibration is not None
     assert known.calibration.goals == 8
     save_model(replace(known, calibration=None), tmp_path / "model", {"paths": 1})
-    with pytest.raises(UserError, match="two sites or more"):
+    with pytest.raises(UserError, match="at least two sites"):
         forage(web, tmp_path / "model", tmp_path / "c", web.doors[3], budget=1, stop=0.05)
     assert not (tmp_path / "c").exists()
 
@@ -194,7 +194,7 @@ def test_the_strategy_needs_a_model_of_paths(
         open_crawl(plan)
     for message, options in (
         ("evidence must be one of", {"evidence": "all"}),
-        ("leave out evidence=max", {"evidence": "max", "printed_scores": True}),
+        ("remove evidence=max", {"evidence": "max", "printed_scores": True}),
     ):
         with pytest.raises(UserError, match=message):
             forage(web, model, tmp_path / "c", web.doors[3], budget=1, **options)
@@ -355,7 +355,7 @@ def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
         door = f"http://127.0.0.1:{server.server_address[1]}/"
         out = tmp_path / "live.jsonl"
         refused = run_paths("record", door, "--out", out, code=2)
-        assert "--private 127.0.0.1 opens it" in refused.output
+        assert "allow it with --private 127.0.0.1" in refused.output
         done = run_paths("record", door, "--out", out, "--private", "127.0.0.1", keys="1\n1\ng\n")
         assert "1 path saved" in done.output
     finally:

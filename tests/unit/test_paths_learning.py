@@ -263,7 +263,7 @@ def test_models_come_back_from_their_folder(model: PathModel, tmp_path: Path) ->
     critic = load_path_critic(str(tmp_path / "m"), "/goal")
     assert critic.fingerprint == digest
     assert critic.classes[critic.marked.argmax()] == TOPIC
-    with pytest.raises(UserError, match="there already"):
+    with pytest.raises(UserError, match="exists already"):
         save_model(model, tmp_path / "m", {})
     with pytest.raises(UserError, match="topic=/goal"):
         load_path_critic(str(tmp_path / "m"), "/people")

@@ -140,7 +140,7 @@ def test_an_empty_crawl_is_loaded_with_the_same_types(building: Building, tmp_pa
 
 
 def test_a_folder_without_a_crawl_stays_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no crawl"):
+    with pytest.raises(UserError, match="contains no crawl"):
         open_store(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

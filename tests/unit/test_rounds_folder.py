@@ -190,11 +190,11 @@ def test_killed_on_the_way_it_is_taken_over_all_the_same(
 def test_what_cannot_be_gone_on_from_is_refused_and_nothing_written(tmp_path: Path) -> None:
     in_a_folder(tmp_path / "begun", "best-first", 3)
     given, root = plan("best-first", 5, 1, 2), tmp_path / "rounds"
-    with pytest.raises(UserError, match="there is no crawl in"):
+    with pytest.raises(UserError, match="contains no crawl"):
         crawl(given, root, folder=tmp_path / "none")
     with pytest.raises(UserError, match="its strategy is best-first, not breadth-first"):
         crawl(plan("breadth-first", 5, 1, 2), root, folder=tmp_path / "begun")
     assert not root.exists()
     crawl(given, root)
-    with pytest.raises(UserError, match="that began with its seeds, not --from "):
+    with pytest.raises(UserError, match="that started with its seeds, not --from "):
         crawl(given, root, folder=tmp_path / "begun")

@@ -110,7 +110,7 @@ def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Pa
     pages = context.tables.read(f"pages/{bucket:03}/00001")["url"].to_pylist()
     slow = [url for url in pages if url.startswith(SLOW)]
     assert 1 <= len(slow) <= 60 / 25 + 1
-    run_task(Task("take in", str(tmp_path), bucket, 1))
+    run_task(Task("update", str(tmp_path), bucket, 1))
     name = f"candidates/{bucket:03}/00001"
     waiting = context.tables.read(name)["url"].to_pylist()
     left = [url for url in SEEDS if url.startswith(SLOW) and url not in pages]

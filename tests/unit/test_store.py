@@ -142,10 +142,10 @@ def test_a_backlog_holds_the_crawl_back(store: CrawlStore) -> None:
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no crawl"):
+    with pytest.raises(UserError, match="contains no crawl"):
         CrawlStore.open(tmp_path / "crawl.db")
     (tmp_path / "crawl.db").write_bytes(b"Dear diary, this is no database at all. " * 50)
-    with pytest.raises(UserError, match="is no crawl store"):
+    with pytest.raises(UserError, match="is not a crawl store"):
         CrawlStore.open(tmp_path / "crawl.db")
 
 

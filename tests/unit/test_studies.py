@@ -162,7 +162,7 @@ def test_too_few_sites_are_one_line(tmp_path: Path) -> None:
     web = departments.make(tmp_path)
     (tmp_path / "sites.txt").write_text(web.doors[3])
     code, output = _paths(web, tmp_path / "sites.txt", tmp_path / "o")
-    assert (code, "takes three sites" in output) == (2, True)
+    assert (code, "needs three sites" in output) == (2, True)
     assert not (tmp_path / "o").exists()
 
 

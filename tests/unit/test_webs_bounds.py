@@ -235,7 +235,7 @@ def test_what_only_begins_like_records_is_not_read_over_and_over(noise: bytes) -
 
 
 def test_a_search_in_noise_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warc_reading, "_MOST_WASTED", 1 << 22)
+    monkeypatch.setattr(warc_reading, "_MAX_WASTED", 1 << 22)
     path = tmp_path / "web.warc.gz"
     first = member(good("first"))
     # FLG 0x1f: a header with a name, which goes on until there is a zero

@@ -157,9 +157,9 @@ def test_names_of_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(web, ChangingWeb)
     assert (web.name, web.version) == ("demo@3", 3)
     assert web.fingerprint == ChangingWeb(SyntheticWeb(), 3, 7).fingerprint
-    with pytest.raises(UserError, match="counted from 1"):
+    with pytest.raises(UserError, match="the first version is"):
         open_web("demo@0")
-    with pytest.raises(UserError, match="no recorded web at nothing"):
+    with pytest.raises(UserError, match="there is no recorded web nothing"):
         open_web("nothing@2")
     monkeypatch.chdir(tmp_path)
     Path("odd@2").write_text("")

@@ -197,7 +197,7 @@ def test_other_files_are_never_written_over(tmp_path: Path, content: bytes) -> N
 
 
 def test_names_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"\*\.warc\.gz"):
+    with pytest.raises(UserError, match=r"end the name in \.warc\.gz"):
         WarcRecorder(tmp_path / "crawl.warc")
     (tmp_path / "folder.warc.gz").mkdir()
     with pytest.raises(UserError, match="cannot write"):
@@ -231,7 +231,7 @@ def test_pages_of_a_crawl_are_looked_for_in_all_files_of_a_series(tmp_path: Path
     series = WarcSeries(tmp_path / "pages.warc.gz", 600)
     for i in range(3):
         series.record(url=f"{HOST}{i}", at=AT, body_raw=noise(i))
-    with pytest.raises(UserError, match=r"pages-00003.warc.gz is being written"):
+    with pytest.raises(UserError, match=r"is writing .*pages-00003.warc.gz"):
         WarcSeries(tmp_path / "pages.warc.gz", 600)
     series.close()
     webs = open_page_webs({"web": "live"}, tmp_path)

@@ -97,10 +97,10 @@ class Oracle(Strategy):
         places = self._page_of_url.data[urls]
         known = places != _ABSENT
         places = places[known]
-        worth = np.zeros(len(urls))
-        taken = self._fetched[self._content[places]]
-        worth[known] = np.where(taken, 0.0, self._relevance[places])
-        return worth
+        relevance = np.zeros(len(urls))
+        fetched = self._fetched[self._content[places]]
+        relevance[known] = np.where(fetched, 0.0, self._relevance[places])
+        return relevance
 
     def _scores(self, url: int, targets: Ints) -> Scores:
         """Return the scores of a page's targets, and of URLs that are now known as duplicates."""

@@ -192,10 +192,10 @@ class QValues(BatchLearner):
         if not len(links):  # only seeds were fetched
             return self.initial_model()
         urls, at = np.unique(past.target[links], return_inverse=True)
-        worth = discounted_rewards(
+        values = discounted_rewards(
             past.source, past.target, past.relevance, urls, gamma=self._gamma
         )
-        labels, means = bin_values(worth, self._bins)
+        labels, means = bin_values(values, self._bins)
         weight = (1.0 / np.bincount(at))[at]  # weights of the links to a URL add up to 1
         of_links = HashedNaiveBayes(
             past.link_words.take(links), labels[at], len(means), length=self._length, weight=weight
@@ -209,7 +209,7 @@ class QValues(BatchLearner):
             length=self._length,
             weight=sum_by_group(which, weight, len(pair)),
         )
-        metrics = {"mean_value": float(worth.mean()), "bins": float(len(means))}
+        metrics = {"mean_value": float(values.mean()), "bins": float(len(means))}
         trust = relevant / (relevant + self._trust)
         return BinnedValueModel(
             of_links, of_pages, means, trust, instances=len(links), metrics=metrics

@@ -1,4 +1,4 @@
-"""Content of a synthetic page, and its HTML in three designs."""
+"""Content of the synthetic pages, and their HTML in three designs."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from focuscrawl.webs.synthetic.vocabulary import (
     title,
 )
 
-# Most sites say what a list is; some use a heading that others put over something else.
+# Headings of lists of links; some headings are ambiguous.
 _ON_TOPIC = ("Related reading", "More on this", "See also", "You may also like")
 _OFF_TOPIC = ("Trending now", "Sponsored", "From our partners", "You may also like")
 _LEADS = ("More in", "Compare this with", "Also worth reading:", "As told in", "Background:")
 
 
 class Link(NamedTuple):
-    """A link as its author wrote it."""
+    """A link as the author wrote it."""
 
     href: str
     text: str
@@ -48,18 +48,20 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Running text with links in it."""
+    """Text with links."""
 
     pieces: list[str | Link]
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Links under a heading, each with a text behind it that may be empty.
+    """Links under a heading, each with a snippet, which may be empty.
 
     Attributes
     ----------
-    aside : stands beside the article, where the page's design has such a place
+    items : list of (Link, str)
+    in_sidebar : bool
+        Whether the list is in the sidebar, if the design has one.
     """
 
     heading: str
@@ -69,7 +71,7 @@ class Listing:
 
 @dataclass(slots=True)
 class Content:
-    """Everything that stands on a page, top to bottom."""
+    """All content of a page from top to bottom."""
 
     page: Page
     navigation: list[Link]
@@ -78,18 +80,18 @@ class Content:
 
 
 class Author:
-    """Makes up what stands on one page: paragraphs, lists of links, navigation."""
+    """Generates the content of a page: paragraphs, lists of links, navigation."""
 
     def __init__(self, places: WebLayout, page: Page) -> None:
         self._places = places
         self._page = page
         self._draws = RandomStream(hash_ints(places.seed, 8, page.number))
         self._targets = Targets(places, page, self._draws)
-        # some authors keep to the point, others do not: those mislead a critic
+        # pages with a low focus mislead a critic
         self._focus = 0.05 + 0.5 * self._draws.unit()
 
     def write(self) -> Content:
-        """Return what stands on the page."""
+        """Return the content of the page."""
         page = self._page
         content = Content(page, self._navigation(), footer=self._footer())
         body = content.body
@@ -215,7 +217,7 @@ class Author:
             body.append(Paragraph([picture]))
 
     def _heading(self, usual: tuple[str, ...]) -> str:
-        """Return the heading this host gives such a list; one page in eight has another."""
+        """Return the heading of this host for such a list; one page in eight has another."""
         if self._draws.chance(0.125):
             return self._draws.pick(usual)
         return usual[hash_ints(self._places.seed, self._page.host.number) % len(usual)]
@@ -250,7 +252,7 @@ class Author:
         return Link(write_href(target, self._page.host, draws), text)
 
     def _mislead(self, link: Link) -> Link:
-        """Let some advertisements promise what the page is about: only their place tells."""
+        """Give some advertisements an anchor text on the topic, which misleads classifiers."""
         draws = self._draws
         if not draws.chance(0.3):
             return link
@@ -272,7 +274,7 @@ class Author:
         links = [
             *(Link(hub.path, hub.title) for hub in hubs),
             Link(places.page_at(host, ABOUT).path, "About"),
-            # a service outside this web: a closed replay drops it
+            # a service outside this web, which replays skip
             Link(f"https://share.example/?u={self._page.number}&from=web", "Share"),
         ]
         if self._page.section < 0:
@@ -285,23 +287,23 @@ class Author:
 
 
 def render(content: Content) -> str:
-    """Return a page's HTML."""
+    """Return the HTML of a page."""
     return _DESIGNS[content.page.host.style](content)
 
 
 def head(content: Content) -> str:
-    """Return what every design has in ``<head>``."""
+    """Return the content of ``<head>`` for all designs."""
     page = content.page
     parts = [f"<title>{page.title} | {page.host.title}</title>"]
     if page.host.declared == "meta":
         parts.append(f'<meta charset="{page.host.encoding}">')
-    if not page.host.sessions:  # the software that makes sessions knows no canonical links
+    if not page.host.sessions:  # session software writes no canonical links
         parts.append(f'<link rel="canonical" href="{page_url(page)}">')
     return "\n".join(parts)
 
 
 def anchor(link: Link) -> str:
-    """Return a link's HTML."""
+    """Return the HTML of a link."""
     rel = ' rel="nofollow"' if link.nofollow else ""
     return f'<a href="{escape(link.href)}"{rel}>{link.text}</a>'
 
