@@ -137,8 +137,8 @@ class CrawlConfig(BaseModel):
         None,
         "recorded web to crawl: a `.warc` or `.warc.gz` file, the index of an "
         "[archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or `INDEX,BASE`; paths "
-        "or URIs), `demo`, or `demo:SCALE` (scale 1 has 3,000 pages). Append `@VERSION` for a "
-        "version of a [web that changes](../how-to/recrawls.md#a-web-that-changes). The crawl "
+        "or URIs), `demo`, or `demo:SCALE` (scale 1 has 3,000 pages). Append `@VERSION` to crawl "
+        "a version of a [web that changes](../how-to/recrawls.md#a-web-that-changes). The crawl "
         "uses the network only for archives named by a URI",
         unset="the live Web; `demo` for the critic `models/demo` without live seeds",
     )

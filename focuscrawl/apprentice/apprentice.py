@@ -22,15 +22,15 @@ from focuscrawl.apprentice.learners import (
     split_packs,
     unpack_options,
 )
-from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.scorer import Scorer, new_learner
-from focuscrawl.apprentice.training import (
+from focuscrawl.apprentice.online_training import (
     CrawlMemory,
     ResumePoint,
     rescore_queued,
     select_contrasting,
     validate,
 )
+from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_finite_arrays
 from focuscrawl.foundation.model_folder import ModelFormat
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.learners import Learner
     from focuscrawl.apprentice.link_table import LinkTable, PageFeatures
-    from focuscrawl.apprentice.training import ApprenticeUpdate, Snapshot
+    from focuscrawl.apprentice.online_training import ApprenticeUpdate, Snapshot
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 

@@ -108,8 +108,8 @@ def collect(
     if not exported.webs:
         click.echo(
             "Warning: the recording of the crawl is missing, so only pages whose text was "
-            "extracted before are exported, without their robots wishes. Name a recording with "
-            "--web",
+            "extracted before are exported, without their robots directives. Name a recording "
+            "with --web",
             err=True,
         )
     pages = pluralize(len(exported.pages), "page")

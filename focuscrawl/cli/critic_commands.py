@@ -123,8 +123,8 @@ def train(
     """Train a critic and write it to --out.
 
     There are two sources of examples. LABELS is a CSV file url,topic[,split] or a Dmoz dump
-    (content.rdf.u8 or .gz); rows with the split `test` are kept for `critic check`. For a single
-    topic, give --words, --description, --good, --bookmarks, --bad, or several of these options.
+    (content.rdf.u8 or .gz). Rows with the split `test` are reserved for `critic check`. For a
+    single topic, give --words, --description, --good, --bookmarks, --bad, or several of these.
 
     Pages are read from the recorded web --web, which also has the off-topic pages. Without --web,
     a polite crawl fetches the example pages and other pages and saves them in --crawl-dir.

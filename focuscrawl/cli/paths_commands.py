@@ -451,7 +451,7 @@ def forage(
     least: float,
     settings: tuple[str, ...],
 ) -> None:
-    """Find goal pages on the sites in SITES.txt, a file with one start URL per site and line.
+    """Find goal pages on the sites in SITES.txt, a file with the start URL of one site per line.
 
     The links to follow are chosen by MODEL, a path model. The result is goals.csv in --out: each
     goal page with the path to it. After an interruption, the same command resumes the crawl.

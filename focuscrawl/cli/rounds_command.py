@@ -67,7 +67,7 @@ def rounds(
     folder: Path | None,
     pages: int | None,
 ) -> None:
-    """Crawl in rounds as the file PLAN.toml says, with the crawl's data in Parquet tables.
+    """Run the crawl described in PLAN.toml in rounds, with the crawl's data in Parquet tables.
 
     Each round fetches the links with the highest scores and then trains the link classifier. A
     round is saved completely or not at all. After an interruption, the same command resumes the

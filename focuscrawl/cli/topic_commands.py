@@ -419,8 +419,9 @@ def classify(
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Split a class of TOPIC.toml that is too broad into subclasses.
 
-    PAGES.csv has the columns url and topic, the path of the subclass. Pages of the class that are
-    not in PAGES.csv form the subclass Other. With --mark, only some subclasses are relevant.
+    PAGES.csv has the columns url and topic: the path of the page's subclass. Pages of the class
+    that are not in PAGES.csv form the subclass Other. With --mark, only some subclasses are
+    relevant.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain

@@ -53,32 +53,16 @@ _BEYOND_COUNTING = 2.0  # pages, added to every upper bound
 
 @dataclass(frozen=True)
 class RecallEstimate:
-    """An estimate of the recall of a crawl.
+    """An estimate of the recall of a crawl."""
 
-    Attributes
-    ----------
-    fetched : int
-        Fetches before the estimate.
-    relevant : int
-        Relevant pages among these fetches.
-    waiting : int
-        Queued URLs.
-    discovered, undiscovered : float
-        Relevant pages expected among the queued URLs, and among URLs that no page links to yet.
-    harvest : float
-        Share of relevant pages among the last fetches.
-    next_fetches, next_harvest : int, float
-        Number of next fetches, and the share of them that is expected to be relevant.
-    """
-
-    fetched: int
-    relevant: int
-    waiting: int
-    discovered: float
-    undiscovered: float
-    harvest: float
-    next_fetches: int
-    next_harvest: float
+    fetched: int  #: fetches before the estimate
+    relevant: int  #: relevant pages among these fetches
+    waiting: int  #: queued URLs
+    discovered: float  #: relevant pages expected among the queued URLs
+    undiscovered: float  #: relevant pages expected among URLs that no fetched page links to
+    harvest: float  #: share of relevant pages among the last fetches
+    next_fetches: int  #: number of next fetches for `next_harvest`
+    next_harvest: float  #: expected share of relevant pages among the next fetches
 
     @property
     def missing(self) -> float:

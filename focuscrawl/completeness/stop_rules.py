@@ -31,27 +31,16 @@ _RULES = {
 
 @dataclass(frozen=True)
 class StopExpression:
-    """The stop rules of a crawl; the first rule that applies stops the crawl.
+    """The stop rules of a crawl; the first rule that applies stops the crawl."""
 
-    Attributes
-    ----------
-    text : str
-        The rules as the user wrote them.
-    recall : float or None
-        Stop if the estimated recall is at least `recall`, and the lower end of its interval is at
-        least two thirds of `recall`.
-    next_fetches, harvest : int, float or None
-        Stop if the expected harvest rate of the next `next_fetches` fetches is below `harvest`.
-        The rule applies after 100 fetches.
-    seconds : float or None
-        Stop a run after so many seconds.
-    """
-
-    text: str = ""
+    text: str = ""  #: the rules as the user wrote them
+    #: stop if the estimated recall is at least `recall`, and the lower end of its interval is at
+    #: least two thirds of `recall`
     recall: float | None = None
-    next_fetches: int = NEXT_FETCHES
+    next_fetches: int = NEXT_FETCHES  #: number of next fetches that `harvest` is about
+    #: after 100 fetches, stop if the expected harvest rate of the next fetches is below `harvest`
     harvest: float | None = None
-    seconds: float | None = None
+    seconds: float | None = None  #: stop a run after so many seconds
 
     @classmethod
     def parse(cls, written: object) -> StopExpression:

@@ -376,8 +376,8 @@ def model_file(name: str) -> Traversable | None:
 def model_folders() -> list[Traversable]:
     """Return the folders with models: in the current directory, next to and in the package."""
     package = resources.files("focuscrawl")
-    beside = [package.resolve().parent / "models"] if isinstance(package, Path) else []
-    return [Path("models"), *beside, package / "models"]
+    checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
+    return [Path("models"), *checkout, package / "models"]
 
 
 def _require_topics(topic: str) -> tuple[str, ...]:

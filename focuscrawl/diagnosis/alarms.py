@@ -63,7 +63,7 @@ class HarvestMonitor:
     ) -> str | None:
         """Add a fetch; return `ALARM` or `RECOVERED` if the fetch starts or ends an alarm.
 
-        `referrer_id` is the page where the URL was found first; for the rest see `Outcome`.
+        `referrer_id` is the page where the URL was found first. `Outcome` describes the others.
         """
         from_topic, from_relevant = self._referrer(referrer_id)
         index = self._classes.setdefault(topic or "", len(self._class_names))

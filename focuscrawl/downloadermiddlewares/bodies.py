@@ -53,9 +53,7 @@ class CompressionMiddleware(HttpCompressionMiddleware):
         codings = b",".join(response.headers.getlist("Content-Encoding"))
         if codings.count(b",") >= _MAX_CODINGS:
             raise UnpackingError(f"{codings.count(b',') + 1} nested codings")
-        if (
-            ROBOTS in request.meta
-        ):  # the download may exceed the limit, the decompressed body may not
+        if ROBOTS in request.meta:  # only the decompressed body has a limit
             request = request.replace(meta={})
         try:
             unpack = super().process_response

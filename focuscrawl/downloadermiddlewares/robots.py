@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 _PARSED = getattr(signals, "robots_parsed", None)  # documented since Scrapy 2.18
 _MAX_SIZE = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
 _LARGE = 20_000  # bytes; parsing a larger file blocks the event loop for more than 5 ms
-_CACHE_SIZE = (
-    32 * 1024 * 1024
-)  # bytes of robots.txt whose rules are kept; enough for over 10,000 hosts
+_CACHE_SIZE = 32 * 1024 * 1024  # bytes of cached files; enough for over 10,000 hosts
 _ENTRY_SIZE = 1024  # bytes that every cached file counts in addition to its size
 _MAX_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
 

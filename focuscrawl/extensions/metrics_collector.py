@@ -58,20 +58,14 @@ class CrawlCollector:
             ("in_flight", "Requests in flight", len(crawl.in_flight)),
             ("known_urls", "URLs seen by the crawl", len(crawl.urls)),
             ("model_version", "Number of trained models", crawl.model_version),
-            (
-                "waiting",
-                "1 while the crawl waits for training, re-judging or distillation",
-                int(crawl.is_waiting),
-            ),
+            ("waiting", "1 while the crawl waits for other work", int(crawl.is_waiting)),
             ("paused", "1 while the crawl is paused by a user", int(is_paused(self._crawler))),
         ):
             yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)
         yield from self._downloads()
 
     def _downloads(self) -> Iterator[Metric]:
-        stats = dict(
-            self._crawler.stats.get_stats()
-        )  # a copy, because the crawl changes the stats meanwhile
+        stats = dict(self._crawler.stats.get_stats())  # a copy, because another thread reads it
         answers = CounterMetricFamily(
             "focuscrawl_responses",
             "Responses of this run, of pages and robots.txt",
@@ -84,11 +78,7 @@ class CrawlCollector:
         for name, text, key in (
             ("retries", "Retried requests of this run", "retry/count"),
             ("excluded_urls", "URLs of this run that robots.txt forbids", "focuscrawl/excluded"),
-            (
-                "downloaded_bytes",
-                "Bytes downloaded in this run, compressed as sent",
-                "downloader/response_bytes",
-            ),
+            ("downloaded_bytes", "Bytes received in this run", "downloader/response_bytes"),
             ("errors_logged", "Log lines of level ERROR in this run", "log_count/ERROR"),
         ):
             yield CounterMetricFamily(f"focuscrawl_{name}", text, stats.get(key, 0))
@@ -103,19 +93,11 @@ def recall_metrics(crawl: Crawl) -> Iterator[Metric]:
     low, high = latest.interval
     found, beyond = latest.discovered, latest.undiscovered
     for name, text, value in (
-        (
-            "recall",
-            "Estimated share of the relevant pages within reach that were fetched",
-            latest.recall,
-        ),
+        ("recall", "Estimated recall of the relevant pages within reach", latest.recall),
         ("recall_low", "Lower end of the 90 % interval of the recall", low),
         ("recall_high", "Upper end of the 90 % interval of the recall", high),
         ("relevant_discovered", "Relevant pages expected among the queued URLs", found),
-        (
-            "relevant_undiscovered",
-            "Relevant pages expected among URLs that are not discovered yet",
-            beyond,
-        ),
+        ("relevant_undiscovered", "Relevant pages expected among URLs not found yet", beyond),
         ("next_harvest", "Expected harvest rate of the next fetches", latest.next_harvest),
     ):
         yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)

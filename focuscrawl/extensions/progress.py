@@ -182,13 +182,9 @@ class Progress(Component):
         stats.set_value("focuscrawl/priority_fidelity", self._crawl.priority_fidelity)
         now = time.monotonic()
         if self._bar is not None:
-            self._bar.total = (
-                self._crawl.config.budget or None
-            )  # `focuscrawl budget` may change it
+            self._bar.total = self._crawl.config.budget or None  # `focuscrawl extend` changes it
             self._bar.set_postfix_str(self._fit_progress(self._bar), refresh=False)
-            self._bar.update(
-                self._crawl.fetched - self._bar.n
-            )  # fetches of hub revisits count as well
+            self._bar.update(self._crawl.fetched - self._bar.n)  # not every fetch sends the signal
         elif self._enabled and now >= self._next_line:
             self._next_line = now + _LINE_INTERVAL
             logger.info(self._progress_line(now))

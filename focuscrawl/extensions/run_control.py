@@ -173,9 +173,7 @@ class StopReason(Component):
         """Close the spider."""
         failure = self._crawl.store_failure
         if failure is not None:
-            cause = getattr(
-                failure, "orig", failure
-            )  # the database error without SQL statement and parameters
+            cause = getattr(failure, "orig", failure)  # without the SQL statement
             logger.error("The crawl database cannot be written: %s", cause)
         reason = self._crawl.stop_reason
         if reason not in (None, "frontier_empty", "seeds_unreachable"):

@@ -18,6 +18,7 @@ from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
 from focuscrawl.apprentice.link_features import offset_features, window
 from focuscrawl.apprentice.link_table import LinkTable
+from focuscrawl.apprentice.online_training import auc
 from focuscrawl.apprentice.options import (
     CLASS_GROUPS,
     LINK_GROUPS,
@@ -26,7 +27,6 @@ from focuscrawl.apprentice.options import (
     input_names,
 )
 from focuscrawl.apprentice.scorer import new_learner
-from focuscrawl.apprentice.training import auc
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import TRAINING_PASSES

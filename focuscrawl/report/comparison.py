@@ -35,27 +35,14 @@ PARTS = ("only_a", "both", "only_b")  #: parts of the pages of two crawls
 
 @dataclass(frozen=True)
 class ComparedCrawl:
-    """A crawl in a comparison.
+    """A crawl in a comparison."""
 
-    Attributes
-    ----------
-    label : str
-        Name of the crawl, see `crawl_labels`.
-    fetched : int
-        All fetches of the crawl.
-    loss_rate : float or None
-        Loss rate of all fetches; None before the first fetch.
-    common_loss_rate : float or None
-        Loss rate of as many fetches as the shortest crawl has.
-    loss_reduction : float or None
-        1 - common loss / common loss of the first crawl (methods 1). None for the first crawl, for
-        crawls with another topic, web or critic, and if the first crawl has no loss.
-    """
-
-    label: str
-    fetched: int
-    loss_rate: float | None
-    common_loss_rate: float | None
+    label: str  #: name of the crawl, see `crawl_labels`
+    fetched: int  #: all fetches of the crawl
+    loss_rate: float | None  #: loss rate of all fetches; None before the first fetch
+    common_loss_rate: float | None  #: loss rate of as many fetches as the shortest crawl has
+    #: 1 - common loss / common loss of the first crawl (methods 1). None for the first crawl, for
+    #: crawls with another topic, web or critic, and if the first crawl has no loss.
     loss_reduction: float | None
 
 

@@ -28,24 +28,12 @@ _FORBIDDEN = "robots.txt"
 
 @dataclass(frozen=True)
 class StartPage:
-    """A start page and the outcome of its fetch.
+    """A start page and the outcome of its fetch."""
 
-    Attributes
-    ----------
-    url : str
-        URL after redirects.
-    outcome : str
-        ``page``, or the reason why there is no page, see `focuscrawl.report.outcomes`.
-    relevance : float or None
-        Relevance of the page; None without a page.
-    topic : str or None
-        The most probable class, if the critic has classes.
-    """
-
-    url: str
-    outcome: str
-    relevance: float | None = None
-    topic: str | None = None
+    url: str  #: URL after redirects
+    outcome: str  #: ``page``, or the reason why there is no page, see `focuscrawl.report.outcomes`
+    relevance: float | None = None  #: relevance of the page; None without a page
+    topic: str | None = None  #: the most probable class, if the critic has classes
 
     @property
     def is_relevant(self) -> bool:
@@ -157,37 +145,18 @@ def start_page_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class CrawlPlan:
-    """Judged start pages of a crawl, and the costs of a fetch.
+    """Judged start pages of a crawl, and the costs of a fetch."""
 
-    Attributes
-    ----------
-    pages : tuple of StartPage
-        The start pages requested, the most relevant first.
-    seeds, most : int
-        Number of seeds, and the limit on start pages requested.
-    words : str or None
-        Words of the relevant start pages with the most weight for the critic, if known.
-    size : float
-        Bytes on disk for each fetch.
-    live : bool
-        The crawl is of the live Web.
-    delay : float
-        Seconds between two fetches of a host.
-    at_once : int
-        Limit on requests in flight.
-    warnings : tuple of str
-        Sentences of `plan_warnings`.
-    """
-
-    pages: tuple[StartPage, ...]
-    seeds: int
-    most: int
+    pages: tuple[StartPage, ...]  #: the start pages requested, the most relevant first
+    seeds: int  #: number of seeds
+    most: int  #: limit on start pages requested
+    #: words of the relevant start pages with the most weight for the critic, if known
     words: str | None
-    size: float
-    live: bool
-    delay: float
-    at_once: int
-    warnings: tuple[str, ...]
+    size: float  #: bytes on disk for each fetch
+    live: bool  #: the crawl is of the live Web
+    delay: float  #: seconds between two fetches of a host
+    at_once: int  #: limit on requests in flight
+    warnings: tuple[str, ...]  #: sentences of `plan_warnings`
 
     def format_lines(self, budget: int) -> list[str]:
         """Return the plan without its warnings as lines for a terminal."""

@@ -223,20 +223,12 @@ class LearningCurve:
     The curve shows the share of relevant pages found against the share of the fetches. A curve
     above that of the crawl before is positive learning. The relevant pages are those that any of
     the compared crawls has found (*pooling*), because their number is unknown on the live Web.
-
-    Attributes
-    ----------
-    label : str
-        Name of the crawl.
-    share : NDArray[np.float64] of shape (n_fetches,)
-        Share of the pooled relevant pages that the first 1, 2, ... fetches found.
-    area : float
-        Mean of `share` over the fetches. A shorter crawl keeps its last share.
     """
 
-    label: str
+    label: str  #: name of the crawl
+    #: of shape (n_fetches,): share of the pooled relevant pages after 1, 2, ... fetches
     share: NDArray[np.float64]
-    area: float
+    area: float  #: mean of `share` over the fetches. A shorter crawl keeps its last share.
 
 
 def learning_curves(

@@ -22,24 +22,12 @@ _STRATEGY = "paths"
 
 
 class GoalPage(NamedTuple):
-    """A page that the path model classifies as a goal.
+    """A page that the path model classifies as a goal."""
 
-    Attributes
-    ----------
-    seq : int
-        Number of the fetch.
-    probability : float
-        Pr(goal | path and page).
-    title : str
-        Title of the page.
-    path : list of str
-        URLs from the start of the site to the page itself.
-    """
-
-    seq: int
-    probability: float
-    title: str
-    path: list[str]
+    seq: int  #: number of the fetch
+    probability: float  #: Pr(goal | path and page)
+    title: str  #: title of the page
+    path: list[str]  #: URLs from the start of the site to the page itself
 
 
 def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:

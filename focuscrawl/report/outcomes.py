@@ -91,18 +91,11 @@ def is_error(name: str) -> bool:
 
 
 class RunState(NamedTuple):
-    """State of a crawl.
+    """State of a crawl."""
 
-    Attributes
-    ----------
-    running : bool
-        A process holds the lock of the crawl's folder.
-    description : str
-        A state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
-        stopped.
-    """
-
-    running: bool
+    running: bool  #: a process holds the lock of the crawl's folder
+    #: state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
+    #: stopped
     description: str
 
 
@@ -201,18 +194,10 @@ def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
 
 
 class Milestone(NamedTuple):
-    """An event of a crawl that curves show.
+    """An event of a crawl that curves show."""
 
-    Attributes
-    ----------
-    seq : int
-        Number of the fetch before the event.
-    kind : str
-        ``alarm``, ``slow``, ``restart`` or ``topic changed``.
-    """
-
-    seq: int
-    kind: str
+    seq: int  #: number of the fetch before the event
+    kind: str  #: ``alarm``, ``slow``, ``restart`` or ``topic changed``
 
 
 def milestones(store: CrawlStore) -> list[Milestone]:

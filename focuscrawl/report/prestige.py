@@ -35,26 +35,15 @@ _URL = 110
 
 @dataclass(frozen=True)
 class Distillation:
-    """Hub and authority scores of the pages of a crawl.
+    """Hub and authority scores of the pages of a crawl."""
 
-    Attributes
-    ----------
-    facts : list of tuple of str
-        Names and values that describe the distillation.
-    between_sites : bool
-        Links within a site do not count.
-    pages : DataFrame
-        A row for each URL of the crawl, by ID: ``url``, ``title``, ``site``, ``relevance`` (NaN:
-        not fetched), ``hub``, ``authority``, and the numbers of links that count: ``out``,
-        ``relevant_out`` (to relevant pages), ``in``, ``relevant_in`` (from relevant pages).
-    popular : DataFrame
-        Sites with relevant pages, see `popular_sites`.
-    """
-
-    facts: list[tuple[str, str]]
-    between_sites: bool
+    facts: list[tuple[str, str]]  #: names and values that describe the distillation
+    between_sites: bool  #: links within a site do not count
+    #: a row for each URL of the crawl, by ID: ``url``, ``title``, ``site``, ``relevance`` (NaN:
+    #: not fetched), ``hub``, ``authority``, and the numbers of links that count: ``out``,
+    #: ``relevant_out`` (to relevant pages), ``in``, ``relevant_in`` (from relevant pages)
     pages: pd.DataFrame
-    popular: pd.DataFrame
+    popular: pd.DataFrame  #: sites with relevant pages, see `popular_sites`
 
     @classmethod
     def of(cls, store: CrawlStore, rule: str | None = None) -> Distillation:

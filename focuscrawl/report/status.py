@@ -29,21 +29,12 @@ RATE_FETCHES = 2_000
 
 @dataclass(frozen=True)
 class RecentSpeed:
-    """Speed and harvest rate of the latest fetches of a crawl.
+    """Speed and harvest rate of the latest fetches of a crawl."""
 
-    Attributes
-    ----------
-    pages_per_second : float
-        Fetches a second in the last minute.
-    harvest_rate : float or None
-        Mean relevance of the last `RECENT` fetches; None before the first fetch.
-    idle : float or None
-        Seconds since the last fetch; None before the first fetch.
-    """
-
-    pages_per_second: float
+    pages_per_second: float  #: fetches a second in the last minute
+    #: mean relevance of the last `RECENT` fetches; None before the first fetch
     harvest_rate: float | None
-    idle: float | None
+    idle: float | None  #: seconds since the last fetch; None before the first fetch
 
     @classmethod
     def of(cls, pages: Sequence[tuple[datetime, float]], now: datetime) -> RecentSpeed:
@@ -68,43 +59,20 @@ class RecentSpeed:
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a crawl.
+    """Status of a crawl."""
 
-    Attributes
-    ----------
-    about : str
-        Topic, strategy and web in a line.
-    running : bool
-        A process holds the lock of the crawl's folder.
-    state : str
-        State of the crawl, see `focuscrawl.report.outcomes.RunState`.
-    fetched : int
-        Fetches of all runs.
-    harvest_rate : float
-        Mean relevance of all fetches.
-    waiting, hosts : int
-        Queued URLs, and their hosts.
-    model : int
-        Version of the latest model; 0 for a strategy without training.
-    behind : int
-        Fetches since the training of the latest model started.
-    recall : tuple of float or None
-        Latest estimate of recall, and the ends of its 90 % interval.
-    recent : RecentSpeed
-        Speed and harvest rate of the latest fetches.
-    """
-
-    about: str
-    running: bool
-    state: str
-    fetched: int
-    harvest_rate: float
-    waiting: int
-    hosts: int
-    model: int
-    behind: int
+    about: str  #: topic, strategy and web in a line
+    running: bool  #: a process holds the lock of the crawl's folder
+    state: str  #: state of the crawl, see `focuscrawl.report.outcomes.RunState`
+    fetched: int  #: fetches of all runs
+    harvest_rate: float  #: mean relevance of all fetches
+    waiting: int  #: queued URLs
+    hosts: int  #: hosts of the queued URLs
+    model: int  #: version of the latest model; 0 for a strategy without training
+    behind: int  #: fetches since the training of the latest model started
+    #: latest estimate of recall, and the ends of its 90 % interval
     recall: tuple[float, float, float] | None
-    recent: RecentSpeed
+    recent: RecentSpeed  #: speed and harvest rate of the latest fetches
 
     @classmethod
     def of(cls, store: CrawlStore, *, now: datetime | None = None) -> Status:
@@ -222,21 +190,13 @@ def status_of(crawl_dir: str | os.PathLike[str]) -> Status:
 
 @dataclass(frozen=True)
 class CurrentState:
-    """The part of the status of a crawl that needs no sum over all pages or URLs.
-
-    Attributes
-    ----------
-    running, about, state, fetched, recent :
-        As in `Status`.
-    last_fetch : datetime or None
-        Time of the last fetch in UTC.
-    """
+    """The attributes of `Status` that need no sum over all pages or URLs."""
 
     running: bool
     about: str
     state: str
     fetched: int
-    last_fetch: datetime | None
+    last_fetch: datetime | None  #: time of the last fetch in UTC
     recent: RecentSpeed
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The summary that a crawl prints at its end, and what its parts need from the store."""
+"""The summary that a crawl prints at its end, read from the store of the crawl."""
 
 from __future__ import annotations
 
@@ -61,19 +61,11 @@ _HINTS = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by er
 
 
 class RevisitCounts(NamedTuple):
-    """Counts of the hubs that were fetched again; no other count includes these fetches.
-
-    Attributes
-    ----------
-    fetches, unchanged : int
-        Fetches, and fetches answered with "not modified".
-    links : int
-        New links on these hubs.
-    """
+    """Counts of the hubs that were fetched again; no other count includes these fetches."""
 
     fetches: int = 0
-    unchanged: int = 0
-    links: int = 0
+    unchanged: int = 0  #: fetches answered with "not modified"
+    links: int = 0  #: new links on these hubs
 
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
@@ -119,7 +111,7 @@ def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
 
 
 def describe_limit(store: CrawlStore, url: str) -> str | None:
-    """Describe the limit that holds back a queued URL; None if there is none.
+    """Describe the limit that holds back a queued URL; return None without a limit.
 
     The quotas are computed again from all fetches, as when a crawl is resumed.
     """
@@ -205,79 +197,39 @@ ORDER BY sum(p.relevance) DESC, h.name LIMIT ?
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers of a crawl, finished or running (methods 1).
+    """Numbers of a crawl, finished or running (methods 1)."""
 
-    Attributes
-    ----------
-    identity : dict
-        Topic, strategy, web, critic and random_state of the crawl.
-    store_path : str
-        Path of the store.
-    stopped : str
-        Why the last run stopped, or the state of the active run.
-    fetched : int
-        Fetches with any outcome.
-    harvest_rate, recent_harvest_rate : float
-        Mean relevance of all fetches, and of the last `RECENT`; 0 before the first fetch.
-    relevant : int
-        Pages with a relevance above ½.
-    outcomes : dict
-        Number of fetches by outcome, see `focuscrawl.report.outcomes`.
-    links, dropped : int
-        Links on the fetched pages, and the links among them that were not queued.
-    traps : dict
-        Limits and near-duplicates, see `count_trap_events`.
-    states : dict
-        Number of URLs by state, see `focuscrawl.store.schema.STATES`.
-    time, timed_fetches : timedelta, int
-        Crawling time without breaks, and the fetches in this time.
-    model, trained_at : int
-        Version of the last model, and the fetch at which its training started; 0 for no model.
-    best_hosts : list of Row
-        ``host``, ``fetches`` and ``relevance`` of the hosts with the largest sums of relevance.
-    skipped_hosts : dict
-        Hosts that the last run skipped, each with the reason.
-    overtaken : dict
-        Fetches made while a much better link was queued for a busy host, by this host
-        (`focuscrawl.crawl.waiting`).
-    alarm : str or None
-        Message of the active alarm (`focuscrawl.diagnosis`).
-    revisits : RevisitCounts
-        Hubs that were fetched again; `fetched` does not include them.
-    recordings : dict
-        Size in bytes of each recording of the pages, by file name.
-    completeness : RecallEstimate or None
-        The last estimate of recall.
-    rendered : int
-        Pages that a browser rendered. They count for the budget, but not for `fetched`.
-    page_failures : tuple of int and str
-        Number of pages on which the critic or the strategy failed, and the last error.
-    """
-
-    identity: dict[str, str]
-    store_path: str
-    stopped: str
-    fetched: int
-    harvest_rate: float
-    recent_harvest_rate: float
-    relevant: int
-    outcomes: dict[str, int]
-    links: int
-    dropped: int
-    traps: dict[str, int]
-    states: dict[str, int]
-    time: timedelta
-    timed_fetches: int
-    model: int
-    trained_at: int
+    identity: dict[str, str]  #: topic, strategy, web, critic and random_state of the crawl
+    store_path: str  #: path of the store
+    stopped: str  #: why the last run stopped, or the state of the active run
+    fetched: int  #: fetches with any outcome
+    harvest_rate: float  #: mean relevance of all fetches; 0 before the first fetch
+    recent_harvest_rate: float  #: mean relevance of the last `RECENT` fetches
+    relevant: int  #: pages with a relevance above ½
+    outcomes: dict[str, int]  #: number of fetches by outcome, see `focuscrawl.report.outcomes`
+    links: int  #: links on the fetched pages
+    dropped: int  #: links that were not queued
+    traps: dict[str, int]  #: limits and near-duplicates, see `count_trap_events`
+    states: dict[str, int]  #: number of URLs by state, see `focuscrawl.store.schema.STATES`
+    time: timedelta  #: crawling time without breaks
+    timed_fetches: int  #: fetches in this time
+    model: int  #: version of the last model; 0 for no model
+    trained_at: int  #: fetch at which the training of the model started
+    #: ``host``, ``fetches`` and ``relevance`` of the hosts with the largest sums of relevance
     best_hosts: list[sqlite3.Row]
-    skipped_hosts: dict[str, str]
+    skipped_hosts: dict[str, str]  #: hosts that the last run skipped, each with the reason
+    #: fetches made while a much better link was queued for a busy host, by this host
+    #: (`focuscrawl.crawl.waiting`)
     overtaken: dict[str, int] = field(default_factory=dict)
-    alarm: str | None = None
+    alarm: str | None = None  #: message of the active alarm (`focuscrawl.diagnosis`)
+    #: hubs that were fetched again; `fetched` does not include them
     revisits: RevisitCounts = field(default_factory=RevisitCounts)
+    #: size in bytes of each recording of the pages, by file name
     recordings: dict[str, int] = field(default_factory=dict)
-    completeness: RecallEstimate | None = None
+    completeness: RecallEstimate | None = None  #: the last estimate of recall
+    #: pages that a browser rendered. They count for the budget, but not for `fetched`.
     rendered: int = 0
+    #: number of pages on which the critic or the strategy failed, and the last error
     page_failures: tuple[int, str] = (0, "")
 
     @classmethod

@@ -149,25 +149,15 @@ def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PageLinks:
-    """The first links out of a page and into the page.
+    """The first links out of a page and into the page."""
 
-    Attributes
-    ----------
-    out : list of dict
-        Links out of the page in the order they were found: ``id``, ``url``, ``anchor``, ``score``
-        (None: not followed), ``seq`` and ``relevance`` (None: not fetched) of the target.
-    more_out : bool
-        The page has more links than `out`.
-    into : list of dict
-        Links into the page, in the same form, with the linking page in place of the target.
-    n_into : int
-        Number of all links into the page.
-    """
-
+    #: links out of the page in the order they were found: ``id``, ``url``, ``anchor``, ``score``
+    #: (None: not followed), ``seq`` and ``relevance`` (None: not fetched) of the target
     out: list[dict[str, Any]]
-    more_out: bool
+    more_out: bool  #: the page has more links than `out`
+    #: links into the page, in the same form, with the linking page in place of the target
     into: list[dict[str, Any]]
-    n_into: int
+    n_into: int  #: number of all links into the page
 
     @classmethod
     def of(cls, store: CrawlStore, url: int, n: int = _SHOWN) -> PageLinks:
@@ -242,28 +232,15 @@ def _fetches_before_link(
 
 @dataclass(frozen=True)
 class RecordedPage:
-    """Text and classes of a recorded page; the texts are untrusted.
+    """Text and classes of a recorded page; the texts are untrusted."""
 
-    Attributes
-    ----------
-    title : str
-        Title of the page.
-    text : list of str
-        Paragraphs of the visible text.
-    cut : bool
-        The text is truncated.
-    classes : list of tuple
-        Name, probability, and membership in the topic of the most probable classes, by the critic
-        of the crawl.
-    no_classes : str
-        Sentence that says why `classes` is empty.
-    """
-
-    title: str
-    text: list[str]
-    cut: bool
+    title: str  #: title of the page
+    text: list[str]  #: paragraphs of the visible text
+    cut: bool  #: the text is truncated
+    #: name, probability, and membership in the topic of the most probable classes, by the critic
+    #: of the crawl
     classes: list[tuple[str, float, bool]]
-    no_classes: str
+    no_classes: str  #: sentence that says why `classes` is empty
 
 
 def load_recorded_page(identity: Mapping[str, str], folder: Path, url: str) -> RecordedPage:

@@ -169,31 +169,15 @@ FROM ({inner}) s JOIN main.url u ON u.id = s.id JOIN sorted.host h ON h.place = 
 
 @dataclass(frozen=True)
 class UrlFilter:
-    """Filter and order of rows; the defaults select all rows.
+    """Filter and order of rows; the defaults select all rows."""
 
-    Attributes
-    ----------
-    least, most : float or None
-        Limits on the relevance of pages, or on the score of other URLs.
-    host : str
-        Part of the host name.
-    kind : str
-        For pages one of `KINDS`, for other URLs one of `UNFETCHED_STATES`.
-    status : int or None
-        HTTP status of pages.
-    search : str
-        Words that must all occur in URL or title.
-    order : str
-        One of `PAGE_ORDERS` or `UNFETCHED_ORDERS`.
-    """
-
-    least: float | None = None
-    most: float | None = None
-    host: str = ""
-    kind: str = ""
-    status: int | None = None
-    search: str = ""
-    order: str = ""
+    least: float | None = None  #: least relevance of pages, or least score of other URLs
+    most: float | None = None  #: greatest relevance of pages, or greatest score of other URLs
+    host: str = ""  #: part of the host name
+    kind: str = ""  #: for pages one of `KINDS`, for other URLs one of `UNFETCHED_STATES`
+    status: int | None = None  #: HTTP status of pages
+    search: str = ""  #: words that must all occur in URL or title
+    order: str = ""  #: one of `PAGE_ORDERS` or `UNFETCHED_ORDERS`
 
     @property
     def words(self) -> list[str]:
@@ -203,22 +187,12 @@ class UrlFilter:
 
 @dataclass(frozen=True)
 class UrlRows:
-    """A part of the rows of a table.
+    """A part of the rows of a table."""
 
-    Attributes
-    ----------
-    rows : list of dict
-        See `list_pages` and `list_unfetched`.
-    before, after : str or None
-        Cursors to the rows before and after this part; None without such rows.
-    searched : int or None
-        Number of rows searched; None without a search.
-    """
-
-    rows: list[dict[str, Any]]
-    before: str | None
-    after: str | None
-    searched: int | None
+    rows: list[dict[str, Any]]  #: see `list_pages` and `list_unfetched`
+    before: str | None  #: cursor to the rows before this part; None without such rows
+    after: str | None  #: cursor to the rows after this part
+    searched: int | None  #: number of rows searched; None without a search
 
 
 def list_pages(
@@ -467,17 +441,11 @@ class MappedHost(NamedTuple):
 
 
 class HostMap(NamedTuple):
-    """The hosts with the most relevant pages, and the links between them.
+    """The hosts with the most relevant pages, and the links between them."""
 
-    Attributes
-    ----------
-    hosts : list of MappedHost
-        The most relevant pages first; with equally many, the fewest fetches first.
-    links : list of tuple of int
-        Indexes of both hosts in `hosts`, and the number of links, the most links first.
-    """
-
+    #: the most relevant pages first; with equally many, the fewest fetches first
     hosts: list[MappedHost]
+    #: indexes of both hosts in `hosts`, and the number of links, the most links first
     links: list[tuple[int, int, int]]
 
 

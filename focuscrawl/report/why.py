@@ -68,10 +68,10 @@ _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 
 
 def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
-    """Describe the URLs of other hosts that scored better than a page when it was fetched.
+    """Describe the URLs of other hosts that scored better than a page at the time of its fetch.
 
-    These URLs were found before the fetch, and were fetched later or are still queued. Their score
-    is the last one in the frontier.
+    These URLs were found before the fetch, and were fetched later or are still queued. Their last
+    scores in the frontier are compared.
 
     Parameters
     ----------
@@ -96,21 +96,12 @@ def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Contributions to the score of a URL; above 0 they raise the score.
+    """Contributions to the score of a URL; above 0 they raise the score."""
 
-    Attributes
-    ----------
-    parts : dict
-        Parts whose sum is the log-odds of the score; see `Apprentice.explain`.
-    words : dict
-        Contributions of single words and positions, the largest first.
-    score : float
-        The score in [0, 1].
-    """
-
+    #: parts whose sum is the log-odds of the score; see `Apprentice.explain`
     parts: dict[str, float]
-    words: dict[str, float]
-    score: float
+    words: dict[str, float]  #: contributions of single words and positions, the largest first
+    score: float  #: the score in [0, 1]
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the largest contributions for and against the URL as (side, text)."""
@@ -224,46 +215,26 @@ def _word_reasons(
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanation of the state and the score of one URL.
+    """Explanation of the state and the score of one URL."""
 
-    Attributes
-    ----------
-    url : str
-        URL as in the store.
-    state, score : str
-        State and score for people. The score is the last one in the frontier.
-    value : float or None
-        The score; None for a seed.
-    busy : str or None
-        URLs with better scores when the page was fetched, see `describe_busy_hosts`.
-    depth : int
-        Clicks from a seed.
-    links : list of Row
-        The links to the URL with the best scores; links known before the fetch come first.
-        ``source``, ``seq`` and ``relevance`` are of the linking page. ``score`` and
-        ``model_version`` are of the time when that page was fetched; None: not followed.
-    links_found : int
-        Number of links to the URL.
-    links_before : int or None
-        Number of these links that were known before the fetch; None for a URL not fetched.
-    path : list of Row
-        Pages from the seed to the URL, with ``url``, ``seq`` and ``relevance`` (None: not
-        fetched). On each page the next one was first found.
-    reasons : Reasons or None
-        Contributions to the score, if the strategy is the apprentice.
-    """
-
-    url: str
-    state: str
-    score: str
-    value: float | None
+    url: str  #: URL as in the store
+    state: str  #: state of the URL for people
+    score: str  #: last score of the URL in the frontier, for people
+    value: float | None  #: the score; None for a seed
+    #: URLs with better scores when the page was fetched, see `describe_busy_hosts`
     busy: str | None
-    depth: int
+    depth: int  #: clicks from a seed
+    #: the links to the URL with the best scores; links known before the fetch come first.
+    #: ``source``, ``seq`` and ``relevance`` are of the linking page. ``score`` and
+    #: ``model_version`` are of the time when that page was fetched; None: not followed.
     links: list[sqlite3.Row]
-    links_found: int
+    links_found: int  #: number of links to the URL
+    #: number of these links that were known before the fetch; None for a URL not fetched
     links_before: int | None
+    #: pages from the seed to the URL, with ``url``, ``seq`` and ``relevance`` (None: not fetched).
+    #: On each page the next one was first found.
     path: list[sqlite3.Row]
-    reasons: Reasons | None
+    reasons: Reasons | None  #: contributions to the score, if the strategy is the apprentice
 
     @classmethod
     def of(cls, store: CrawlStore, url: str) -> Explanation:

@@ -26,7 +26,7 @@ from focuscrawl.strategies.base import Expansion, ModelUpdate, Strategy
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from focuscrawl.apprentice.training import ApprenticeUpdate
+    from focuscrawl.apprentice.online_training import ApprenticeUpdate
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 

@@ -87,7 +87,10 @@ def test_the_project_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     [
         ((), "no topic given: add -a topic=PATH"),
         ((*DEMO, "-s", "FOCUSCRAWL_BUGDET=5"), "unknown setting FOCUSCRAWL_BUGDET"),
-        ((*DEMO, "--budget", "5"), "what is --budget? Arguments are given as -a NAME=VALUE"),
+        (
+            (*DEMO, "--budget", "5"),
+            "unknown argument --budget: write arguments of the crawl as -a NAME=VALUE",
+        ),
     ],
 )
 def test_slips_are_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:

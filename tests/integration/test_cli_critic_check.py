@@ -90,7 +90,7 @@ def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path
     assert (
         "Good examples: 2, bad examples: 0; 3 skipped (near-duplicates of another" in done.stdout
     )
-    assert "2 good examples are very few" in done.stdout
+    assert "only 2 good examples" in done.stdout
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) < 300

@@ -64,7 +64,7 @@ def test_report_writes_curves_and_a_page_beside_the_crawl(crawl: Path) -> None:
         assert str(written) in result.output
     page = lxml.html.document_fromstring((crawl / "report" / "report.html").read_text("utf-8"))
     assert len(page.xpath("//img")) == 3  # type: ignore[arg-type]
-    assert "of those in reach; left: " in result.output
+    assert "not yet found" in result.output
     assert page.xpath("//img[@alt='estimated recall against fetches']")
     assert "best-first, Jazz" in str(page.findtext(".//h1"))
 

@@ -41,7 +41,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Kept]:
 def why(folder: Path, url: str) -> dict[str, str]:
     """Return the lines of reasons by side."""
     said = focuscrawl("why", folder, url).output
-    sides = r"^  ((?:words )?(?:for|against)|together) +(\S.*)"
+    sides = r"^  ((?:words )?(?:for|against)|total) +(\S.*)"
     return dict(re.findall(sides, said, re.MULTILINE))
 
 
@@ -79,7 +79,7 @@ def test_reasons_add_up_to_the_score(kind: str, crawled: Callable[[str], Kept]) 
 def test_why_says_what_counts_for_and_against(kind: str, crawled: Callable[[str], Kept]) -> None:
     kept = crawled(kind)
     lines = why(kept.folder, kept.urls[49])
-    assert re.fullmatch(r"[+-]\d+\.\d+, a score of [01]\.\d{3}", lines["together"])
+    assert re.fullmatch(r"[+-]\d+\.\d+, which is a score of [01]\.\d{3}", lines["total"])
     assert re.match(r"\w[\w ()+,]* \+\d", lines["for"])
     said = f"{lines['for']}, {lines.get('against', '')}"
     names = re.findall(r"([A-Za-z][\w ()]*?) [+-]\d", said)

@@ -32,7 +32,7 @@ SEED = "http://velo-59.demo.example/"
         ),
         pytest.param({"critic": "models/none"}, ["models/none", "demo"], id="critic"),
         pytest.param({"critic": "no_such_module:judge"}, ["no_such_module"], id="callable"),
-        pytest.param({"hosts": "https://a.example/"}, ["a.example", "no host"], id="hosts"),
+        pytest.param({"hosts": "https://a.example/"}, ["a.example", "is not a host"], id="hosts"),
         pytest.param({"deny": "/a|/b"}, ["/a|/b", "regular expression"], id="deny"),
         pytest.param({"discover": "rss"}, ["sitemaps, feeds, hreflang"], id="discover"),
         pytest.param({"web": "{tmp}/none.warc"}, ["none.warc"], id="web"),

@@ -143,7 +143,7 @@ def test_a_resumed_crawl_goes_on(operated: dict[str, Any]) -> None:
 def test_a_stopped_crawl_ends_in_order(operated: dict[str, Any]) -> None:
     run: Run = operated["run"]
     assert (run.returncode, run.kept.stop_reasons) == (0, ["stopped"])
-    assert "stopped       stopped by `focuscrawl stop`" in run.stderr
+    assert "stopped       by `focuscrawl stop`" in run.stderr
     assert "Traceback" not in run.stderr
     assert "stopped by `focuscrawl stop`" in operated["ended"]
     told = run.kept.query("SELECT kind FROM events WHERE kind <> 'excluded' ORDER BY id")
@@ -194,7 +194,7 @@ def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
     assert "Resumed" in messages
     assert "Stopping: waiting for the requests in flight" in messages
     assert messages[-1].startswith("The crawl has stopped\n")
-    assert "stopped by `focuscrawl stop`" in messages[-1]
+    assert "by `focuscrawl stop`" in messages[-1]
     last, crawled = read[-1], operated["run"].kept
     assert last["reason"] == "stopped"
     assert last["fetched"] == len(crawled.order)
@@ -238,7 +238,7 @@ def test_another_budget_is_exact(demo: dict[str, str], tmp_path: Path) -> None:
     assert len(run.kept.urls) == 14
     assert not (folder / FileControl.FILE).exists()
     refused = ask("extend", folder, 30, code=2)
-    assert "nobody crawls" in refused
+    assert "no crawl is running" in refused
     assert refused.endswith("-a budget=30\n")
     assert "no more than the 14 fetches it has" in ask("extend", folder, 9, code=2)
 
@@ -278,4 +278,4 @@ def test_slips_are_one_line(demo: dict[str, str], tmp_path: Path) -> None:
 
 def test_nothing_to_resume_and_nothing_to_stop(operated: dict[str, Any]) -> None:
     assert "not paused" in ask("resume", operated["folder"], code=2)
-    assert "nobody crawls" in ask("stop", operated["folder"], code=2)
+    assert "no crawl is running" in ask("stop", operated["folder"], code=2)

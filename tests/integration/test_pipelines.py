@@ -221,5 +221,5 @@ def test_a_start_that_fails_is_no_good_end(demo: dict[str, str], tmp_path: Path)
     line[line.index("focused")] = "unready"
     done = warm.run(line, cwd=ROOT, env=environment())
     assert "the list of start pages is not there" in done.stderr
-    assert "the spider's start failed: see the log" in done.stderr
+    assert "the spider failed to start: see the log" in done.stderr
     assert done.returncode == 1

@@ -411,4 +411,4 @@ def test_reasons_are_printed_strongest_first_and_the_negligible_not_at_all() -> 
         ("total", "-0.99, which is a score of 0.269"),
     ]
     bare = Reasons({"intercept": -1.0}, {}, 0.25).lines()
-    assert bare == [("together", "-1.00, a score of 0.250")]
+    assert bare == [("total", "-1.00, which is a score of 0.250")]

@@ -19,7 +19,7 @@ from focuscrawl.apprentice.learners import (
     row_sums,
     unit_scale,
 )
-from focuscrawl.apprentice.training import auc, drift, validate
+from focuscrawl.apprentice.online_training import auc, drift, validate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -145,7 +145,7 @@ def test_a_model_of_one_site_cannot_tell_when_to_stop(
     assert known.calibration is not None
     assert known.calibration.goals == 8
     save_model(replace(known, calibration=None), tmp_path / "model", {"paths": 1})
-    with pytest.raises(UserError, match="two sites or more"):
+    with pytest.raises(UserError, match="at least two sites"):
         forage(web, tmp_path / "model", tmp_path / "c", web.doors[3], budget=1, stop=0.05)
     assert not (tmp_path / "c").exists()
 

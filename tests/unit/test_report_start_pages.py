@@ -59,7 +59,7 @@ def test_what_would_bring_nothing_is_warned_of() -> None:
     (lone,) = plan_warnings(GOOD[:1], [])
     assert "the only start page is on a.example" in lone
     (learned,) = plan_warnings(GOOD, ["http://a.example/", "http://b.example/"])
-    assert "learned from these pages and no others" in learned
+    assert "only relevant training examples" in learned
 
 
 def test_an_outlook_says_what_a_budget_takes() -> None:
@@ -73,7 +73,7 @@ def test_an_outlook_says_what_a_budget_takes() -> None:
     ((_, nothing),) = replace(outlook, pages=(LOST,)).cost_facts(3_600)
     assert "no start page was fetched" in nothing
     assert outlook.cost_facts(0) == [("budget", "unlimited, so time and disk cannot be estimated")]
-    assert "             of 9 seeds: --most 9 fetches all" in outlook.format_lines(100)
+    assert "             not all of 9 seeds: --most 9 fetches all" in outlook.format_lines(100)
     assert CrawlPlan.from_dict(json.loads(json.dumps(outlook.to_dict()))) == outlook
     with pytest.raises(UserError):
         CrawlPlan.from_dict({"pages": [{"what": 1}], "warnings": []})

@@ -277,8 +277,8 @@ class WebLayout:
 class AddressKind(Enum):
     """The kinds of addresses; the comments show their URLs and responses."""
 
-    # home page ``/``, hub ``/cycling-guides/``, article ``/cycling-guides/steep-climbs-31.html``; on
-    # opaque hosts ``/guides/`` and ``/guides/31.html``; robots.txt forbids ``/members/``
+    # home page ``/``, hub ``/cycling-guides/``, article ``/cycling-guides/steep-climbs-31.html``;
+    # on opaque hosts ``/guides/`` and ``/guides/31.html``; robots.txt forbids ``/members/``
     PAGE = "page"
     COPY = "copy"  # ``/index.html``, ``?print=1``, ``?sid=0f3a99c2``: copy with a canonical link
     MOVED = "moved"  # ``/cycling-guides``: 301 to the hub
