@@ -41,9 +41,9 @@ CLASSES = ("course", "department", "faculty", "project", "staff", "student")
 
 INTRODUCTION = f"""\
 Written by `python benchmarks/bench_completeness.py --out docs/research/stopping-studies.md`:
-closed replays with the apprentice and a critic of the web's own labels; fetches: {{lengths}}; what
-`recall {ASKED}` had not ended by then went on, to its end or as far as it was kept.
-The truth is every page in reach with R > ½.
+replays with the apprentice and a critic trained on the web's labels. Fetches: {{lengths}}. Crawls
+that `recall {ASKED}` had not stopped by then continued to the end of their frontier or recording.
+The truth is every reachable page with relevance above ½.
 
 | web | topics | within {NEAR} | mean error | within {NEAR}, by labels | interval holds \
 | stops at ≥ {ENOUGH} | fetches / needed, median | 80 % | ≤ {MORE} | both |
@@ -51,23 +51,23 @@ The truth is every page in reach with R > ½.
 LEGEND = f"""\
 ![Estimated against true recall](pictures/stopping.png)
 
-Estimates are the last ones before a quarter, a half, three quarters and the whole of so many
-fetches are over. *By labels*: against the recall of the labelled pages in reach, whatever the
-critic says of them. *Stops*: what `recall {ASKED}` would have done; *needed* are the fetches by
-which this crawl, in its order, had a true recall of {ASKED}: what a rule would take that knows the
-truth. Where the crawl was too short for that, as many as it has stand in. A crawl that the rule
-does not end (-) takes all its fetches, and is none of *both*. **!**: the interval does
-not hold. In the picture a line is a crawl, and the dot where the rule would end it."""
+Estimates are the last before a quarter, a half, three quarters and the end of these fetches. *By
+labels*: error against the recall of reachable pages with the topic's label. *Stops*: where
+`recall {ASKED}` stops the crawl. *Needed*: fetches until a true recall of {ASKED}, or all
+fetches if the crawl was too short. A crawl that the rule does not stop (-) uses all its fetches,
+and does not count in *both*. **!**: the interval does not contain the truth. In the figure each
+line is a crawl, with a dot where the rule stops it."""
 COMPARED = f"""\
 ### Other rules
 
-What other rules would have done on the same crawls, for several values of their constant: the
-share of topics left with {ENOUGH} or more, the median and the 80 % quantile of fetches / needed,
-the share within {MORE}, and of topics with both.
+The table shows other rules on the same crawls, for several values of their constant: the share of
+topics stopped at a recall of {ENOUGH} or more, the median and 80 % quantile of fetches / needed,
+the share within {MORE}, and the share of topics with both.
 
-- *estimate*: it has reached so much; *estimate, held*: {ASKED}, for the last share of the fetches;
-- *knee*: the harvest before the knee of the curve of relevant pages is so many times that after
-  it (Cormack and Grossman, 2016); *lull*: so little of what is here came in the last fifth.
+- *estimate*: estimated recall of the constant; *estimate, held*: estimated recall of {ASKED} over
+  this share of the latest fetches;
+- *knee*: ratio of the harvest rates before and after the knee of the curve of relevant pages
+  (Cormack and Grossman, 2016); *lull*: share of the relevant pages found in the last fifth.
 
 ![Rules compared](pictures/stopping-rules.png)
 """

@@ -115,14 +115,14 @@ class Discovery(Part):
             self._queue_translations(visit, _link_score(visit))
         if not relevant:
             return
-        own = host(visit.url)
-        if SITE_MAPS in self._sources and own not in self._searched_hosts:
-            for url in self._site_maps.get(own) or [urljoin(visit.url, "/sitemap.xml")]:
-                self._queue_file(visit, url, _QueuedFile(own, 0))
-        self._searched_hosts.add(own)
+        page_host = host(visit.url)
+        if SITE_MAPS in self._sources and page_host not in self._searched_hosts:
+            for url in self._site_maps.get(page_host) or [urljoin(visit.url, "/sitemap.xml")]:
+                self._queue_file(visit, url, _QueuedFile(page_host, 0))
+        self._searched_hosts.add(page_host)
         if FEEDS in self._sources:
             for url in visit.view.feeds:
-                self._queue_file(visit, url, _QueuedFile(own, 0))
+                self._queue_file(visit, url, _QueuedFile(page_host, 0))
 
     def _follow_file(self, visit: PageVisit, known: _QueuedFile) -> None:
         following = _QueuedFile(known.owner, known.step + 1)
@@ -178,9 +178,9 @@ class Discovery(Part):
                     visit.newly_queued.append(score)
 
     def _count(self, url: str, relevance: float) -> None:
-        own = host(url)
-        self._fetches_per_host[own] += 1
-        self._relevance_per_host[own] += relevance
+        page_host = host(url)
+        self._fetches_per_host[page_host] += 1
+        self._relevance_per_host[page_host] += relevance
 
 
 def _link_score(visit: PageVisit) -> float:

@@ -227,17 +227,19 @@ class Crawl(CrawlState):
     @staticmethod
     def is_page(visit: PageVisit) -> bool:
         """Tell whether an answer is an HTML page."""
-        sent = visit.download
-        return 200 <= sent.status < 300 and is_html(sent.content_type, sent.body)
+        download = visit.download
+        return 200 <= download.status < 300 and is_html(download.content_type, download.body)
 
     def document_kind(self, visit: PageVisit) -> str | None:
         """Return the kind of an answer that is PDF, a site map or a feed, or None."""
-        sent = visit.download
-        if not 200 <= sent.status < 300:
+        download = visit.download
+        if not 200 <= download.status < 300:
             return None
-        if self.config.pdf and is_pdf(sent.body):
+        if self.config.pdf and is_pdf(download.body):
             return PDF
-        return url_list_kind(sent.body) if self._can_be_site_map_or_feed(visit.url_id) else None
+        return (
+            url_list_kind(download.body) if self._can_be_site_map_or_feed(visit.url_id) else None
+        )
 
     def can_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether the crawl reads bodies of a media type other than HTML for a URL."""
@@ -268,12 +270,12 @@ class Crawl(CrawlState):
         if kind is not None:
             self.read(visit, kind, shared_parser().parse_document)
         elif self.is_page(visit):
-            sent = visit.download
-            known: dict[str, Any] = {"encoding": sent.encoding, "robots": sent.robots}
+            download = visit.download
+            known: dict[str, Any] = {"encoding": download.encoding, "robots": download.robots}
             if most < ParseCost.UNBOUNDED:
-                visit.view = parse_page(sent.body, visit.url, **known, max_cost=most)
+                visit.view = parse_page(download.body, visit.url, **known, max_cost=most)
             else:
-                visit.view = shared_parser().parse(sent.body, visit.url, **known)
+                visit.view = shared_parser().parse(download.body, visit.url, **known)
         return visit.view
 
     @staticmethod

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.store.history import StoredFetch
 
-POLL_INTERVAL = 0.002  # seconds until a crawl that waits for a background thread is asked again
+POLL_INTERVAL = 0.002  # seconds between polls of a background thread
 
 
 @dataclass(slots=True)

@@ -373,9 +373,9 @@ def rejudge_crawl(
 
 def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
     """Request that the crawl in ``folder`` uses another critic, now or when it is resumed."""
-    wanted = {"critic": critic_name, "topic": topic, "web": web}
+    content = {"critic": critic_name, "topic": topic, "web": web}
     with update_lock(folder / REQUEST_FILE):
-        write_atomically(folder / REQUEST_FILE, json.dumps(wanted))
+        write_atomically(folder / REQUEST_FILE, json.dumps(content))
 
 
 def read_request(folder: Path) -> tuple[str, str, str | None] | None:
@@ -469,10 +469,10 @@ class TopicChange(Part):
         crawl.flush()
         request = read_request(folder)
         try:
-            name, topic, named = _parse_request(self._request)
+            name, topic, web_name = _parse_request(self._request)
             webs = [crawl.web] if crawl.web is not None else None
             if webs is None:
-                others = [] if named is None else [open_web_from_file(named, self._request)]
+                others = [] if web_name is None else [open_web_from_file(web_name, self._request)]
                 webs = open_page_webs(crawl.store.identity(), folder, others)
             critic, strategy, found = rejudge_crawl(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:

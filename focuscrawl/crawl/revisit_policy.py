@@ -91,14 +91,14 @@ class KnownPages:
         places = np.flatnonzero(self._worth > 0.0)
         places = places[np.lexsort((places, -self._worth[places]))][:most]
         pages = [*zip(self._knowledge.urls_at(places), self._worth[places].tolist(), strict=True)]
-        waiting = [*self._knowledge.queued_urls(most)]
-        found = [*pages, *waiting]
-        urls = [normalize(url) or "" for url, _ in found]
-        for url, (_, score) in zip(crawl.follow(urls), found, strict=True):
+        queued = [*self._knowledge.queued_urls(most)]
+        candidates = [*pages, *queued]
+        urls = [normalize(url) or "" for url, _ in candidates]
+        for url, (_, score) in zip(crawl.follow(urls), candidates, strict=True):
             if url and crawl.urls.get(url) is None:
                 crawl.queue(crawl.urls.add(url, 0, None), score)
         crawl.record_event(
-            RETURNED, f"{len(pages)} pages to visit again, {len(waiting)} never fetched"
+            RETURNED, f"{len(pages)} pages to visit again, {len(queued)} never fetched"
         )
 
 

@@ -309,7 +309,7 @@ class CrawlState:
         if before in (FETCHED, EXCLUDED):
             return False
         if before == QUEUED and self.frontier.score(url_id) == math.inf:
-            return False  # a start page precedes every link, whatever links to it
+            return False  # keep the score of a start page
         kept = score if math.isfinite(score) else None
         state = UNFOLLOWED if score == -math.inf else QUEUED
         if self.duplicates.find_by_url(self.urls[url_id]) is not None:

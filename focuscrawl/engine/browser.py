@@ -256,11 +256,11 @@ class _Routes:
             if self._served or request.frame.parent_frame is not None:
                 return False
             self._served = True
-            sent = self._visit.download
-            kind = sent.content_type or "text/html"
-            charset = f"; charset={sent.encoding}" if sent.encoding else ""
+            download = self._visit.download
+            kind = download.content_type or "text/html"
+            charset = f"; charset={download.encoding}" if download.encoding else ""
             headers = {"content-type": f"{kind}{charset}", "content-security-policy": _POLICY}
-            await route.fulfill(status=200, body=sent.body, headers=headers)
+            await route.fulfill(status=200, body=download.body, headers=headers)
             return True
         url, kind = normalize(request.url), request.resource_type
         if request.method != "GET" or kind not in _ALLOWED_TYPES or url is None:
@@ -363,22 +363,26 @@ class Rendering:
             return False
         if _words(view) >= _MIN_WORDS or self._cancelled:
             return False
-        own = host(visit.url)
-        return own in self._useful_hosts or self._useless_renderings[own] < _MAX_USELESS
+        page_host = host(visit.url)
+        return (
+            page_host in self._useful_hosts or self._useless_renderings[page_host] < _MAX_USELESS
+        )
 
     async def _use_rendering(self, visit: PageVisit, body: bytes | None) -> None:
         # keep the original page unless the rendered page has more words or links
-        plain, sent = visit.view, visit.download
+        plain, download = visit.view, visit.download
         assert plain is not None
         gained = False
         if body is not None:
-            visit.download = replace(sent, body=body, content_type="text/html", encoding="utf-8")
+            visit.download = replace(
+                download, body=body, content_type="text/html", encoding="utf-8"
+            )
             await self._parsing.parse(visit)
             gained = (
                 visit.error is None and visit.view is not None and _has_more(visit.view, plain)
             )
         if not gained:
-            visit.view, visit.download, visit.error = plain, sent, None
+            visit.view, visit.download, visit.error = plain, download, None
         self._count_outcome(host(visit.url), gained=gained)
         assert visit.view is not None
         outcome = _MORE_TEXT if gained else _NO_MORE_TEXT

@@ -148,7 +148,7 @@ class PageParsing:
             with suppress(ParseLimitError):
                 self._crawl.parse(visit, ParseCost.LARGE)
                 return
-        sent = visit.download
+        download = visit.download
         visit.view = self._parser_process.parse_page(
-            sent.body, visit.url, encoding=sent.encoding, robots=sent.robots
+            download.body, visit.url, encoding=download.encoding, robots=download.robots
         )

@@ -145,8 +145,8 @@ class PageTexts:
 
         assert visit.digest is not None
         assert visit.view is not None
-        sent = visit.download
-        page = RawPage(visit.url, sent.body, sent.encoding, pdf=visit.view.kind == PDF)
+        download = visit.download
+        page = RawPage(visit.url, download.body, download.encoding, pdf=visit.view.kind == PDF)
         visit.view, visit.link_rows, visit.newly_queued = None, [], []
         self._waiting += 1
         try:

@@ -110,7 +110,7 @@ def is_web_error(error: BaseException) -> bool:
 
 def describe_error(error: Exception) -> str:
     """Return ``cause: details``; the cause of an error of a program is its class name."""
-    if isinstance(error, DownloadCancelledError):  # nothing else cancels a download
+    if isinstance(error, DownloadCancelledError):  # by DOWNLOAD_MAXSIZE only
         return f"too large: {error}" if str(error) else "too large: more than DOWNLOAD_MAXSIZE"
     for kind, name in _CAUSES:
         if isinstance(error, kind):

@@ -148,17 +148,7 @@ class Sequences(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Chains of equal length.
-
-    Attributes
-    ----------
-    nodes : NDArray[np.float64] of shape (n, length, n_states)
-        Log-potential of each state at each position.
-    at : NDArray[np.int64] of shape (n, length)
-        Positions in the sequences.
-    which : NDArray[np.int64] of shape (n,)
-        Indices of the chains.
-    """
+    """Chains of equal length, with their positions in the sequences and their indices."""
 
     nodes: Floats
     at: Ints

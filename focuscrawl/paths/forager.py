@@ -128,10 +128,7 @@ class SiteStopRule:
     def should_stop(self, goals: Floats) -> bool:
         """Tell whether to stop fetching pages of the site; call this when `is_due`.
 
-        Parameters
-        ----------
-        goals : NDArray[np.float64]
-            The model's Pr(goal) of the `WINDOW` best queued links.
+        `goals` has the model's Pr(goal) of the `WINDOW` best queued links.
         """
         evidence = np.array(self._evidence[-WINDOW:])
         share = self._share(evidence)
@@ -252,14 +249,8 @@ class Forager:
     def add_page(self, url: int, referrer: int, address: str) -> None:
         """Add a fetched page; call this before all other methods for the page.
 
-        Parameters
-        ----------
-        url : int
-            Id of the URL.
-        referrer : int
-            Id of the URL that first linked to the page; -1 if the page starts a site.
-        address : str
-            URL of the page.
+        `referrer` is the id of the URL that first linked to the page, or -1 if the page starts a
+        site. `address` is the URL of the page.
         """
         self._grow(max(url, referrer))
         if self._rates is not None:
@@ -302,15 +293,7 @@ class Forager:
                 site.stop_rule.record_fetch(url)
 
     def record_page(self, url: int, goal: float, reward: float) -> None:
-        """Record the judgement of a fetched page; call this before `expand`.
-
-        Parameters
-        ----------
-        url : int
-            Id of the URL.
-        goal, reward : float
-            Pr(goal), and the mean reward over the page's label probabilities.
-        """
+        """Record Pr(goal) and the mean reward of a fetched page; call this before `expand`."""
         site = self._sites[int(self._site.data[url])]
         if site.stop_rule is not None:
             site.stop_rule.record_page(url, goal)

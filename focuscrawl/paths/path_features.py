@@ -156,15 +156,7 @@ class FeatureKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """Limits on the text that is read.
-
-    Attributes
-    ----------
-    words : int
-        Maximum number of distinct words of a page's text.
-    near : int
-        Number of tokens on either side of a link.
-    """
+    """Maximum numbers of distinct words of a page, and of tokens on either side of a link."""
 
     words: int = 200
     near: int = 8
@@ -212,14 +204,7 @@ class PathFeatureReader:
     def links(self, view: PageView, start: str, links: Ints) -> FeatureKeys:
         """Return the features of some links of a page, one row each.
 
-        Parameters
-        ----------
-        view : PageView
-            Page that contains the links.
-        start : str
-            Start page of the site.
-        links : NDArray[np.int64] of shape (n_links,)
-            Indices into ``view.links``.
+        `start` is the start page of the site, and `links` are indices into ``view.links``.
         """
         n = len(links)
         if not n:

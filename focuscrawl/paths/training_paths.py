@@ -132,13 +132,6 @@ class Walk:
     """Position of a person on a site, and the paths saved so far.
 
     Each step returns a new `Walk`, so every step can be undone.
-
-    Attributes
-    ----------
-    pages, labels : tuple[str, ...], tuple[str or None, ...]
-        Pages from the start page to the current page, and their labels.
-    saved : tuple[SitePath, ...]
-        Finished paths.
     """
 
     pages: tuple[str, ...]
@@ -183,12 +176,7 @@ class Walk:
 def link_choices(view: PageView, targets: Sequence[str | None]) -> list[LinkChoice]:
     """Return the distinct pages that a page links to, each with its first anchor.
 
-    Parameters
-    ----------
-    view : PageView
-        Page that contains the links.
-    targets : Sequence[str or None]
-        URL that each link leads to; None for links that cannot be followed.
+    `targets` has the URL that each link leads to, or None for links that cannot be followed.
     """
     found: dict[str, LinkChoice] = {}
     for url, anchor in zip(targets, view.links.anchors, strict=True):
@@ -209,15 +197,7 @@ def _labelled(path: SitePath, page: str, label: str) -> SitePath:
 
 @dataclass(frozen=True)
 class PathSampling:
-    """Number of training paths per site.
-
-    Attributes
-    ----------
-    goals : int
-        Maximum number of paths to goals.
-    fails : float
-        Paths to fails for each path to a goal.
-    """
+    """Maximum number of paths to goals per site, and number of fails per path to a goal."""
 
     goals: int = 60
     fails: float = 3.0
@@ -266,21 +246,11 @@ def extract_paths(
 
 
 class _GoalPaths:
-    """Paths from a start page to goals.
-
-    Attributes
-    ----------
-    order : list[str]
-        Reachable pages by distance.
-    goal_links : dict[str, set[str]]
-        Goals that each page links to; pages without goals are left out.
-    on_paths : set[str]
-        Pages on the paths, with the goals.
-    """
+    """Paths from a start page to goals."""
 
     def __init__(self, start: str, links: Links, goals: AbstractSet[str]) -> None:
         self.links = links
-        self.order = [start]
+        self.order = [start]  # reachable pages by distance
         self._depth = {start: 0}
         self._parent: dict[str, str] = {}
         queue = deque([start])
@@ -298,7 +268,7 @@ class _GoalPaths:
             if (found := goals & set(links(page)) - {page, start})
         }
         self._assign_goals(goals & self._depth.keys() - {start})
-        self.on_paths = {
+        self.on_paths = {  # with the goals
             page for goal in goals & self._depth.keys() for page in self.path_to(goal)
         }
 

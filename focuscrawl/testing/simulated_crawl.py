@@ -28,24 +28,12 @@ PRECISION = 1e-9
 
 
 class FetchOutcome(NamedTuple):
-    """The outcome of a fetch, as a crawl stores it.
+    """The outcome of a fetch, as a crawl stores it."""
 
-    Attributes
-    ----------
-    url : int
-        Id of the URL.
-    relevance : float
-        Relevance; 0 for a duplicate.
-    duplicate_of : int or None
-        Id of the earlier page with the same body.
-    page : StoredPage or None
-        The expanded page; None for a duplicate.
-    """
-
-    url: int
-    relevance: float
-    duplicate_of: int | None
-    page: StoredPage | None
+    url: int  # id
+    relevance: float  # 0 for a duplicate
+    duplicate_of: int | None  # id of the earlier page with the same body
+    page: StoredPage | None  # None for a duplicate
 
 
 class SimulatedCrawl:

@@ -63,14 +63,9 @@ class TinyWeb:
             self.put(url, "", 301, location=target)
 
     def put(self, url: str, body: str, status: int = 200, **headers: str) -> None:
-        """Add or replace the response for `url`.
+        """Add or replace the response for the absolute URL `url`, HTML by default.
 
-        Parameters
-        ----------
-        url, body, status : str, str, int
-            Absolute URL, and body and status of the response.
-        headers : str
-            Headers with lower-case names, as in ``content_type="text/plain"``; HTML by default.
+        Headers have lower-case names, as in ``content_type="text/plain"``.
         """
         known = normalize(url)
         if known is None:

@@ -417,25 +417,13 @@ class Intelligent(BatchLearner):
 
 @dataclass(frozen=True, slots=True)
 class InterestRatios(FittedModel):
-    """Logarithms of interest ratios.
+    """Logarithms of interest ratios."""
 
-    Attributes
-    ----------
-    base : float
-        Share of relevant URLs among all fetched URLs.
-    words, addresses : NDArray[np.float64] of shape (2^BITS,)
-        Log-ratios of words of pages and of URLs; 0 for words that are not significant.
-    sources : NDArray[np.float64] of shape (2,)
-        Log-ratios of a link from a page that is not relevant, and from a relevant page.
-    weights : NDArray[np.float64] of shape (4,)
-        Weights of content, URL, link and sibling.
-    """
-
-    base: float
-    words: Floats
-    addresses: Floats
-    sources: Floats
-    weights: Floats
+    base: float  # share of relevant URLs among all fetched URLs
+    words: Floats  # of words of pages; 0 for words that are not significant
+    addresses: Floats  # of words of URLs
+    sources: Floats  # of links from pages that are not relevant, and from relevant pages
+    weights: Floats  # of content, URL, link and sibling
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return columns 1, content, URL, link, siblings and relevant siblings of each link."""
@@ -470,12 +458,8 @@ class InterestRatios(FittedModel):
 def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
     """Return the logarithms of interest ratios, smoothed with one URL of mean relevance.
 
-    Parameters
-    ----------
-    relevant, seen : NDArray of shape (n,)
-        Number of relevant URLs, and of all URLs, with each kind of evidence.
-    base : float
-        Share of relevant URLs among all URLs.
+    `relevant` and `seen` count the relevant URLs, and all URLs, with each kind of evidence. `base`
+    is the share of relevant URLs among all URLs.
     """
     ratio: Floats = np.log((relevant + base) / (seen + 1.0) / base)
     return ratio

@@ -66,13 +66,7 @@ class Weights(NamedTuple):
 
 
 class OnlineRegression:
-    """Online logistic regression of the five features with weights of at least 0.
-
-    Attributes
-    ----------
-    used : NDArray[np.float64] of shape (5,)
-        Weights for scoring.
-    """
+    """Online logistic regression of the five features; ``used`` has weights of at least 0."""
 
     def __init__(self) -> None:
         self._mean = np.append(_PRIOR, 0.0)  # last is the intercept, which does not affect scores

@@ -32,21 +32,11 @@ _BITS = 18  # size of the hashed feature space, as a power of 2
 
 
 class TopicCentroid(NamedTuple):
-    """Centroid of the relevant pages.
+    """Centroid of the relevant pages."""
 
-    Attributes
-    ----------
-    idf : NDArray[np.float64] of shape (n_terms,)
-        Inverse document frequency of each term.
-    centroid : NDArray[np.float64] of shape (n_terms,)
-        Unit vector; 0 before the first relevant page.
-    best : Maximum
-        Largest cosine of the pages that link to each URL.
-    """
-
-    idf: Floats
-    centroid: Floats
-    best: Maximum
+    idf: Floats  # inverse document frequency of each term
+    centroid: Floats  # unit vector; 0 before the first relevant page
+    best: Maximum  # largest cosine of the pages that link to each URL
 
     def cosine(self, terms: NDArray[np.int32], counts: NDArray[np.uint8]) -> float:
         """Return the cosine of a page with the centroid."""
