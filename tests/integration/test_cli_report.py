@@ -145,7 +145,7 @@ def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path
 def test_a_store_of_another_schema_is_left_alone(crawl: Path) -> None:
     with closing(sqlite3.connect(crawl / "crawl.db")) as store, store:
         store.execute("UPDATE meta SET value = '999' WHERE key = 'schema_version'")
-    assert "crawl again, into a new crawl_dir" in mistaken("report", crawl)
+    assert "crawl again into a new crawl_dir" in mistaken("report", crawl)
     assert not (crawl / "report").exists()
 
 

@@ -275,34 +275,20 @@ class WebLayout:
 
 
 class AddressKind(Enum):
-    """The kinds of addresses and their responses.
+    """The kinds of addresses; the comments show their URLs and responses."""
 
-    ========================================== ===========================================
-    ``/``  ``/about.html``  ``/privacy.html``  pages outside the sections
-    ``/cycling-guides/``                       hub of a section
-    ``/cycling-guides/steep-climbs-31.html``   article (under ``/members/``: robots.txt forbids it)
-    ``/guides/``  ``/guides/31.html``          hub and article on hosts with opaque URLs
-    ``/index.html``  ``….html?print=1``        copy of the page with a canonical link
-    ``…?sid=0f3a99c2``                         copy of the page, on hosts with sessions
-    ``/cycling-guides``  ``/go/31``            301 to the hub, 302 to the article
-    ``/old/31.html``                           301 to ``/go/31``
-    ``/past/2009/31.html``                     404 or 410
-    ``/calendar/?month=24292``                 a month; links to the next and the previous one
-    ``/files/31.pdf``  ``/images/31.gif``      not HTML
-    ``/robots.txt``                            on hosts with members' pages, else 404
-    ========================================== ===========================================
-    """
-
+    # home page ``/``, hub ``/cycling-guides/``, article ``/cycling-guides/steep-climbs-31.html``;
+    # on opaque hosts ``/guides/`` and ``/guides/31.html``; robots.txt forbids ``/members/``
     PAGE = "page"
-    COPY = "copy"
-    MOVED = "moved"
-    TRACKED = "go"
-    OLD = "old"
-    DEAD = "past"
-    PDF = "files"
-    IMAGE = "images"
-    CALENDAR = "calendar"
-    ROBOTS = "robots"
+    COPY = "copy"  # ``/index.html``, ``?print=1``, ``?sid=0f3a99c2``: copy with a canonical link
+    MOVED = "moved"  # ``/cycling-guides``: 301 to the hub
+    TRACKED = "go"  # ``/go/31``: 302 to the article
+    OLD = "old"  # ``/old/31.html``: 301 to ``/go/31``
+    DEAD = "past"  # ``/past/2009/31.html``: 404 or 410
+    PDF = "files"  # ``/files/31.pdf``
+    IMAGE = "images"  # ``/images/31.gif``
+    CALENDAR = "calendar"  # ``/calendar/?month=24292``: links to the next and previous month
+    ROBOTS = "robots"  # ``/robots.txt``: 404 on hosts without members' pages
 
 
 _SUFFIX = {
