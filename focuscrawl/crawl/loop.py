@@ -28,6 +28,7 @@ from focuscrawl.page import (
     shared_parser,
 )
 from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
+from focuscrawl.page.metadata import read_header_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -272,6 +273,7 @@ class Crawl(CrawlState):
         elif self.is_page(visit):
             download = visit.download
             known: dict[str, Any] = {"encoding": download.encoding, "robots": download.robots}
+            known["references"] = download.header_links.references
             if most < ParseCost.UNBOUNDED:
                 visit.view = parse_page(download.body, visit.url, **known, max_cost=most)
             else:
@@ -444,4 +446,5 @@ def _download(fetch: Fetch, answer: Answer) -> Download:
         encoding=encoding,
         location=resolve_header(fetch.url, location) if location else None,
         links=tuple(value for name, value in answer.headers if name.lower() == "link"),
+        header_links=read_header_links(fetch.url, answer.headers),
     )

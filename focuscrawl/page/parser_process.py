@@ -184,17 +184,34 @@ class ParserProcess:
         self._closed = Event()
 
     def parse(
-        self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
+        self,
+        body: bytes,
+        url: str,
+        *,
+        encoding: str | None = None,
+        robots: Sequence[str] = (),
+        references: Sequence[str] = (),
     ) -> PageView:
         """Parse a page in this process if the cost is bounded, else as `parse_page` does."""
         with suppress(ParseLimitError):
             return parse_page(
-                body, url, encoding=encoding, robots=robots, max_cost=ParseCost.LARGE
+                body,
+                url,
+                encoding=encoding,
+                robots=robots,
+                references=references,
+                max_cost=ParseCost.LARGE,
             )
-        return self.parse_page(body, url, encoding=encoding, robots=robots)
+        return self.parse_page(body, url, encoding=encoding, robots=robots, references=references)
 
     def parse_page(
-        self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
+        self,
+        body: bytes,
+        url: str,
+        *,
+        encoding: str | None = None,
+        robots: Sequence[str] = (),
+        references: Sequence[str] = (),
     ) -> PageView:
         """Run `focuscrawl.page.parse_page` in the child process and wait for the page.
 
@@ -205,7 +222,8 @@ class ParserProcess:
         WorkerError
             If the process cannot start.
         """
-        view = self._request({"url": url, "encoding": encoding, "robots": [*robots]}, body)
+        request = {"url": url, "encoding": encoding, "robots": [*robots]}
+        view = self._request({**request, "references": [*references]}, body)
         assert view is not None
         return view
 
