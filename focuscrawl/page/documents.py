@@ -51,7 +51,7 @@ _GZIP = b"\x1f\x8b"
 _MAX_UNPACKED = 50 * 1024 * 1024  # bytes, the limit of sitemaps.org
 _PREFIX = 4096  # bytes in which the first element is searched for
 _SITE_MAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
-_NON_WORD = re.compile(r"[\W_]+")
+_PUNCTUATION = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")  # of ASCII; `tokenize` splits at the others
 _FEED = re.compile(rb"<(?:(?:\w+:)?feed|rss|rdf:RDF)[\s>]", re.IGNORECASE)
 
 
@@ -332,7 +332,7 @@ def site_maps_in_robots(text: str, url: str) -> Iterator[str]:
 
 
 def _url_words(url: str) -> str:
-    return _NON_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
+    return _PUNCTUATION.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
 
 
 def _translations(element: etree._Element, url: str) -> Iterator[tuple[str, str]]:

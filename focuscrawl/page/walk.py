@@ -23,6 +23,8 @@ _NESTING_TAG = re.compile(
     re.IGNORECASE,
 )
 _SEPARATOR = b"<base>"  # separates two texts and is not a leaf
+# places where a browser may break a word; libxml2 would put what follows into this element
+_BREAK = re.compile(rb"</?wbr(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
 LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 
@@ -79,6 +81,7 @@ def parse_tree(utf8: bytes) -> etree._Element | None:
     """
     root = _parse(utf8)
     if root is not None and _is_truncated(root):
+    utf8 = _BREAK.sub(b"", utf8)
         root = _parse(_NESTING_TAG.sub(_SEPARATOR, utf8))
     return root
 

@@ -103,6 +103,26 @@ def test_a_page_that_holds_nothing_is_empty(body: bytes) -> None:
             id="elements without text are leaves",
         ),
         pytest.param(
+            "a<iframe src=1 title=Map>no <b>frames</b> <a href=2>here</a></iframe>b"
+            "<iframe>c</iframe><h2>d<iframe>e</iframe></h2><noembed>f</noembed>",
+            ["a", "", "b", "", "d", ""],
+            [("/dir/1", "Map", 1, 1)],
+            id="the text of iframes is for browsers without frames",
+        ),
+        pytest.param(
+            "<p>bi&shy;cy&#8203;cle <b>re\u0301union</b> <i>wheel\u2060s</i>",
+            ["bicycle", "réunion", "wheels"],
+            [],
+            id="characters that nobody sees",
+        ),
+        pytest.param(
+            "<p>bi<wbr>cy<WBR/>cle <a href=x>some<wbr>where<wbr /></a> data</wbr>base",
+            ["bicycle", "somewhere", "database"],
+            [("/dir/x", "somewhere", 1, 1)],
+            id="where a browser may break a word",
+        ),
+        pytest.param("a <wbr id=x>" * 3000, ["a " * 2999 + "a"], [], id="many such places"),
+        pytest.param(
             "<frameset><noframes><body><p>in</noframes></frameset>", ["in"], [], id="no frames"
         ),
         pytest.param(
