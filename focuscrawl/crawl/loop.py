@@ -237,19 +237,19 @@ class Crawl(CrawlState):
             return None
         if self.config.pdf and is_pdf(download.body):
             return PDF
-        return (
-            url_list_kind(download.body) if self._can_be_site_map_or_feed(visit.url_id) else None
-        )
+        if self._can_be_site_map_or_feed(visit.url_id, download.content_type):
+            return url_list_kind(download.body)
+        return None
 
     def can_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether the crawl reads bodies of a media type other than HTML for a URL."""
         if self.config.pdf and media_type in _PDF:
             return True
-        return media_type in _SITE_MAPS and self._can_be_site_map_or_feed(url_id)
+        return media_type in _SITE_MAPS and self._can_be_site_map_or_feed(url_id, media_type)
 
-    def _can_be_site_map_or_feed(self, url_id: int) -> bool:
+    def _can_be_site_map_or_feed(self, url_id: int, media_type: str | None) -> bool:
         discovery = self.part(Discovery)
-        return discovery is not None and discovery.can_be_site_map_or_feed(url_id)
+        return discovery is not None and discovery.can_be_site_map_or_feed(url_id, media_type)
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
         """Pass the site maps in the robots.txt of an origin (``http://host``) to `Discovery`."""
