@@ -18,6 +18,7 @@ import numpy as np
 from focuscrawl.foundation import urls
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import MAX_LANGUAGE_TAG, Metadata, read_metadata, resolve_bounded
+from focuscrawl.page.robots_rules import DEFAULT_AGENT, read_robots_rules
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import Outline, build_outline, collect_anchor_texts, parse_tree
 from focuscrawl.page.words import tokenize
@@ -165,6 +166,7 @@ def parse_page(
     *,
     encoding: str | None = None,
     robots: Sequence[str] = (),
+    agent: str = DEFAULT_AGENT,
     max_cost: ParseCost = ParseCost.UNBOUNDED,
 ) -> PageView:
     """Parse an HTML page.
@@ -175,6 +177,7 @@ def parse_page(
     url : absolute URL of the page
     encoding : charset parameter of the ``Content-Type`` header, if given
     robots : values of the X-Robots-Tag header fields
+    agent : product token of the crawler, by which rules for robots may name it
     max_cost : highest allowed cost of the parse
 
     Returns
@@ -199,8 +202,8 @@ def parse_page(
         raise ParseLimitError
     root = parse_tree(utf8)
     outline = Outline() if root is None else build_outline(root)
-    meta = read_metadata(outline.metadata)
-    meta.add_robots_fields(robots)
+    meta = read_metadata(outline.metadata, agent)
+    noindex, nofollow = read_robots_rules([*meta.robots, *robots], agent)
     own_url = urls.normalize(url) or url
     base = (meta.base is not None and resolve_bounded(own_url, [meta.base])[0]) or own_url
     links_cut = outline.truncate_links(MAX_LINKS)
@@ -223,8 +226,8 @@ def parse_page(
         canonical=canonical if meta.canonical else None,
         refresh=refresh if meta.refresh else None,
         refresh_delay=meta.refresh_delay,
-        noindex=meta.noindex,
-        nofollow=meta.nofollow,
+        noindex=noindex,
+        nofollow=nofollow,
         encoding=used_encoding,
         headings=[text for text, _ in headings],
         heading_leaf=np.array([leaf for _, leaf in headings], np.int32),
