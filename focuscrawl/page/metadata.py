@@ -184,13 +184,13 @@ def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
     found.refresh_delay = float(delay or 0)
 
 
-def resolve_bounded(base: str, references: list[str]) -> list[str | None]:
+def resolve_bounded(base: str, references: list[str], encoding: str = "utf-8") -> list[str | None]:
     """Resolve references as `resolve` does; None also for URLs longer than `MAX_URL_LENGTH`."""
     if max(map(len, references)) > MAX_URL_LENGTH:
         references = [
             each if len(each) <= MAX_URL_LENGTH else _UNRESOLVABLE for each in references
         ]
-    found = resolve(base, references)
+    found = resolve(base, references, encoding)
     if max(map(len, filter(None, found)), default=0) > MAX_URL_LENGTH:
         found = [None if url is not None and len(url) > MAX_URL_LENGTH else url for url in found]
     return found

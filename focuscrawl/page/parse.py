@@ -205,14 +205,16 @@ def parse_page(
     meta = read_metadata(outline.metadata, agent)
     noindex, nofollow = read_robots_rules([*meta.robots, *robots], agent)
     own_url = urls.normalize(url) or url
-    base = (meta.base is not None and resolve_bounded(own_url, [meta.base])[0]) or own_url
+    base = own_url
+    if meta.base is not None:
+        base = resolve_bounded(own_url, [meta.base], used_encoding)[0] or own_url
     links_cut = outline.truncate_links(MAX_LINKS)
     # one call resolves all references; missing ones are "", and their results are dropped
     canonical, refresh, *targets = resolve_bounded(
-        base, [meta.canonical or "", meta.refresh or "", *outline.references]
+        base, [meta.canonical or "", meta.refresh or "", *outline.references], used_encoding
     )
     links_cut += outline.truncate_links(count_within_limit(targets))
-    feeds, translations = _alternates(base, meta)
+    feeds, translations = _alternates(base, meta, used_encoding)
     headings = outline.headings[:MAX_HEADINGS]
     tokens, token_leaf = tokenize(outline.leaves)
     return PageView(
@@ -239,12 +241,15 @@ def parse_page(
     )
 
 
-def _alternates(base: str, meta: Metadata) -> tuple[list[str], list[tuple[str, str]]]:
+def _alternates(
+    base: str, meta: Metadata, encoding: str
+) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the feeds of a page, and its translations as languages and URLs."""
     if not meta.feeds and not meta.translations:
         return [], []
     languages = [language for language, _ in meta.translations]
-    found = resolve_bounded(base, meta.feeds + [target for _, target in meta.translations])
+    references = meta.feeds + [target for _, target in meta.translations]
+    found = resolve_bounded(base, references, encoding)
     n = len(meta.feeds)
     translations = [
         (language, target)

@@ -122,6 +122,17 @@ def _asking(path: str) -> Reply | None:
     }.get(path) or (page(path) if path != "/robots.txt" else None)
 
 
+def _odd_links(path: str) -> Reply | None:
+    """Answer for a site whose links and redirects are unusual."""
+    russian = page("Велосипед", "/поиск?q=велосипед", "/moved")
+    russian.body = russian.body.decode().encode("cp1251")
+    russian.headers = {"Content-Type": "text/html; charset=windows-1251"}
+    return {
+        "/": russian,
+        "/moved": moved("/caf\xe9?q=\xe2\xe5\xeb\xee"),
+    }.get(path) or (page(path) if path != "/robots.txt" else None)
+
+
 def _plain(site: str, path: str) -> Reply | None:
     """Answer for a site that thinks a little before each of its few pages."""
     sections = [f"/section-{number}" for number in range(SECTIONS)]
@@ -182,7 +193,7 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
 
     Parameters
     ----------
-    site : "a", "b", "c", "slow", "asks" or "forum"
+    site : "a", "b", "c", "slow", "asks", "forum" or "odd links"
     path : path asked for
     origins : where each site is, ``http://address:port``
     hits : how often this path was asked for, this time included
@@ -192,6 +203,8 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
         return Reply(b"gone", 404) if robots else Reply(page("Too late").body, wait=NEVER)
     if site == "asks":
         found = _asking(path)
+    elif site == "odd links":
+        found = _odd_links(path)
     elif site == "forum":
         found = _FORUM_MOVES.get(path.partition("?")[0]) or _forum(path)
         if found is not None:
