@@ -253,6 +253,18 @@ def test_a_refresh_for_those_without_scripts_is_none() -> None:
     assert page.refresh == "http://site.example/dir/later"
 
 
+_DATES = [
+    "Wed, 03 Dec 2025 15:00:00 GMT",
+    "Wednesday, 03-Dec-25 15:00:00 GMT",
+    "Wed Dec  3 15:00:00 2025",
+    "25 Jun 2030 15:00:00 PST",
+    "2030-06-25T15:00:00+02:00",
+    "2030-06-25, 15:00:00 UTC",
+    "Dec. 3, 2025, 3:00 p.m. CET",
+    "June 3, 2025, 3 PM",
+]
+
+
 @pytest.mark.parametrize(
     ("fields", "noindex", "nofollow"),
     [
@@ -262,9 +274,20 @@ def test_a_refresh_for_those_without_scripts_is_none() -> None:
         (["otherbot: noindex, nofollow"], False, False),
         (["otherbot: noindex", "nofollow"], False, True),
         (["nofollow, otherbot: noindex"], False, True),
+        (["nofollow; otherbot/2.0: noindex; 360Spider: none"], False, True),
         (["*: noindex"], True, False),
-        (["unavailable_after: 25 Jun 2030 15:00:00 PST, noindex"], True, False),
+        (["otherbot: noindex, *: nofollow"], False, True),
+        (["focuscrawl: noindex"], True, False),
+        (["FocusCrawl/1.0 : noindex, nofollow, otherbot: none"], True, True),
+        (["otherbot: none, focuscrawl: nofollow"], False, True),
+        (["focuscrawl-images: noindex", "focus: noindex", "crawl: noindex"], False, False),
+        *(([f"unavailable_after: {date}, noindex"], True, False) for date in _DATES),
+        *(([f"nofollow, unavailable_after: {date}"], False, True) for date in _DATES),
+        *(([f"otherbot: unavailable_after: {date}, noindex"], False, False) for date in _DATES),
         (["max-snippet: 20, nofollow"], False, True),
+        (["max-image-preview: none, max-video-preview:none"], False, False),
+        (["max-image-preview:none noindex"], True, False),
+        (['"noindex, nofollow"'], True, True),
         ([], False, False),
     ],
 )
@@ -287,11 +310,25 @@ def test_links_that_are_not_to_be_followed() -> None:
         ("<meta name=robots content=none>", True, True),
         ("<meta name=robots content=noindex><meta name=robots content=all>", True, False),
         ("<meta name=description content=noindex><meta name=robots>", False, False),
+        ("<meta name=robots content='noindex; nofollow'>", True, True),
+        ("<meta name=robots content='noindex|nofollow'>", True, True),
+        ("<meta name=robots content='max-image-preview: none'>", False, False),
+        ("<meta name=FocusCrawl content=noindex>", True, False),
+        ("<meta name=otherbot content=noindex>", False, False),
+        ("<meta name=robots content=nofollow><meta name=focuscrawl content=noindex>", True, True),
     ],
 )
 def test_robots(head: str, noindex: bool, nofollow: bool) -> None:
     page = parse(head)
     assert (page.noindex, page.nofollow) == (noindex, nofollow)
+
+
+def test_robots_rules_may_name_the_crawler() -> None:
+    head = b"<meta name=Cycling-Survey content=noindex><meta name=focuscrawl content=none><meta>"
+    page = parse_page(head, "http://site.example/", agent="cycling-survey")
+    assert (page.noindex, page.nofollow) == (True, False)
+    nameless = parse_page(b"<meta content=noindex><meta name content=none>", page.url, agent="")
+    assert (nameless.noindex, nameless.nofollow) == (False, False)
 
 
 def test_canonical() -> None:

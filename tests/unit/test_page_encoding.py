@@ -170,3 +170,24 @@ def test_what_nobody_declares_is_guessed(text: str, codec: str, encoding: str, t
 def test_control_characters_and_nuls() -> None:
     assert to_utf8(b"a\x01b\0c\x7f\x0c\td\x1be") == (b"a bc  \td e", "utf-8")
     assert to_utf8("<p>é".encode("utf-16-le"), "utf-16le")[0] == "<p>é".encode()
+
+
+def test_queries_of_links_are_in_the_encoding_of_the_page() -> None:
+    html = """<meta charset=windows-1251><base href="/каталог/"><a href="/s?q=велосипед">x</a>
+        <a href="?стр=2">x</a><iframe src="путь?я"></iframe>
+        <link rel=canonical href="/?я"><meta http-equiv=refresh content="30; url=/?ю">
+        <link rel=alternate hreflang=ru href="/ru?я">
+        <link rel=alternate type=application/rss+xml href="/rss?я">"""
+    page = parse_page(html.encode("cp1251"), "http://site.example/")
+    folder = "http://site.example/%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3/"
+    assert page.links.urls[:3] == [
+        "http://site.example/s?q=%E2%E5%EB%EE%F1%E8%EF%E5%E4",
+        f"{folder}?%F1%F2%F0=2",
+        f"{folder}%D0%BF%D1%83%D1%82%D1%8C?%FF",
+    ]
+    assert (page.canonical, page.refresh) == (
+        "http://site.example/?%FF",
+        "http://site.example/?%FE",
+    )
+    assert page.translations == ["http://site.example/ru?%FF"]
+    assert page.feeds == ["http://site.example/rss?%FF"]
