@@ -16,6 +16,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
+from w3lib.encoding import read_bom
 
 from focuscrawl.crawl.discovery import MAX_FILES
 from focuscrawl.engine.component import Component
@@ -86,8 +87,7 @@ class RobotRules(ProtegoRobotParser):
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
         """Parse a robots.txt."""
-        lines = robotstxt_body.decode("utf-8-sig", "ignore").splitlines()
-        whole = "\n".join(map(_delimit_agent, lines))
+        whole = "\n".join(map(_delimit_agent, _decode(robotstxt_body).splitlines()))
         return super().from_crawler(crawler, whole.encode())
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
@@ -97,6 +97,11 @@ class RobotRules(ProtegoRobotParser):
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
         """Return the ``Crawl-delay`` of a crawler in seconds, or None."""
         return super().crawl_delay(_delimited_token(user_agent))
+
+
+def _decode(body: bytes) -> str:
+    """Decode a robots.txt as its byte order mark says, else as UTF-8; drop leading marks."""
+    return body.decode(read_bom(body)[0] or "utf-8", "ignore").lstrip("\ufeff \t\r\n")
 
 
 def _delimited_token(agent: str | bytes) -> str:
@@ -307,7 +312,7 @@ class RobotsMiddleware(Component):
         rules = await self._parse_rules(response)
         site_maps: list[str] = []
         if self._crawl.config.discover:
-            text = response.body[:_MAX_SIZE].decode("utf-8", "replace")
+            text = _decode(response.body[:_MAX_SIZE])
             site_maps = [*islice(site_maps_in_robots(text, response.url), MAX_FILES)]
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(

@@ -323,7 +323,7 @@ def _read_site_map(xml: bytes, url: str) -> PageView:
 def site_maps_in_robots(text: str, url: str) -> Iterator[str]:
     """Yield the URLs of all ``Sitemap`` lines of a robots.txt file."""
     for line in text.splitlines():
-        field, _, value = line.partition(":")
+        field, _, value = line.partition("#")[0].partition(":")
         location = value.strip()[:_MAX_VALUE_LENGTH]
         if field.strip().lower() == "sitemap" and location:
             (target,) = resolve(url, [location])

@@ -112,7 +112,7 @@ def test_an_index_is_told_from_a_site_map() -> None:
 
 
 def test_site_maps_are_named_anywhere_in_robots_txt() -> None:
-    text = "Sitemap: /1.xml\nUser-agent: *\n disallow: /x\r\n SITEMAP : https://b.example/2.xml\n"
+    text = "Sitemap: /1.xml # all\nUser-agent: *\n disallow: /x\r\n SITEMAP : https://b.example/2.xml\n"
     text += "Sitemap:\nSitemap: ftp://a.example/3.xml\n# Sitemap: /4.xml"
     assert [*site_maps_in_robots(text, "http://a.example/robots.txt")] == [
         "http://a.example/1.xml",

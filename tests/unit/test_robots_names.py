@@ -82,3 +82,10 @@ def test_what_names_no_agent_is_left_as_it_is() -> None:
     )
     assert allowed("User-agent:\nDisallow: /\n", "a")
     assert not allowed("User-agent: * # all\nDisallow: /\n", "a")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("marks", ["\ufeff", "\ufeff\n\ufeff"])
+def test_byte_order_marks_do_not_hide_the_first_line(encoding: str, marks: str) -> None:
+    robots = f"{marks}User-agent: *\nDisallow: /\n".encode(encoding)
+    assert not RobotRules.from_crawler(get_crawler(), robots).allowed(URL, "focuscrawl")
