@@ -32,27 +32,30 @@ if TYPE_CHECKING:
 
 @click.group()
 def apprentice() -> None:
-    """Train apprentices on finished crawls. An apprentice is a classifier of links to follow."""
+    """Train apprentices on finished crawls.
+
+    An apprentice predicts which links lead to relevant pages.
+    """
 
 
 @apprentice.command()
 @common_options.CRAWL_DIR
 @common_options.out_option("New folder for the apprentice, such as models/NAME.", "FOLDER")
-@click.option("--web", help="Recorded web from which training reads the crawl's pages again.")
+@click.option("--web", help="Recorded web from which the command reads the crawl's pages again.")
 @click.option(
     "--critic", help="Critic that judges pages read from --web.  [default: the crawl's critic]"
 )
 @click.option(
     "--d-max",
     metavar="N|cv",
-    help="Largest DOM offset from a link of the words used as features; cv: choose the offset by "
-    "cross-validation.",
+    help="Maximum DOM offset between a link and the words used as features; cv: choose the "
+    "offset by cross-validation.",
 )
 @click.option(
     "--options",
     "options_json",
     metavar="JSON",
-    help="Options of the apprentice, as a JSON object.  [default: those of the crawl]",
+    help="Options of the apprentice, as a JSON object.  [default: the options of the crawl]",
 )
 @click.option(
     "--groups", metavar="A,B,...", help="Groups of link features to train on, separated by commas."
@@ -80,8 +83,8 @@ def train(
     options, give --options in the format of the setting FOCUSCRAWL_STRATEGY_OPTIONS.
 
     If the crawl's store lacks link features, training reads the crawl's pages again from --web.
-    Features are missing after a crawl with another strategy, or if --groups or --d-max asks for
-    more features than the crawl used.
+    Link features are missing after a crawl with another strategy, or if --groups or --d-max asks
+    for more features than the crawl used.
 
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links

@@ -31,7 +31,7 @@ _POLL_INTERVAL = 0.2  # seconds
 
 _CRAWL = click.argument("crawl", metavar="CRAWL_DIR")
 _WAIT = common_options.seconds_option(
-    "--wait", "Maximum time to wait for the crawl to react.", 60.0
+    "--wait", "Maximum time to wait until the crawl reacts to the command.", 60.0
 )
 
 

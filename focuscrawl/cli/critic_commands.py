@@ -127,9 +127,9 @@ def train(
     reserved for `critic check`. For a critic of a single topic, give one or more of --words,
     --description, --good, --bookmarks and --bad instead of LABELS.
 
-    The command reads all pages from the recorded web --web. For a single topic, other pages of
-    that web serve as off-topic examples. Without --web, a polite crawl fetches the example pages
-    and other pages and saves them in --crawl-dir.
+    The command reads all pages from the recorded web --web. For a single topic, other pages of the
+    recorded web serve as off-topic examples. Without --web, a polite crawl fetches the example
+    pages and other pages and saves them in --crawl-dir.
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
@@ -230,8 +230,8 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 @click.option(
     "--topic",
     metavar="TOPICS",
-    help="Check the relevance to these topics of --labels, separated by commas, instead of the "
-    "classes.",
+    help="Topics of --labels, separated by commas: check the relevance to these topics instead "
+    "of the predicted classes.",
 )
 @click.option(
     "--focus",
@@ -272,9 +272,9 @@ def check(
 
     CRITIC is a folder, a name in models/, or a Python callable (module:callable).
 
-    The check uses the rows of --labels with the split `test`; if no row has that split, the check
-    uses the rows that the critic was not trained on. With --topic, the critic predicts that a page
-    is on the topic if the relevance exceeds 0.5.
+    The check uses the rows of --labels with the split `test`. If no row has the split `test`, the
+    check uses the rows that the critic was not trained on. With --topic, the critic predicts that
+    a page is on the topic if the relevance exceeds 0.5.
 
     A critic trained on keywords or on good and bad pages needs no --labels: the check is a
     cross-validation on the critic's examples.
@@ -528,7 +528,8 @@ def quality(
 
     The results are precision and recall at relevance 0.5, a reliability table, confusions, the
     words with the largest weights, and examples that may be mislabelled. A few-shot critic
-    contains the words of its examples; the examples of other critics are read from --web.
+    contains the words of its examples; for other critics, the command reads the example pages from
+    the recorded web --web.
 
     \b
     focuscrawl critic quality models/birds --topic /good

@@ -61,9 +61,11 @@ _WEB = click.option(
     "--web", help="Recorded web with pages and examples that the crawl did not record."
 )
 _NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
-_OUT = common_options.path_option("--out", "CSV file for the pages to judge.")
+_OUT = common_options.path_option(
+    "--out", "CSV file to which the command writes the pages to judge."
+)
 _ANSWERS = common_options.path_option(
-    "--answers", "CSV file from --out with your verdicts filled in."
+    "--answers", "CSV file written by --out, in which you have entered your verdicts."
 )
 
 
@@ -141,7 +143,8 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     type=click.Choice(list(KINDS)),
     default=[DEFAULT_KIND],
     show_default=True,
-    help="Kind of pages to judge; repeatable. Pages of different kinds alternate.",
+    help="Kind of pages to judge; repeatable. Pages of different kinds alternate in the list of "
+    "pages to judge.",
 )
 @_OUT
 @_ANSWERS
@@ -172,8 +175,8 @@ def suggest_command(
     """Choose pages of the crawl in CRAWL_DIR to judge, and apply the verdicts to the crawl.
 
     By default, the command chooses pages with an uncertain relevance that differ from pages judged
-    before. The option --kind can choose pages whose neighbours contradict the critic, top hubs or
-    top authorities instead.
+    before. With the option --kind, the command chooses pages whose neighbours contradict the
+    critic, or top hubs, or top authorities.
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
     --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of the
@@ -242,7 +245,7 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
     "crawls",
     multiple=True,
     metavar="CRAWL_DIR",
-    help="Folder of a crawl in which to look up pages that link to the examples; repeatable.",
+    help="Folder of a crawl whose links show which pages link to the examples; repeatable.",
 )
 @_NUMBER
 @_OUT

@@ -44,7 +44,7 @@ def knowledge() -> None:
     "--topic",
     metavar="TOPICS",
     required=True,
-    help="Topic paths of the crawls, separated by commas.",
+    help="Topics of the crawls: paths of classes, separated by commas.",
 )
 @common_options.path_option(
     "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"
@@ -52,9 +52,9 @@ def knowledge() -> None:
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Add finished crawls of a topic, named from oldest to newest, to a knowledge file.
 
-    An existing knowledge file keeps the results of earlier crawls. The command replaces the
-    knowledge file after each crawl; an error leaves the last complete file in place. Crawls that
-    the knowledge file already contains are skipped.
+    An existing knowledge file keeps the results of earlier crawls. The command saves the knowledge
+    file after adding each crawl; an error does not damage the saved file. Crawls that the
+    knowledge file already contains are skipped.
 
     \b
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
@@ -117,7 +117,7 @@ def _describe_update(update: UpdateCounts) -> str:
 @click.argument("urls", metavar="[URL...]", nargs=-1)
 @common_options.top_option()
 def show(file: Path, urls: tuple[str, ...], top: int) -> None:
-    """Print a summary of a knowledge file, or the records of single URLs."""
+    """Print a summary of a knowledge file, or the file's records of single URLs."""
     with closing(Knowledge(file)) as known:
         for url in urls:
             click.echo("\n".join(_describe_url(known, url)))

@@ -45,7 +45,7 @@ def lab() -> None:
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     """Run one crawl per web, topic, seed sample and strategy of the study STUDY.toml.
 
-    After an interruption, the same command runs only the missing crawls. The command writes the
+    After an interruption, repeat the command to run the missing crawls. The command writes the
     results to fetches.parquet, runs.parquet and tables.md in the folder --out.
     """
     check_output_folder(out)

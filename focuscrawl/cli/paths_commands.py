@@ -108,7 +108,7 @@ def training_options(command: Command) -> Command:
     )
     @common_options.integer_option(
         "--farthest",
-        "With --ends-only: largest distance from a goal, in clicks, that has a label of its own.",
+        "With --ends-only: largest distance from a goal, in clicks, that has its own label.",
         TrainingOptions.farthest,
         most=50,
     )
@@ -123,7 +123,7 @@ def training_options(command: Command) -> Command:
         help="Use one model state per label, with link words as features of state transitions.",
     )
     @common_options.float_option(
-        "--l2", "L2 penalty on the weights.", TrainingOptions.l2, min_open=True
+        "--l2", "L2 penalty on the weights of the path model.", TrainingOptions.l2, min_open=True
     )
     @common_options.float_option(
         "--gamma",
@@ -298,7 +298,8 @@ class _Session:
 @click.option(
     "--site-column",
     metavar="NAME",
-    help="Column of --labels with the site of a page: paths lead only to goals of the same site.",
+    help="Column of --labels that contains the site of a page, so that paths lead only to goals "
+    "of the same site.",
 )
 @common_options.out_option("File for the paths (.jsonl).", "FILE")
 @label_options
@@ -317,8 +318,8 @@ def extract(
     """Extract training paths from a recorded web or a crawl with labelled pages.
 
     For each goal page, the command extracts one of the shortest paths from the start page of the
-    site. A path to a dead end leaves such a shortest path and ends at a page from which no goal
-    can be reached.
+    site. A path to a dead end leaves the shortest path to a goal and ends at a page from which no
+    goal can be reached.
 
     \b
     focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
@@ -436,12 +437,15 @@ def _print_model(model: PathModel) -> None:
 @click.option(
     "--adapt/--no-adapt",
     default=None,
-    help="Adjust link scores by the goals found in each directory of a site.  [default: --adapt; "
-    "with --printed-scores: --no-adapt]",
+    help="Adjust link scores by the share of goals among the pages found in each directory of a "
+    "site.  [default: --adapt; with --printed-scores: --no-adapt]",
 )
 @common_options.float_option("--threshold", "Follow only links with at least this score.", 0.0)
 @common_options.float_option(
-    "--least", "Lowest probability of being a goal for pages in goals.csv.", 0.5, max=1
+    "--least",
+    "Lowest goal probability of a page that the command writes to goals.csv.",
+    0.5,
+    max=1,
 )
 @common_options.SETTINGS
 def forage(

@@ -44,7 +44,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     """Summarise crawls and draw their loss curves; the crawls may be running.
 
     The report consists of report.html, one HTML file that contains all figures, and loss.png. If
-    you name several crawls, the report compares them with the first crawl.
+    you name several crawls, the report compares each crawl with the first crawl.
 
     If each crawl learned from the previous crawl of the same topic, name the crawls from oldest to
     newest: the figure learning.png then shows the progress from crawl to crawl.

@@ -175,10 +175,10 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links; URL may be a file of URLs.
+    """Fetch example pages politely, without following links; URL may also name a file of URLs.
 
-    The command saves the fetched pages as a crawl in --crawl-dir. To train on the recorded pages,
-    name the recording with `topic train --web`.
+    The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
+    pages, name the recording of the crawl with `topic train --web`.
 
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
@@ -237,7 +237,7 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
 @click.argument("critic", metavar="CRITIC")
 @click.option("--under", metavar="CLASS", help="List only CLASS and its subclasses.")
 @common_options.integer_option(
-    "--examples", "Number of example URLs printed for each class.", 2, least=0
+    "--examples", "Number of example URLs to print for each class.", 2, least=0
 )
 def tree(*, critic: str, under: str | None, examples: int) -> None:
     """List the classes of CRITIC, a folder or a name in models/.
@@ -298,8 +298,9 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
     """Add start pages to TOPIC.toml: the search results most similar to the topic.
 
-    The similarity of a search result is computed from its title and description. The topic is
-    represented by the words in TOPIC.toml and the most typical words of the critic's examples.
+    The similarity of a search result is computed from its title and description. The command
+    compares a search result with the words in TOPIC.toml and the most typical words of the
+    critic's examples.
 
     \b
     focuscrawl topic seeds cycling.toml --candidates answers.json
@@ -359,7 +360,7 @@ def _keywords(known: TopicDefinition) -> Keywords:
     "--bookmarks", "Browser bookmarks file with further pages to classify."
 )
 @common_options.BOOKMARK_FOLDER
-@common_options.top_option("Number of classes printed in the summary.")
+@common_options.top_option("Number of classes to print in the summary.")
 def classify(
     *,
     urls: tuple[str, ...],
@@ -433,11 +434,11 @@ def classify(
     "relevant]",
 )
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
-    """Split a class of TOPIC.toml that is too broad into subclasses.
+    """Split a class of TOPIC.toml that is too broad into several subclasses.
 
     PAGES.csv has a column url and a column topic, which contains the path of the page's subclass.
-    Pages of the class that are not in PAGES.csv form the subclass Other. The option --mark names
-    the subclasses that are relevant.
+    Examples of the class that are not in PAGES.csv form the subclass Other. The option --mark
+    names the subclasses that are relevant.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
