@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
@@ -18,7 +19,7 @@ from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, CrawlState
 from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.crawl.waiting import PriorityFidelity
-from focuscrawl.foundation.urls import resolve
+from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.page import (
     ParseCost,
     ParseLimitError,
@@ -27,6 +28,7 @@ from focuscrawl.page import (
     shared_parser,
 )
 from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
+from focuscrawl.page.robots_rules import read_robots_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -270,20 +272,29 @@ class Crawl(CrawlState):
             self.read(visit, kind, shared_parser().parse_document)
         elif self.is_page(visit):
             download = visit.download
-            known: dict[str, Any] = {"encoding": download.encoding, "robots": download.robots}
+            known: dict[str, Any] = {
+                "encoding": download.encoding,
+                "robots": download.robots,
+                "agent": self.config.agent,
+            }
             if most < ParseCost.UNBOUNDED:
                 visit.view = parse_page(download.body, visit.url, **known, max_cost=most)
             else:
                 visit.view = shared_parser().parse(download.body, visit.url, **known)
         return visit.view
 
-    @staticmethod
-    def read(visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]) -> None:
+    def read(
+        self, visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]
+    ) -> None:
         """Read a document by a function like `focuscrawl.page.documents.parse_document`."""
         try:
             visit.view = parse(visit.download.body, visit.url, kind)
         except UnreadableError:
             visit.error = UNREADABLE
+            return
+        if kind == PDF:  # site maps and feeds are no pages: they are read for their URLs
+            noindex, nofollow = read_robots_rules(visit.download.robots, self.config.agent)
+            visit.view = replace(visit.view, noindex=noindex, nofollow=nofollow)
 
     def judge(self, visit: PageVisit) -> None:
         """Classify an answer as page, redirect or error, and let the critic judge a page."""
@@ -441,6 +452,6 @@ def _download(fetch: Fetch, answer: Answer) -> Download:
         body=answer.body,
         content_type=media_type,
         encoding=encoding,
-        location=resolve(fetch.url, [location])[0] if location else None,
+        location=resolve_header(fetch.url, location) if location else None,
         links=tuple(value for name, value in answer.headers if name.lower() == "link"),
     )
