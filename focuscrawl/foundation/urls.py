@@ -74,6 +74,11 @@ def resolve(base: str, references: list[str]) -> list[str | None]:
     return urls
 
 
+def schemeless(url: str) -> str:
+    """Return an absolute URL without its scheme; ``http`` and ``https`` are equivalent."""
+    return url.partition("//")[2]
+
+
 def host(url: str) -> str:
     """Return the host of an absolute http(s) `url`, with the port unless it is the default."""
     start = url.index("//") + 2

@@ -13,6 +13,7 @@ import logging
 import re
 import zlib
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from focuscrawl.errors import UserError
@@ -223,6 +224,16 @@ def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
             return None
         whole = unzip.eof or size >= MAX_RECORD_BYTES or len(data) >= MAX_RECORD_BYTES
     return _parse_record(data, offset, len(data)) if whole else None
+
+
+def read_timestamp(date: str) -> str:
+    """Return a WARC date in UTC as YYYYMMDDhhmmss; empty if missing or invalid."""
+    try:
+        at = datetime.fromisoformat(date.upper())
+        at = at.astimezone(UTC) if at.tzinfo is not None else at
+    except (ValueError, OverflowError):
+        return ""
+    return at.strftime("%Y%m%d%H%M%S").zfill(14)
 
 
 def content_length(headers: dict[str, str]) -> int | None:
