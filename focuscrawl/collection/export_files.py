@@ -72,6 +72,7 @@ def write_warc(collection: Collection, path: Path) -> None:
                     reason="OK",
                     response_headers=[*headers, ("Content-Length", str(len(answer.body)))],
                     body_raw=answer.body,
+                    truncated="length" if answer.too_large else answer.truncated,
                     ip=None,
                     at=page.fetched_at,
                 )
