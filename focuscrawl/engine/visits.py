@@ -23,7 +23,7 @@ from twisted.web.client import ResponseFailed
 
 from focuscrawl.crawl import Download
 from focuscrawl.crawl.visit import NOT_MODIFIED
-from focuscrawl.foundation.urls import resolve
+from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.frontier.hosts import read_retry_after
 from focuscrawl.page import read_content_type
 
@@ -185,14 +185,14 @@ def visit_of_error(
 
 def download_of(response: Response) -> Download:
     """Convert a response to a `Download`."""
-    media_type, encoding = read_content_type(header_of(response.headers, "Content-Type"))
-    location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
+    media_type, encoding = content_type_of(response.headers)
+    location = header_of(response.headers, "Location")
     return Download(
         status=response.status,
         body=response.body,
         content_type=media_type,
         encoding=encoding,
-        location=resolve(response.url, [location])[0] if location else None,
+        location=resolve_header(response.url, location) if location else None,
         etag=_validator(response, "ETag"),
         last_modified=_validator(response, "Last-Modified"),
         robots=_fields(response, "X-Robots-Tag"),
@@ -217,6 +217,11 @@ def _validator(response: Response, name: str) -> str | None:
 def header_of(headers: Headers, name: str) -> str:
     """Return the value of a header field, or an empty string."""
     return (headers.get(name) or b"").decode("latin-1").strip()
+
+
+def content_type_of(headers: Headers) -> tuple[str | None, str | None]:
+    """Return the media type and charset of a response, see `read_content_type`."""
+    return read_content_type(b",".join(headers.getlist("Content-Type")).decode("latin-1"))
 
 
 def retry_after_of(response: Response) -> float | None:
