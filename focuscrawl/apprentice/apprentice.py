@@ -127,7 +127,8 @@ class Apprentice:
                 urls = np.array([url])
                 inputs = self.scorer.inputs(urls)
                 predicted = self.scorer.scores(urls, inputs)
-                self.memory.buffer.add(JudgedUrls(urls, inputs, predicted))
+                n_pages = np.array([self.table.pages_ever])
+                self.memory.buffer.add(JudgedUrls(urls, inputs, predicted, n_pages))
             self.memory.observe(url, relevance)
             self._due += 1
             self._continue_replay()
@@ -210,17 +211,21 @@ class Apprentice:
         chosen = np.arange(max(0, n - about.new) if learner.remembers else 0, n)
         if self.options.contrast < 1.0:
             chosen = most_contrasting(chosen, self.table, about, self.options.contrast)
-        of_urls = (self.table, about.links, judged.urls[chosen], judged.inputs[chosen])
+        some = judged.take(chosen)
         if self.options.evidence == "first":
             instances, owner = make_instances(
-                *of_urls,
+                self.table,
+                about.links,
+                some.urls,
+                some.inputs,
                 unit_length=learner.unit_length,
                 each_link=True,
                 most=self.options.most_links_into,
+                n_pages=some.n_pages,
             )
             chosen = chosen[owner]
         else:
-            instances = self._instances.instances(*of_urls)
+            instances = self._instances.instances(self.table, about.links, some)
         learner.partial_fit(instances, about.value[chosen])
         version = self.version + 1
         at = [version, about.observed, about.links_ever, about.judged_ever]
@@ -400,6 +405,7 @@ def judged_batch(apprentice: Apprentice) -> bytes | None:
         unit_length=apprentice.scorer.learner.unit_length,
         each_link=apprentice.options.evidence == "first",
         most=apprentice.options.most_links_into,
+        n_pages=judged.n_pages,
     )
     batch: dict[str, NDArray[Any]] = {
         "indices": instances.rows.indices,

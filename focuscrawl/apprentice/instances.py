@@ -37,6 +37,7 @@ def make_instances(
     most: int,
     each_link: bool = False,
     only_first: bool = False,
+    n_pages: Ints | None = None,
 ) -> tuple[Instances, Ints]:
     """Make one instance a URL: the mean of its links' features, and its own.
 
@@ -51,6 +52,8 @@ def make_instances(
     only_first : take only the first link to each URL
     most : take no more links to a URL than these, the first found
     each_link : make one instance a link (u, v) instead, as the paper does [A02 section 2.3]
+    n_pages : int64 (n,); of the links to a URL take only those on the first so many pages that
+        were ever expanded
 
     Returns
     -------
@@ -62,6 +65,9 @@ def make_instances(
     taken = row_of[target] >= 0
     links = np.flatnonzero(taken & table.first.data[:n_links] if only_first else taken)
     row = row_of[target[links]]
+    if n_pages is not None:
+        known = table.expansion.data[table.page.data[links]] < n_pages[row]
+        links, row = links[known], row[known]
     order = np.argsort(row, kind="stable")
     links, row = links[order], row[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
@@ -126,7 +132,7 @@ def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bo
 
 
 class InstanceCache:
-    """Does what `make_instances` does, of all links and one a URL, from the instances of before.
+    """Makes the instances of judged URLs as `make_instances` does, each of them once.
 
     Parameters
     ----------
@@ -137,40 +143,30 @@ class InstanceCache:
         self._unit_length = unit_length
         self._most = most
         self._table: LinkTable | None = None
-        self._n_links = 0
         self._urls = np.zeros(0, np.int64)
         self._made = _NOTHING
 
-    def instances(self, table: LinkTable, n_links: int, urls: Ints, inputs: Floats) -> Instances:
-        """Return one instance a URL; parameters as in `make_instances`.
-
-        Only the instances of the last call are remembered.
-        """
-        if table is not self._table or n_links < self._n_links:  # links were forgotten
-            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _NOTHING, 0
+    def instances(self, table: LinkTable, n_links: int, judged: JudgedUrls) -> Instances:
+        """Return one instance a URL; only the instances of the last call are remembered."""
+        if table is not self._table:  # links were forgotten
+            self._urls, self._made = np.zeros(0, np.int64), _NOTHING
         row_of = np.full(table.n_urls, -1)
         row_of[self._urls] = np.arange(len(self._urls))
-        row_of[self._changed(table.target.data[:n_links])] = -1
-        row = row_of[urls]
+        row = row_of[judged.urls]
         missing = np.flatnonzero(row < 0)
         new, _ = make_instances(
             table,
             n_links,
-            urls[missing],
+            judged.urls[missing],
             np.zeros((len(missing), 0)),
             unit_length=self._unit_length,
             most=self._most,
+            n_pages=judged.n_pages[missing],
         )
         row[missing] = len(self._urls) + np.arange(len(missing))
         self._made = _joined(self._made, new, row)
-        self._table, self._n_links, self._urls = table, n_links, urls
-        return Instances(self._made.rows, self._made.values, inputs)
-
-    def _changed(self, target: Ints) -> Ints:
-        """Return the URLs that have new links to learn from; only their first ones count."""
-        before, new = target[: self._n_links], target[self._n_links :]
-        count = np.bincount(before, minlength=int(new.max(initial=0)) + 1)
-        return new[count[new] < self._most]
+        self._table, self._urls = table, judged.urls
+        return Instances(self._made.rows, self._made.values, judged.inputs)
 
 
 def _joined(before: Instances, new: Instances, row: Ints) -> Instances:
@@ -202,11 +198,13 @@ class JudgedUrls(NamedTuple):
     urls : int64 (n,), their numbers
     inputs : float64 (n, k), their inputs when they were fetched
     predicted : float64 (n,), their scores when they were fetched
+    n_pages : int64 (n,), pages ever expanded when they were fetched: the links on these were known
     """
 
     urls: Ints
     inputs: Floats
     predicted: Floats
+    n_pages: Ints
 
     @classmethod
     def among(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
@@ -216,7 +214,11 @@ class JudgedUrls(NamedTuple):
     def latest(self, n: int) -> JudgedUrls:
         """Return the last `n` of them, or all there are."""
         first = max(0, len(self.urls) - n)
-        return JudgedUrls(self.urls[first:], self.inputs[first:], self.predicted[first:])
+        return JudgedUrls(*(column[first:] for column in self))
+
+    def take(self, rows: Ints) -> JudgedUrls:
+        """Return those at the positions `rows`."""
+        return JudgedUrls(*(column[rows] for column in self))
 
 
 class TrainingBuffer:
@@ -242,6 +244,7 @@ class TrainingBuffer:
         self._urls = GrowingArray(np.int64)
         self._inputs = GrowingArray(np.float64)
         self._predicted = GrowingArray(np.float64)
+        self._n_pages = GrowingArray(np.int64)
 
     def __len__(self) -> int:
         return min(len(self._urls), self._memory)
@@ -250,7 +253,8 @@ class TrainingBuffer:
     def judged(self) -> JudgedUrls:
         """Those kept; views that stay as they are."""
         inputs = self._inputs.data.reshape(-1, self._width)
-        return JudgedUrls(self._urls.data, inputs, self._predicted.data).latest(self._memory)
+        judged = JudgedUrls(self._urls.data, inputs, self._predicted.data, self._n_pages.data)
+        return judged.latest(self._memory)
 
     def add(self, judged: JudgedUrls) -> None:
         """Append some; what is too old is forgotten."""
@@ -265,3 +269,4 @@ class TrainingBuffer:
         self._urls.extend(judged.urls)
         self._inputs.extend(judged.inputs.ravel())
         self._predicted.extend(judged.predicted)
+        self._n_pages.extend(judged.n_pages)
