@@ -23,7 +23,7 @@ from focuscrawl.completeness.recall_estimate import FILE, read_estimates
 from focuscrawl.completeness.stop_rules import StopExpression
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
-from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.webs import RecordedWeb
@@ -179,14 +179,14 @@ def measure(web: str, kept: Path) -> list[Outcome]:
     """Crawl every topic of a web that was not crawled yet; return what came of it."""
     judge, start, paths, labels = prepared(web)
     recorded, outcomes = RecordedWeb(recording(web)), list[Outcome]()
-    whole = whole_web(recorded, load_critic(str(judge), paths[0]))
+    whole = judge_web(recorded, load_critic(str(judge), paths[0]))
     for topic in paths:
         folder = kept / web / topic.strip("/").replace("/", "-")
         if not (folder / "done").exists():
             crawl(web, topic, {"seeds": start, "critic": judge, "crawl_dir": folder})
         pages = load_pages(folder)
         begin = [url for url in recorded.resolve(read_seeds(str(start), (topic,))) if url]
-        reach = whole.reachable(whole.numbers(begin))
+        reach = whole.reachable(whole.page_indices(begin))
         named = {url for url, path in labels if lies_under(path, [topic])}
         wanted = {whole.urls[page] for page in reach} & {
             u for u in recorded.resolve([*named]) if u

@@ -51,7 +51,7 @@ def report(links: int) -> tuple[list[str], float]:
     whole = graph(links)
     distiller, prepared = timed(lambda: Distiller(whole))
     scores, distilled = timed(distiller.distill)
-    _, promised = timed(lambda: distiller.promise(scores, 10))
+    _, promised = timed(lambda: distiller.score_unfetched(scores, 10))
     _, once = timed(partial(distiller.distill, rounds=1))
     n = links * 9 // 10
     earlier = LinkGraph(whole.source[:n], whole.target[:n], whole.site, whole.relevance)

@@ -98,13 +98,13 @@ class Focused:
     def insert(self, page: list[tuple[str, float]]) -> None:
         for url, score in page:
             number = self.urls.add(url, 1, None)
-            self.urls.change(number, QUEUED, score)
-            self.frontier.push(number, self.urls.host(number), score)
+            self.urls.set_state(number, QUEUED, score)
+            self.frontier.push(number, self.urls.host_id(number), score)
 
     def pop(self, now: float) -> int | None:
         while (number := self.frontier.peek(now)) is not None:
-            if self.quotas.barred(self.urls[number]) is None:
-                self.frontier.take(number, now)
+            if self.quotas.closed_quota(self.urls[number]) is None:
+                self.frontier.pop_peeked(number, now)
                 return number
             self.frontier.defer(number)
         return None
@@ -120,8 +120,8 @@ class Focused:
 
     def rescore(self, scores: np.ndarray[Any, np.dtype[np.float64]]) -> None:
         waiting = self.frontier.queued()
-        arrangement = self.frontier.arrange(waiting, scores[: len(waiting)])
-        self.held = seconds(lambda: self.frontier.adopt(arrangement))
+        arrangement = self.frontier.sort_queues(waiting, scores[: len(waiting)])
+        self.held = seconds(lambda: self.frontier.replace_queues(arrangement))
 
 
 class Naive:

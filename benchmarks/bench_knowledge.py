@@ -101,7 +101,7 @@ def look_up(path: Path, count: int) -> dict[str, float]:
         _ = known.keywords
         result["keywords s"] = process_time() - start
         start = process_time()
-        known.worth(known.now, 0.1)
+        known.visit_values(known.now, 0.1)
         result["what each is worth another visit s"] = process_time() - start
         result["memory MB at the end"] = resident() - before
     return result

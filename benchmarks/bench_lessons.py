@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.hashing import SparseRows
-from focuscrawl.apprentice.link_features import table_of_keys
-from focuscrawl.apprentice.link_table import PageFacts, pack_words
+from focuscrawl.apprentice.link_features import url_key_table
+from focuscrawl.apprentice.link_table import PageFeatures, pack_words
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.scorer import Scorer
 from focuscrawl.frontier import Frontier
@@ -52,15 +52,15 @@ class Pages:
         self.known = 1
         self.empty = pack_words([])
 
-    def facts(self, number: int) -> PageFacts:
+    def features(self, number: int) -> PageFeatures:
         rng = self.rng
         new = np.arange(self.known, self.known + 2 * LINKS // 3)
         self.known += len(new)
         old = rng.integers(1, self.known, LINKS - len(new))
         urls = [f"http://h{n % HOSTS}.example/d{n % 7}/p{n}.html" for n in new.tolist()]
-        return PageFacts(
+        return PageFeatures(
             relevance=np.array([float(rng.random() < 0.5)]),
-            own_keys=table_of_keys([f"http://h{number % HOSTS}.example/d{number % 7}/p{number}"]),
+            own_keys=url_key_table([f"http://h{number % HOSTS}.example/d{number % 7}/p{number}"]),
             page_indices=rng.integers(0, _WORDS, 8, dtype=np.int32),
             targets=rng.permutation(np.concatenate([new, old])),
             position=np.arange(LINKS, dtype=np.int32),
@@ -68,7 +68,7 @@ class Pages:
             links=_rows(rng, LINKS, FEATURES),
             new=new,
             urls=_rows(rng, len(new), 5),
-            url_keys=table_of_keys(urls),
+            url_keys=url_key_table(urls),
             vocabulary=self.empty,
             around=rng.normal(size=LINKS).astype(np.float32),
             page_values=np.zeros(0, np.float32),
@@ -89,10 +89,10 @@ def crawl(links: int, lessons: int) -> list[Cost]:
     url = 0
     while len(costs) < lessons or apprentice.table.links_ever < links:
         apprentice.observe(url, float(rng.random() < 0.5))
-        _, urls, scores = apprentice.expand(url, pages.facts(url))
+        _, urls, scores = apprentice.expand(url, pages.features(url))
         for each, score in zip(urls.tolist(), scores.tolist(), strict=True):
             frontier.push(each, each % HOSTS, score)
-        if len(costs) < lessons and apprentice.lesson_due():
+        if len(costs) < lessons and apprentice.is_training_due():
             costs.append(lesson(apprentice, frontier))
         taken = frontier.pop(0.0)
         assert taken is not None
@@ -107,26 +107,26 @@ def crawl(links: int, lessons: int) -> list[Cost]:
 def lesson(apprentice: Apprentice, frontier: Frontier) -> Cost:
     began = thread_time()
     scored: list[float] = []
-    rebuild = Scorer.rebuild
+    rebuild = Scorer.rebuild_evidence
 
     def noting(*arguments: object) -> object:
         scored.append(thread_time())
         return rebuild(*arguments)  # type: ignore[arg-type]
 
-    Scorer.rebuild = noting  # type: ignore[method-assign, assignment]
+    Scorer.rebuild_evidence = noting  # type: ignore[method-assign, assignment]
     try:
         learned = apprentice.learn()
-        arrangement = frontier.arrange(learned.urls, learned.scores)
+        arrangement = frontier.sort_queues(learned.urls, learned.scores)
     finally:
-        Scorer.rebuild = rebuild  # type: ignore[method-assign]
+        Scorer.rebuild_evidence = rebuild  # type: ignore[method-assign]
     ended = thread_time()
     found_since = apprentice.adopt(learned)
-    frontier.adopt(arrangement)
+    frontier.replace_queues(arrangement)
     frontier.update(*found_since)
     adopted = thread_time()
     return Cost(
         learned.instances,
-        learned.about.links,
+        learned.snapshot.links,
         len(learned.urls),
         1000 * (scored[0] - began),
         1000 * (ended - scored[0]),

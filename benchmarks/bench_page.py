@@ -18,7 +18,7 @@ from focuscrawl.foundation.files import cache_dir
 from focuscrawl.page import parse_page
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.parse import to_links
-from focuscrawl.page.walk import Outline, outline, parse_tree
+from focuscrawl.page.walk import Outline, build_outline, parse_tree
 from focuscrawl.page.words import tokenize
 from focuscrawl.webs import RecordedWeb
 
@@ -66,13 +66,13 @@ def milliseconds(stage: Callable[..., object], arguments: list[tuple[Any, ...]])
 def stages(pages: list[tuple[bytes, str]]) -> dict[str, float]:
     clean = [to_utf8(body)[0] for body, _ in pages]
     trees = [parse_tree(each) for each in clean]
-    outlines = [Outline() if tree is None else outline(tree) for tree in trees]
+    outlines = [Outline() if tree is None else build_outline(tree) for tree in trees]
     references = [(url, o.references) for (_, url), o in zip(pages, outlines, strict=True)]
     targets = [urls.resolve(*each) for each in references]
     return {
         "encoding": milliseconds(to_utf8, [(body,) for body, _ in pages]),
         "parse": milliseconds(parse_tree, [(each,) for each in clean]),
-        "walk": milliseconds(outline, [(tree,) for tree in trees if tree is not None]),
+        "walk": milliseconds(build_outline, [(tree,) for tree in trees if tree is not None]),
         "tokens": milliseconds(tokenize, [(o.leaves,) for o in outlines]),
         "URLs": milliseconds(urls.resolve, references),
         "links": milliseconds(to_links, list(zip(outlines, targets, strict=True))),

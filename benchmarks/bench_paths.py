@@ -17,8 +17,8 @@ from replays import WEBS, recording
 
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.page import parse_page
-from focuscrawl.paths.path_features import PathReader
-from focuscrawl.paths.path_training import TrainingOptions, WebPages, observe, train
+from focuscrawl.paths.path_features import PathFeatureReader
+from focuscrawl.paths.path_training import TrainingOptions, WebPages, read_corpus, train
 from focuscrawl.paths.training_paths import PathSampling, extract_paths, read_page_labels
 from focuscrawl.webs import open_web
 
@@ -53,7 +53,7 @@ def trained() -> PathModel:
     for milestones in (False, True):
         training = TrainingOptions(milestones=milestones)
         begun = process_time()
-        corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
+        corpus = read_corpus(walks, pages, PathFeatureReader(training.reading, keep_words=True))
         read = process_time()
         model = train(corpus, training)
         name = "milestones" if milestones else "ends only"
@@ -72,7 +72,7 @@ def scored(model: PathModel, name: str, count: int) -> None:
     urls = list(islice(web.urls(), 0, None, max(sum(1 for _ in web.urls()) // count, 1)))
     answers = [answer for url in urls if (answer := web.fetch(url)) is not None]
     bodies = [(a.body, a.url) for a in answers if b"<html" in a.body[:2000].lower()]
-    reader = PathReader(model.reading)
+    reader = PathFeatureReader(model.reading)
     parse = view_time = score = 0.0
     links = 0
     for _ in range(2):  # the first time words and URLs are new
@@ -84,9 +84,11 @@ def scored(model: PathModel, name: str, count: int) -> None:
             parsed = process_time()
             view = parse_page(body, url)
             viewed = process_time()
-            seen = model.page(reader, view, url)
-            of_links = model.links(reader, view, url, np.arange(len(view.links)))
-            labels = model.onward(model.begun(seen), of_links)
+            seen = model.page_potentials(reader, view, url)
+            of_links = model.link_potentials(reader, view, url, np.arange(len(view.links)))
+            labels = model.link_label_probabilities(
+                model.start_label_probabilities(seen), of_links
+            )
             assert np.isfinite(labels @ model.rewards).all()
             score += process_time() - viewed
             parse += parsed - begun

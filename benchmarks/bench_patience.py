@@ -35,7 +35,7 @@ from documentation_servers import DATABASES, SITES, DocServer, FilesWeb, unpack
 from generated_web import TOPIC, GeneratedWeb
 from generated_web import Pages as GeneratedPages
 
-from focuscrawl.crawl.loop import answer_of, visit
+from focuscrawl.crawl.loop import fetch_answer, process_answer
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.protocol import RELEVANT
@@ -297,7 +297,9 @@ def _by_the_clock(crawl: Crawl, work: float) -> tuple[int, float]:
         elif under_way:
             arrived, _, fetch = heapq.heappop(under_way)
             now = max(now, arrived) + work
-            relevant += visit(crawl, fetch, answer_of(crawl, fetch)).relevance > RELEVANT
+            relevant += (
+                process_answer(crawl, fetch, fetch_answer(crawl, fetch)).relevance > RELEVANT
+            )
         else:
             time.sleep(0.001)  # for a lesson
     return relevant, now

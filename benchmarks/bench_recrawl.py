@@ -127,7 +127,7 @@ def report(arguments: tuple[str, ...]) -> list[str]:
                 lines.append(line(name, str(version), found))
             totals.append(line(name, "all", total))
             with closing(Knowledge(way.known)) as known:
-                assert known.about["crawls"] == str(1 + len(VERSIONS))
+                assert known.meta["crawls"] == str(1 + len(VERSIONS))
     return lines + totals
 
 

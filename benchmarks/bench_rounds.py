@@ -106,7 +106,7 @@ def crawl(case: Case, folder: Path) -> Row:
     """Crawl in rounds of a size, or by one process."""
     plan, began = plan_of(*case[:3]), process_time()
     if not case.round:
-        one = open_crawl(plan.changed(crawl_dir=str(folder / "one")))
+        one = open_crawl(plan.with_values(crawl_dir=str(folder / "one")))
         replay(one)
         fetched, harvest = one.fetched, one.harvest_rate
     else:

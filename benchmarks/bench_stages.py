@@ -46,7 +46,7 @@ STAGES = (
 )
 #: inside the strategy and on the lesson's thread, for the apprentice
 OF_APPRENTICE = (
-    ("strategy._reader", "read", "- features"),
+    ("strategy._extractor", "extract", "- features"),
     ("strategy._apprentice", "expand", "- scores"),
     ("strategy", "observe", "note the outcome"),
     ("strategy", "adopt", "adopt a lesson"),
@@ -97,7 +97,7 @@ def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -
         html = 0
         while (fetch := take(opened)) is not None:
             fetched = ask(opened.web, fetch.url)
-            came = opened.arrived(fetch.id, fetched)
+            came = opened.start_visit(fetch.id, fetched)
             if opened.parse(came) is not None:
                 html += 1
                 bare(fetched.body)
@@ -111,7 +111,7 @@ def take(opened: Crawl) -> Fetch | None:
     """Return what comes next, waiting for a lesson if need be."""
     while (
         (fetch := opened.next(float(opened.fetched))) is None
-        and opened.pausing
+        and opened.is_waiting
         and not opened.stop_reason
     ):
         sleep(0.001)

@@ -38,7 +38,7 @@ from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import (
     Label,
     Taxonomy,
-    fitting_minimum,
+    choose_min_examples,
     lies_under,
     prune,
     read_labels,
@@ -343,7 +343,7 @@ def main() -> None:
         make_labels(topics_of(web, given.labels, generated), table)
     labels = read_labels(table)
     whole = Taxonomy.from_labels(labels)
-    least = fitting_minimum(whole)
+    least = choose_min_examples(whole)
     tree = prune(whole, least, given.max_examples)
     sizes = Counter(path.split("/")[1] == "Generated" for path in tree.leaves)
     report(

@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.critic import load_critic
+from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.lab.study_file import read_study
-from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.webs import open_web
 from studies.page_studies import sample_instances
 from studies.topic_tasks import plan_tasks
 
 if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
-    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.lab.judged_web import JudgedWeb
     from studies.page_studies import Instances
     from studies.topic_tasks import Task
 
@@ -47,13 +47,13 @@ class Links(NamedTuple):
     target: Ints
 
 
-def links_of(whole: WholeWeb) -> Links:
+def links_of(whole: JudgedWeb) -> Links:
     source = np.repeat(np.arange(len(whole.urls)), np.diff(whole.bounds))
     other = source != whole.targets
     return Links(source[other], whole.targets[other])
 
 
-def locality(whole: WholeWeb, links: Links, relevance: Floats) -> str:
+def locality(whole: JudgedWeb, links: Links, relevance: Floats) -> str:
     judged = whole.probabilities.max(axis=1) > 0
     high = relevance > 0.5
     linked = relevance[links.target[high[links.source]]].mean()
@@ -69,7 +69,7 @@ def locality(whole: WholeWeb, links: Links, relevance: Floats) -> str:
     return f"all {relevance[judged].mean():.2f}, linked {linked:.2f}, walk {' '.join(walk)}"
 
 
-def proximity(whole: WholeWeb, links: Links) -> str:
+def proximity(whole: JudgedWeb, links: Links) -> str:
     """Return how often two links of a page lead to pages of the same class."""
     judged = whole.probabilities.max(axis=1) > 0
     kept = judged[links.target]
@@ -82,7 +82,7 @@ def proximity(whole: WholeWeb, links: Links) -> str:
     return f"the same class: links side by side {near:.3f}, any two of a page {anywhere:.3f}"
 
 
-def citations(whole: WholeWeb, links: Links, topic: str) -> str:
+def citations(whole: JudgedWeb, links: Links, topic: str) -> str:
     judged = whole.probabilities.max(axis=1) > 0
     best = whole.probabilities.argmax(axis=1)
     kept = judged[links.source] & judged[links.target]
@@ -113,7 +113,7 @@ def information(feature: Ints, owner: Ints, high: Bools) -> tuple[Floats, Bools]
     return bits, good * n > having * high.sum()
 
 
-def discriminants(instances: Instances, whole: WholeWeb) -> str:
+def discriminants(instances: Instances, whole: JudgedWeb) -> str:
     offsets = instances.tokens.offsets
     owner = np.repeat(np.arange(len(instances)), np.diff(instances.tokens.indptr))
     near = np.abs(offsets) <= D_MAX
@@ -147,7 +147,7 @@ def discriminants(instances: Instances, whole: WholeWeb) -> str:
 
 def report(task: Task) -> list[str]:
     web = open_web(task.recording)
-    whole = whole_web(web, load_critic(task.critic, task.topic))
+    whole = judge_web(web, load_critic(task.critic, task.topic))
     links = links_of(whole)
     instances = sample_instances(web, whole, task.topic, task.seeds)
     return [

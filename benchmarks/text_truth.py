@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from lxml import etree, html
 from replays import WEBS, recording
 
-from focuscrawl.crawl.duplicates import SIMILAR, sketch
+from focuscrawl.crawl.duplicates import MIN_RESEMBLANCE, sketch
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.words import PageWords
@@ -251,7 +251,7 @@ def _fits(page: HtmlAnswer, sketches: list[bytes]) -> bool:
         return True
     for other in sketches:
         same = sum(mine[i : i + 4] == other[i : i + 4] for i in range(0, len(mine), 4))
-        if same >= SIMILAR * len(mine) / 4:
+        if same >= MIN_RESEMBLANCE * len(mine) / 4:
             return False
     sketches.append(mine)
     return True

@@ -17,7 +17,7 @@ from replays import KEPT, critic, focused, recording, run, seeds, topics
 
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
-from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import RecordedWeb
 
@@ -77,11 +77,11 @@ class Topic:
 def plan(name: str) -> list[Topic]:
     """Find what the seeds of each topic can reach."""
     recorded = RecordedWeb(recording(name))
-    web = whole_web(recorded, load_critic(str(critic(name)), topics(name)[0]))
+    web = judge_web(recorded, load_critic(str(critic(name)), topics(name)[0]))
     found = []
     for path in topics(name):
         known = recorded.resolve(read_seeds(str(seeds(name)), (path,)))
-        start = web.numbers([url for url in known if url is not None])
+        start = web.page_indices([url for url in known if url is not None])
         relevance = web.relevance(path)
         relevant = int((relevance[web.reachable(start)] > 0.5).sum())
         topic = Topic(name, path, relevant, {})

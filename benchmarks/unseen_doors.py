@@ -16,8 +16,8 @@ from collections import defaultdict
 
 from replays import recording
 
-from focuscrawl.crawl.scope import may_be_page
-from focuscrawl.paths.path_features import parts_of
+from focuscrawl.crawl.scope import can_be_page
+from focuscrawl.paths.path_features import split_url
 from focuscrawl.paths.path_training import WebPages
 from focuscrawl.webs import open_web
 from studies.forages import reachable
@@ -38,7 +38,7 @@ def doors() -> list[str]:
     pages = WebPages(web)
     domains: dict[str, set[str]] = defaultdict(set)
     for url in web.urls():
-        domains[parts_of(url).domain].add(url)
+        domains[split_url(url).domain].add(url)
     left = sorted(domains.keys() - LOOKED_AT)
     found = [_door(domains[domain], pages) for domain in left]
     return [door for door in found if door is not None]
@@ -47,7 +47,7 @@ def doors() -> list[str]:
 def _door(urls: set[str], pages: WebPages) -> str | None:
     """Return the door of a domain by its pages; None: too few can be reached."""
     within = {
-        url: [to for to in pages.links(url) if to in urls and may_be_page(to)] for url in urls
+        url: [to for to in pages.links(url) if to in urls and can_be_page(to)] for url in urls
     }
     reach = {url: len(reachable(url, within.__getitem__)) for url in urls}
     door = min(urls, key=lambda url: (-reach[url], len(url), url))

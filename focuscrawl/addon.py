@@ -9,7 +9,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
-from focuscrawl.engine.private import is_scrapys_program, is_started_by_command
+from focuscrawl.engine.private import is_scrapy_program, is_started_by_command
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class FocusedCrawling:
             self._update(settings)
         except UserError as error:
             command = "focuscrawl.commands" in str(settings.get("COMMANDS_MODULE"))
-            if command or not is_scrapys_program():
+            if command or not is_scrapy_program():
                 raise
             print(f"scrapy: {error}", file=sys.stderr)  # noqa: T201
             sys.exit(2)
@@ -99,7 +99,7 @@ class FocusedCrawling:
 
             config = read_config(settings)
             # without seeds of its own: those are the spider's start requests
-            open_for(spider, config.changed(seeds=config.seeds or ""), settings)
+            open_for(spider, config.with_values(seeds=config.seeds or ""), settings)
 
 
 def _take_over_scheduling(settings: BaseSettings) -> None:

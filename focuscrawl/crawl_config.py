@@ -37,7 +37,7 @@ from focuscrawl.foundation.user_input import (
     some_of,
     whole_number,
 )
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 #: file in a crawl's folder that pages are recorded to
-RECORDING = "pages.warc.gz"
+RECORDING_FILE = "pages.warc.gz"
 #: value of `CrawlConfig.warc`: record the pages that a crawl may have to judge again
-WHERE_JUDGED = "live"
+RECORD_LIVE = "live"
 DEFAULT_CRITIC, DEFAULT_STRATEGY, DEFAULT_BUDGET = "models/demo", "apprentice", 1000
 DEFAULT_CALLBACK = "parse"
 PREFIX = "FOCUSCRAWL_"
@@ -397,7 +397,7 @@ class CrawlConfig(BaseModel):
         1,
         "processes that extract text beside the crawl",
     )
-    warc: Annotated[str, file_name(RECORDING, ".warc.gz", WHERE_JUDGED)] | None = _setting(
+    warc: Annotated[str, file_name(RECORDING_FILE, ".warc.gz", RECORD_LIVE)] | None = _setting(
         None,
         "record the crawl to this `.warc.gz` file, relative to the crawl's folder; 1: "
         "`pages.warc.gz`; `live`: as 1 in live crawls without `knowledge`, so that pages "
@@ -448,7 +448,7 @@ class CrawlConfig(BaseModel):
     @property
     def topics(self) -> tuple[str, ...]:
         """The topic paths, normalised."""
-        return read_topics(self.topic)
+        return parse_topics(self.topic)
 
     @property
     def strategy_options(self) -> dict[str, Any]:
@@ -456,7 +456,7 @@ class CrawlConfig(BaseModel):
         given = {} if self.apprentice is None else {"begin_with": self.apprentice}
         return {**self.options, **given}
 
-    def changed(self, **values: Any) -> Self:
+    def with_values(self, **values: Any) -> Self:
         """Return the configuration with other values, which must be of the fields' types."""
         return self.model_copy(update=values)
 
@@ -467,14 +467,14 @@ class CrawlConfig(BaseModel):
         """
         return without_credentials(
             ", ".join(
-                f"{name if name in ARGUMENTS else setting_of(name)}={getattr(self, name)}"
+                f"{name if name in ARGUMENTS else setting_name(name)}={getattr(self, name)}"
                 for name, field in type(self).model_fields.items()
                 if getattr(self, name) != field.default and name != "meta"
             )
         )
 
 
-def setting_of(field: str) -> str:
+def setting_name(field: str) -> str:
     """Return the name of the setting that a field comes from, or of the field if from none."""
     extra = _extra(CrawlConfig.model_fields[field])
     if "scrapy" in extra:
@@ -489,7 +489,7 @@ def _extra(field: FieldInfo) -> dict[str, Any]:
 
 #: fields by the names of their settings
 SETTINGS = {
-    setting_of(name): name
+    setting_name(name): name
     for name, field in CrawlConfig.model_fields.items()
     if "unset" in _extra(field)
 }
@@ -498,7 +498,9 @@ ARGUMENTS = [
     name for name in SETTINGS.values() if _extra(CrawlConfig.model_fields[name]).get("argument")
 ]
 #: fields from Scrapy's settings
-SCRAPYS = [name for name, field in CrawlConfig.model_fields.items() if "scrapy" in _extra(field)]
+SCRAPY_FIELDS = [
+    name for name, field in CrawlConfig.model_fields.items() if "scrapy" in _extra(field)
+]
 
 
 def argument_help(width: int = 96) -> str:
@@ -533,7 +535,7 @@ def setting_rows() -> str:
     return _rows(
         [
             f"`{setting}`",
-            accepts_of(field.annotation, field.metadata),
+            describe_accepted(field.annotation, field.metadata),
             str(field.description),
             _default(field),
         ]
@@ -541,7 +543,7 @@ def setting_rows() -> str:
     )
 
 
-def with_tables(document: str) -> str:
+def update_tables(document: str) -> str:
     """Return the text of the reference with the rows as they are to be."""
     for heading, rows in (("`-a`", argument_rows()), ("setting", setting_rows())):
         head = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-|]+\|\n", document, re.MULTILINE)
@@ -555,12 +557,12 @@ def _rows(cells: Iterable[list[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
-def accepts_of(annotation: Any, metadata: Iterable[Any] = ()) -> str:
+def describe_accepted(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     """Return what a field of some type accepts, in words."""
     for each in (*metadata, *get_args(annotation)):
         if isinstance(each, Reader):
             return each.accepts
-        if found := accepts_of(each):
+        if found := describe_accepted(each):
             return found
     return ""
 
@@ -576,4 +578,4 @@ def _default(field: FieldInfo) -> str:
 
 if __name__ == "__main__":
     reference = Path(sys.argv[1])
-    reference.write_text(with_tables(reference.read_text(encoding="utf-8")), encoding="utf-8")
+    reference.write_text(update_tables(reference.read_text(encoding="utf-8")), encoding="utf-8")

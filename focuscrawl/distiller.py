@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
-THRESHOLD = 0.2  # rho: the relevance above which a page can be an authority
+AUTHORITY_THRESHOLD = 0.2  # rho: the relevance above which a page can be an authority
 #: a site is a host; a registered domain; every page is a site of its own
-RULES = ("host", "domain", "none")
-_CHAIN = 5  # doublings: longer chains of redirects than 32 are loops
+SITE_RULES = ("host", "domain", "none")
+_MAX_DOUBLINGS = 5  # doublings: longer chains of redirects than 32 are loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LinkGraph:
         """Pages, fetched or not."""
         return len(self.site)
 
-    def off_site(self) -> tuple[Ints, Ints]:
+    def off_site_links(self) -> tuple[Ints, Ints]:
         """Return the distinct links between different sites, by source, then by target."""
         off = self.site[self.source] != self.site[self.target]
         links = np.sort(self.source[off] * self.n_pages + self.target[off])
@@ -54,7 +54,7 @@ class LinkGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class HubScores:
     """What a distillation found.
 
     Attributes
@@ -85,7 +85,7 @@ class Distiller:
 
     R(v) of a page that was not fetched is unknown, and it gives nothing to the pages that link
     to it: a hub is a hub by what is known to be relevant. What such a page has been given is
-    its `promise`.
+    its `score_unfetched`.
 
     Parameters
     ----------
@@ -95,10 +95,10 @@ class Distiller:
     """
 
     def __init__(
-        self, graph: LinkGraph, *, threshold: float = THRESHOLD, damp: bool = True
+        self, graph: LinkGraph, *, threshold: float = AUTHORITY_THRESHOLD, damp: bool = True
     ) -> None:
         self._relevance = graph.relevance
-        source, target = graph.off_site()
+        source, target = graph.off_site_links()
         given = np.ones(len(source))
         if damp:
             given = _shares(graph.site[source], target)
@@ -110,8 +110,8 @@ class Distiller:
         if damp:
             taken = _shares(source, graph.site[target])
         #: pages with links to authorities, and the authorities, ascending
-        self._hubs, row = _compressed(source, graph.n_pages)
-        self._authorities, column = _compressed(target, graph.n_pages)
+        self._hubs, row = _compact(source, graph.n_pages)
+        self._authorities, column = _compact(target, graph.n_pages)
         from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import, and few crawls distil
 
         shape = len(self._hubs), len(self._authorities)
@@ -122,12 +122,12 @@ class Distiller:
 
     def distill(
         self,
-        start: Scores | None = None,
+        start: HubScores | None = None,
         *,
         top: int = 100,
         steady: int = 3,
         rounds: int = 200,
-    ) -> Scores:
+    ) -> HubScores:
         """Pass scores along the links until the order of the best no longer changes.
 
         Parameters
@@ -151,16 +151,19 @@ class Distiller:
             authorities = _unit(self._forward @ hubs)
             hubs = _unit(self._backward @ authorities)
             done += 1
-            before, order = order, (best(hubs, top).tobytes(), best(authorities, top).tobytes())
+            before, order = (
+                order,
+                (top_pages(hubs, top).tobytes(), top_pages(authorities, top).tobytes()),
+            )
             same = same + 1 if order == before else 0
-        return Scores(
+        return HubScores(
             hubs=self._spread(self._hubs, hubs),
             authorities=self._spread(self._authorities, authorities),
             rounds=done,
             stable=same >= steady,
         )
 
-    def promise(self, scores: Scores, hubs: int | None = None) -> Floats:
+    def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
         """Return what pages that were not fetched are given by hubs.
 
         It is the authority score that a page would have, before it is scaled, if R(v) = 1.
@@ -175,7 +178,7 @@ class Distiller:
         """
         giving = scores.hubs
         if hubs is not None:
-            chosen = best(giving, hubs)
+            chosen = top_pages(giving, hubs)
             giving = self._spread(chosen, giving[chosen])
         source, target = self._source[self._unknown], self._target[self._unknown]
         given = self._given[self._unknown] * giving[source]
@@ -188,7 +191,7 @@ class Distiller:
         return spread
 
 
-def best(scores: Floats, n: int) -> Ints:
+def top_pages(scores: Floats, n: int) -> Ints:
     """Return the pages with the `n` highest scores above 0, highest first.
 
     Among equals, to twelve digits, the page found first comes first: what is added up in
@@ -210,7 +213,7 @@ class Sites:
 
     Attributes
     ----------
-    rule : one of `RULES`
+    rule : one of `SITE_RULES`
     of_pages : int64 (n_pages,), the number of each page's site
     """
 
@@ -218,7 +221,7 @@ class Sites:
     of_pages: Ints
 
     @classmethod
-    def by(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
+    def by_rule(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
         """Tell sites apart by `rule`.
 
         Parameters
@@ -235,10 +238,10 @@ class Sites:
         return cls(rule, host)
 
     @classmethod
-    def fitting(cls, source: Ints, target: Ints, host: Ints) -> Self:
+    def by_host_or_none(cls, source: Ints, target: Ints, host: Ints) -> Self:
         """Return hosts as sites, or, if every link stays on its host, no rule."""
         rule = "host" if (host[source] != host[target]).any() else "none"
-        return cls.by(rule, host, ())
+        return cls.by_rule(rule, host, ())
 
 
 @cache
@@ -260,7 +263,7 @@ def _suffixes() -> TLDExtract:
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
-def stand_ins(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
+def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
     """Return for each URL its alias: the URL whose page it repeats or redirects to.
 
     For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing
@@ -287,7 +290,7 @@ def stand_ins(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -
     stands[referrer[found]] = found
     repeats = duplicate_of >= 0
     stands[fetched[repeats]] = duplicate_of[repeats]
-    for _ in range(_CHAIN):
+    for _ in range(_MAX_DOUBLINGS):
         stands = stands[stands]
     return stands
 
@@ -311,7 +314,7 @@ def _shares(first: Ints, second: Ints) -> Floats:
     return shares
 
 
-def _compressed(numbers: Ints, n: int) -> tuple[Ints, Ints]:
+def _compact(numbers: Ints, n: int) -> tuple[Ints, Ints]:
     """Return the distinct numbers, ascending, and which of them each is; all are below `n`."""
     there = np.zeros(n, np.bool_)
     there[numbers] = True

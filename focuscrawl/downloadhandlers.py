@@ -19,7 +19,7 @@ from focuscrawl.engine.address_guard import (
     refusal,
 )
 from focuscrawl.engine.component import Component, config_of
-from focuscrawl.engine.private import bound_connections, response_class
+from focuscrawl.engine.private import limit_connections, response_class
 from focuscrawl.engine.visits import NoStatusError, NotInArchiveError, TooLargeError
 from focuscrawl.foundation.networks import literal
 from focuscrawl.foundation.urls import normalize
@@ -53,8 +53,8 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
         super().__init__(crawler)
         self._networks = config_of(crawler).private_addresses
         self._by_proxy = HTTP11DownloadHandler(crawler)  # whose peers are proxies
-        bound_connections(self, _MOST_HEADERS, _too_many_headers, self._check_peer)
-        bound_connections(self._by_proxy, _MOST_HEADERS, _too_many_headers)
+        limit_connections(self, _MOST_HEADERS, _too_many_headers, self._check_peer)
+        limit_connections(self._by_proxy, _MOST_HEADERS, _too_many_headers)
 
     async def download_request(self, request: Request) -> Response:
         """Return the answer to a request."""

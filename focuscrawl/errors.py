@@ -11,7 +11,7 @@ class UserError(Exception):
     """
 
 
-class GivenUpError(Exception):
+class RequestCancelledError(Exception):
     """A request was broken off because the crawl ends; its URL is for the next run."""
 
 

@@ -1,4 +1,4 @@
-"""Exporters of feeds (CSV, XML, Parquet), and files that appear as a whole."""
+"""Feed exporters for CSV, XML and Parquet, and a feed storage that writes Parquet atomically."""
 
 from __future__ import annotations
 
@@ -36,41 +36,41 @@ if TYPE_CHECKING:
     from scrapy.item import Field
     from scrapy.settings import BaseSettings
 
-_ROWS = 10_000  # items a row group,
-_CHARACTERS = 16_000_000  # or of so much text
+# a row group ends at so many items or characters of text
+_ROWS, _CHARACTERS = 10_000, 16_000_000
 _PARQUET = "parquet"
 _SPIDER = SETTINGS_PRIORITIES["spider"]
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class PlainCsvItemExporter(CsvItemExporter):
-    """Exports items as CSV that no spreadsheet takes for formulas: ``-O pages.csv``."""
+    """Export items as CSV in which spreadsheets find no formulas: ``-O pages.csv``."""
 
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
-        """Return a value as it is written."""
+        """Return a value with formulas made harmless."""
         serialized = super().serialize_field(field, name, value)
-        return cell(_whole(serialized)) if isinstance(serialized, str) else serialized
+        return cell(_without_surrogates(serialized)) if isinstance(serialized, str) else serialized
 
 
 class PlainXmlItemExporter(XmlItemExporter):
-    """Exports items as well-formed XML, without characters that XML does not allow."""
+    """Export items as well-formed XML, without characters that XML does not allow."""
 
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
-        """Return a value as it is written."""
-        return _in_xml(super().serialize_field(field, name, value))
+        """Return a value without characters that XML does not allow."""
+        return _without_invalid_xml(super().serialize_field(field, name, value))
 
 
 class ParquetItemExporter(BaseItemExporter):
-    """Exports items as Parquet: ``-O pages.parquet``.
+    """Export items as Parquet: ``-O pages.parquet``.
 
-    Fetches, and feeds without items, have the columns and types of `Visit`, with
-    ``FOCUSCRAWL_TEXT`` those of `TextVisit`, whatever was fetched. Items of other kinds have those
-    of the first row group. Memory is bounded by one row group: 10,000 items, or 16 million
-    characters.
+    Fetches, and feeds without items, have the columns and types of `Visit`; with
+    ``FOCUSCRAWL_TEXT``, of `TextVisit`. For items of other classes, the first row group determines
+    the columns. Memory holds one row group: 10,000 items, or 16 million characters.
 
     Parameters
     ----------
-    fetches : the class of fetches, with their columns
+    fetches : type[Visit]
+        Class of the items that are fetches.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class ParquetItemExporter(BaseItemExporter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: IO[bytes], **options: Any) -> Self:
-        """Create the exporter of a crawler's feed."""
+        """Create the exporter of a feed."""
         fetches = TextVisit if config_of(crawler).text else Visit
         return cls(file, fetches=fetches, **options)
 
     def export_item(self, item: Any) -> None:
-        """Add one item."""
+        """Add an item to the current row group."""
         row = ItemAdapter(item).asdict()
         if isinstance(item, Visit):
             row["fetched_at"] = datetime.fromisoformat(item.fetched_at)
@@ -99,14 +99,14 @@ class ParquetItemExporter(BaseItemExporter):
             self._only_fetches = False
         if self.fields_to_export is not None:
             row = {name: row.get(name) for name in self.fields_to_export}
-        texts = {name: _whole(value) for name, value in row.items() if isinstance(value, str)}
+        texts = {k: _without_surrogates(v) for k, v in row.items() if isinstance(v, str)}
         self._rows.append(row | texts)
         self._characters += sum(map(len, texts.values()))
         if len(self._rows) >= _ROWS or self._characters >= _CHARACTERS:
             self._write()
 
     def finish_exporting(self) -> None:
-        """Write the rest and the file's footer."""
+        """Write the last row group and the footer of the file."""
         self._write()
         assert self._writer is not None
         self._writer.close()
@@ -126,65 +126,65 @@ class ParquetItemExporter(BaseItemExporter):
         import pyarrow as pa  # noqa: PLC0415
 
         if not self._only_fetches:
-            return _inferred(self._rows)
-        types = _types_of(self._fetches)
+            return _infer_schema(self._rows)
+        types = _column_types(self._fetches)
         return pa.schema(
             {name: types.get(name, pa.string()) for name in self.fields_to_export or types}
         )
 
 
 class WholeFileFeedStorage(FileFeedStorage):
-    """Stores feeds in files; a Parquet file, which cannot be read before its end, appears whole.
+    """Store feeds in files; a Parquet file replaces an earlier file when it is complete.
 
-    An earlier file of that name stays until then.
+    A Parquet file cannot be read before its footer is written.
     """
 
     def __init__(self, uri: str, *, feed_options: dict[str, Any] | None = None) -> None:
         super().__init__(uri, feed_options=feed_options)
         self._is_parquet = (feed_options or {}).get("format") == _PARQUET
-        self._until_stored = ExitStack()
+        self._draft = ExitStack()
 
     def open(self, spider: Spider) -> IO[bytes]:
-        """Open the file, or a draft of it."""
+        """Open the file; for Parquet, open a draft."""
         if not self._is_parquet:
             return super().open(spider)
         path = Path(self.path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        return self._until_stored.enter_context(draft_of(path)).open("wb")
+        return self._draft.enter_context(draft_of(path)).open("wb")
 
     def store(self, file: IO[bytes]) -> None:
-        """Close the file; a draft takes its place."""
+        """Close the file; rename a draft to its final name."""
         file.close()
-        self._until_stored.close()
+        self._draft.close()
 
 
 def check_feeds(settings: BaseSettings) -> None:
     """Raise `UserError` if a feed cannot be written.
 
-    Its file is a folder, is below a file or is a crawl's store; or it is Parquet, and PyArrow is
-    not installed, or it is to be appended to a file.
+    Unusable files are folders, files below a file, crawl databases, and existing Parquet files to
+    append to. Parquet feeds also need PyArrow.
     """
-    for feed in map(str, settings.getdict("FEEDS")):
+    feeds = settings.getdict("FEEDS")
+    for feed in map(str, feeds):
         if "://" not in feed or feed.startswith("file://"):
             _check_file(Path(feed.removeprefix("file://")))
-    ours = settings.getdict("FEED_EXPORTERS").get(_PARQUET, "")
-    feeds = settings.getdict("FEEDS")
-    wanted = {str(uri): feed for uri, feed in feeds.items() if feed.get("format") == _PARQUET}
-    if not wanted or not str(ours).startswith("focuscrawl."):
+    exporter = settings.getdict("FEED_EXPORTERS").get(_PARQUET, "")
+    parquet = {str(uri): feed for uri, feed in feeds.items() if feed.get("format") == _PARQUET}
+    if not parquet or not str(exporter).startswith("focuscrawl."):
         return
     with needs("parquet", "a feed in Parquet"):
         importlib.import_module("pyarrow.parquet")
-    for uri, feed in wanted.items():
+    for uri, feed in parquet.items():
         if not feed.get("overwrite") and Path(uri.removeprefix("file://")).is_file():
             raise UserError(
-                f"{uri} is there already, and nothing can be added to Parquet: -O replaces it"
+                f"{uri} exists, and Parquet files cannot be appended to: replace the file with -O"
             )
 
 
-def keep_feeds(settings: BaseSettings) -> None:
-    """Leave feeds without items as they are: a run of a crawl that had ended makes none.
+def skip_empty_feeds(settings: BaseSettings) -> None:
+    """Do not overwrite feeds with empty files, for a further run of a finished crawl.
 
-    ``store_empty`` of a feed, and ``FEED_STORE_EMPTY``, are for new crawls.
+    ``store_empty`` of a feed and ``FEED_STORE_EMPTY`` apply to new crawls only.
     """
     feeds = {
         uri: {**feed, "store_empty": False} for uri, feed in settings.getdict("FEEDS").items()
@@ -195,17 +195,17 @@ def keep_feeds(settings: BaseSettings) -> None:
 def _check_file(path: Path) -> None:
     if path.is_dir():
         raise UserError(f"{path} is a folder: name a file for the feed")
-    there = next(each for each in path.absolute().parents if each.exists())
-    if not there.is_dir():
-        raise UserError(f"{there} is a file: name another place for the feed {path.name}")
+    parent = next(each for each in path.absolute().parents if each.exists())
+    if not parent.is_dir():
+        raise UserError(f"{parent} is a file: name another folder for the feed {path.name}")
     if is_store(path):
-        raise UserError(f"{path} is the store of a crawl: name another file for the feed")
-    place = path if path.exists() else there
-    if not os.access(place, os.W_OK):
-        raise UserError(f"{place} cannot be written: name another place for the feed {path.name}")
+        raise UserError(f"{path} is the database of a crawl: name another file for the feed")
+    target = path if path.exists() else parent
+    if not os.access(target, os.W_OK):
+        raise UserError(f"{target} cannot be written: name another file for the feed {path.name}")
 
 
-def _types_of(item: type[Visit]) -> dict[str, pa.DataType]:
+def _column_types(item: type[Visit]) -> dict[str, pa.DataType]:
     import pyarrow as pa  # noqa: PLC0415
 
     kinds = {"int": pa.int64(), "float": pa.float64(), "str": pa.string(), "date": pa.date32()}
@@ -213,8 +213,8 @@ def _types_of(item: type[Visit]) -> dict[str, pa.DataType]:
     return types | {"fetched_at": pa.timestamp("ms", tz="UTC")}
 
 
-def _inferred(rows: list[dict[str, Any]]) -> pa.Schema:
-    """Infer the columns' types; a column that is empty so far becomes text."""
+def _infer_schema(rows: list[dict[str, Any]]) -> pa.Schema:
+    """Infer the types of columns; a column without values becomes text."""
     import pyarrow as pa  # noqa: PLC0415
 
     inferred = pa.Table.from_pylist(rows).schema
@@ -226,15 +226,16 @@ def _inferred(rows: list[dict[str, Any]]) -> pa.Schema:
     )
 
 
-def _whole(text: str) -> str:
-    # a stranger's title may have half a surrogate pair
+def _without_surrogates(text: str) -> str:
+    # the titles of pages may contain unpaired surrogates
     return text.encode("utf-8", "replace").decode()
 
 
-def _in_xml(value: Any) -> Any:
-    # a space for every character that XML does not allow
+def _without_invalid_xml(value: Any) -> Any:
     if isinstance(value, str):
         return _NOT_IN_XML.sub(" ", value)
     if isinstance(value, Mapping):
-        return {name: _in_xml(each) for name, each in value.items()}
-    return [_in_xml(each) for each in value] if isinstance(value, list | tuple | set) else value
+        return {name: _without_invalid_xml(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_without_invalid_xml(each) for each in value]
+    return value

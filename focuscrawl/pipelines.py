@@ -16,11 +16,11 @@ from scrapy.exceptions import DropItem
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.instance_feed import InstanceFeed
-from focuscrawl.engine.page_parsing import expand
+from focuscrawl.engine.page_parsing import expand_visit
 from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.engine.private import wake
-from focuscrawl.engine.visits import URL_ID, count_again, halt_on_error
-from focuscrawl.errors import GivenUpError
+from focuscrawl.engine.visits import URL_ID, count_refetch, halt_on_error
+from focuscrawl.errors import RequestCancelledError
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class CriticPipeline(Component):
             try:
                 await self._parsing.parse(item)
                 await self._rendering.render(item)
-            except GivenUpError as error:
+            except RequestCancelledError as error:
                 raise DropItem(str(error), log_level="DEBUG") from None
             with halt_on_error(self._crawl, item.url_id):
                 self._crawl.judge(item)
@@ -67,20 +67,20 @@ class LinkPipeline(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._turns = self._context.turns
+        self._visit_lock = self._context.visit_lock
         self._instances = InstanceFeed.of(crawler, self._crawl)
 
     async def process_item(self, item: Any) -> Any:
         """Expand a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
-            await self._turns.take(item)
+            await self._visit_lock.acquire(item)
             try:
                 with halt_on_error(self._crawl, item.url_id):
-                    await expand(self._crawl, item)
+                    await expand_visit(self._crawl, item)
                     if self._instances is not None:
                         self._instances.add(item)
             except Exception:
-                self._turns.release(item)
+                self._visit_lock.release(item)
                 raise
         return item
 
@@ -97,7 +97,7 @@ class TextPipeline(Component):
         """Extract the text of a fetch; items of other kinds pass."""
         if not isinstance(item, PageVisit):
             return item
-        found = await self._texts.take(item) if self._texts.wants(item) else None
+        found = await self._texts.extract(item) if self._texts.needs_text(item) else None
         return TextVisit.of(item, found, markdown=self._markdown)
 
 
@@ -110,7 +110,7 @@ class RecordPipeline(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._turns = self._context.turns
+        self._visit_lock = self._context.visit_lock
         crawler.signals.connect(self.given_up, signal=signals.item_dropped)
         crawler.signals.connect(self.given_up, signal=signals.item_error)
         if _has_others(crawler.settings, 4 if self._crawl.config.text else 3):
@@ -125,8 +125,8 @@ class RecordPipeline(Component):
         if item.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
             raise DropItem(f"excluded: {item.excluded}")
-        if item.again:
-            count_again(self._crawler.stats, item)
+        if item.is_refetch:
+            count_refetch(self._crawler.stats, item)
             raise DropItem("fetched again for its new links: nobody else asked for it")
         if item.noindex:
             self._crawler.stats.inc_value("focuscrawl/noindex")
@@ -136,12 +136,12 @@ class RecordPipeline(Component):
     async def given_up(self, item: Any) -> None:
         """Record a fetch that another pipeline has dropped, or failed on."""
         if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
-            await self._turns.take(item)
+            await self._visit_lock.acquire(item)
             self._record(item)
 
     def swallowed(self, item: Any, response: Any) -> None:
         """Record the fetch whose turn it is, if a pipeline has returned something else for it."""
-        visit = self._turns.holder
+        visit = self._visit_lock.holder
         if visit is None or isinstance(item, PageVisit) or response is None:
             return
         if response.request.meta.get(URL_ID) == visit.url_id:
@@ -153,9 +153,9 @@ class RecordPipeline(Component):
             with halt_on_error(self._crawl, visit.url_id):
                 self._crawl.record(visit, time.monotonic())
         finally:
-            self._turns.release(visit)
+            self._visit_lock.release(visit)
         wake(self._crawler)  # the next request need not wait until Scrapy is done with the item
-        if visit.excluded is None and not visit.again:
+        if visit.excluded is None and not visit.is_refetch:
             send = self._crawler.signals.send_catch_log
             send(page_visited, crawl=self._crawl, visit=visit)
 

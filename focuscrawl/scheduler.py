@@ -12,10 +12,10 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from focuscrawl.engine.component import context_of, has_crawl
-from focuscrawl.engine.private import nothing_under_way, wake
-from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
-from focuscrawl.engine.visits import AGAIN, UNANSWERED, URL_ID, VISIT, is_everyday, visit_of_error
-from focuscrawl.errors import GivenUpError, UserError
+from focuscrawl.engine.private import is_idle, wake
+from focuscrawl.engine.spider_requests import LinkRequestSettings, SpiderRequests
+from focuscrawl.engine.visits import AGAIN, UNANSWERED, URL_ID, VISIT, is_web_error, visit_of_error
+from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -43,11 +43,15 @@ class FrontierScheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         context = context_of(crawler)
-        self._crawl, self._pages, self._turns = context.crawl, context.open_pages, context.turns
+        self._crawl, self._pages, self._visit_lock = (
+            context.crawl,
+            context.open_pages,
+            context.visit_lock,
+        )
         assert crawler.spider is not None
-        self._following = LinkRequests.of(crawler.spider, self._crawl.config)
+        self._following = LinkRequestSettings.of(crawler.spider, self._crawl.config)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._on_failure)
-        self._pages.hand_to(self._own.take)
+        self._pages.set_request_handler(self._own.add)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 
@@ -64,37 +68,37 @@ class FrontierScheduler(BaseScheduler):
         if self._crawl.in_flight or self._late:
             return True
         if self._crawl.stop_reason is None:
-            return self._own.waiting or self._crawl.unfinished
-        return self._own.waiting and self._crawl.stop_reason in _NO_LINKS
+            return self._own.has_bypassing or self._crawl.is_unfinished
+        return self._own.has_bypassing and self._crawl.stop_reason in _NO_LINKS
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a request that is not from the frontier, or comes back to it."""
-        if self._pages.has(request):  # queued with the page that it was made for
+        if self._pages.was_queued(request):  # queued with the page that it was made for
             return True
         url_id = request.meta.get(URL_ID)
         # once its page is here, a callback has handed its meta on: that is no retry
         if url_id in self._crawl.in_flight and url_id not in self._pages:
-            self._own.put_back(url_id, request)
-            self._crawl.put_back(url_id, time.monotonic(), tried=True)
+            self._own.requeue(url_id, request)
+            self._crawl.requeue(url_id, time.monotonic(), tried=True)
             return True
         if self._crawl.reloading:  # another thread has the frontier
             self._late.append(request)
             return True
-        return self._own.take(request)
+        return self._own.add(request)
 
     def next_request(self) -> Request | None:
         """Create the Request for the best link that may be fetched now."""
         now = time.monotonic()
         while self._late and not self._crawl.reloading:
-            self._own.take(self._late.pop(0))
-        aside = self._own.waiting and not self._crawl.reloading
+            self._own.add(self._late.pop(0))
+        aside = self._own.has_bypassing and not self._crawl.reloading
         if aside and self._crawl.stop_reason in (None, *_NO_LINKS):
-            if self._crawl.exhausted:
+            if self._crawl.is_budget_exhausted:
                 return None
             self._crawler.stats.inc_value("focuscrawl/aside")
-            return self._own.pop_aside()
+            return self._own.pop_bypassing()
         self._settle_lost()
-        if self._crawl.web is not None and self._crawl.crowded:
+        if self._crawl.web is not None and self._crawl.is_at_capacity:
             return None  # the answer is there: asked again as soon as it is recorded
         fetch = self._crawl.next(now)
         if fetch is None:
@@ -108,7 +112,7 @@ class FrontierScheduler(BaseScheduler):
         When Scrapy has no request in flight, a URL that counts as in flight was swallowed by a
         middleware or callback of the project.
         """
-        if self._crawl.in_flight and nothing_under_way(self._crawler):
+        if self._crawl.in_flight and is_idle(self._crawler):
             for url_id in list(self._crawl.in_flight):
                 if url_id in self._pages:  # judged, and its callback was never called
                     deferred_from_coro(self._pages.finish(url_id))
@@ -118,7 +122,7 @@ class FrontierScheduler(BaseScheduler):
                     "callback took it and passed nothing on",
                     self._crawl.urls[url_id],
                 )
-                self._crawl.fail(url_id, "lost", time.monotonic())
+                self._crawl.record_failed(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
         """Close the crawl; Scrapy's reason for a signal becomes ``interrupted``."""
@@ -140,8 +144,8 @@ class FrontierScheduler(BaseScheduler):
         elif request.meta[URL_ID] in self._crawl.in_flight:
             assert isinstance(failure.value, Exception)
             self._log(failure)
-            if isinstance(failure.value, GivenUpError):
-                self._crawl.put_back(request.meta[URL_ID], time.monotonic())
+            if isinstance(failure.value, RequestCancelledError):
+                self._crawl.requeue(request.meta[URL_ID], time.monotonic())
             else:
                 answered = UNANSWERED not in request.meta
                 yield visit_of_error(self._crawl, request, failure.value, answered=answered)
@@ -156,22 +160,22 @@ class FrontierScheduler(BaseScheduler):
             deferred_from_coro(self._pages.finish(request.meta[URL_ID]))
         elif _given_up(failure):
             if self._following.visits:  # else `FocusMiddleware` has put it back
-                self._crawl.put_back(request.meta[URL_ID], time.monotonic())
+                self._crawl.requeue(request.meta[URL_ID], time.monotonic())
         else:
             assert isinstance(failure.value, Exception)
             visit = visit_of_error(self._crawl, request, failure.value, answered=True)
-            if self._turns.taken:
+            if self._visit_lock.is_locked:
                 deferred_from_coro(self._record_in_turn(visit, request))
             else:
                 self._record(visit, request)
 
     async def _record_in_turn(self, visit: PageVisit, request: Request) -> None:
-        async with self._turns.of(visit):
+        async with self._visit_lock.hold(visit):
             self._record(visit, request)
 
     def _record(self, visit: PageVisit, request: Request) -> None:
         self._crawl.record(visit, time.monotonic())
-        if not visit.again:
+        if not visit.is_refetch:
             request.meta[VISIT] = visit
             send = self._crawler.signals.send_catch_log
             send(page_visited, crawl=self._crawl, visit=visit)
@@ -180,7 +184,7 @@ class FrontierScheduler(BaseScheduler):
         # but for the everyday failures of the web
         request: Request = failure.request  # type: ignore[attr-defined]
         error = failure.value
-        if error is None or is_everyday(error) or VISIT in request.meta or _given_up(failure):
+        if error is None or is_web_error(error) or VISIT in request.meta or _given_up(failure):
             return
         exc_info = None
         if not isinstance(error, UserError):
@@ -191,8 +195,8 @@ class FrontierScheduler(BaseScheduler):
     def _wake_when_ready(self, now: float) -> None:
         # not at the heartbeat of the engine
         ready = self._crawl.frontier.next_ready()
-        if self._crawl.pausing:
-            ready = now + self._crawl.pause
+        if self._crawl.is_waiting:
+            ready = now + self._crawl.wait_time
         if ready is None or (self._wakes_at is not None and now < self._wakes_at <= ready):
             return
         self._wakes_at = ready
@@ -204,7 +208,7 @@ class FrontierScheduler(BaseScheduler):
 
 
 def _meta(fetch: Fetch) -> dict[str, Any]:
-    again = {AGAIN: True} if fetch.again else {}
+    again = {AGAIN: True} if fetch.is_refetch else {}
     return again | {
         URL_ID: fetch.id,
         "depth": fetch.depth,
@@ -214,4 +218,4 @@ def _meta(fetch: Fetch) -> dict[str, Any]:
 
 
 def _given_up(failure: Failure) -> bool:
-    return isinstance(failure.value, GivenUpError)
+    return isinstance(failure.value, RequestCancelledError)

@@ -44,9 +44,9 @@ class AskedMiddleware(Component):
             async for each in result:
                 if isinstance(each, Request) and url_id in self._pages:
                     if each.meta.get(FOLLOWED):
-                        self._pages.follow(url_id, each.url)
+                        self._pages.mark_followed(url_id, each.url)
                         continue
-                    self._pages.ask(url_id, each)
+                    self._pages.add_request(url_id, each)
                 yield each
         finally:
             await self._pages.finish(url_id)

@@ -9,20 +9,20 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import check_folder, write_files
+from focuscrawl.cli.common_options import check_output_folder, write_files
 from focuscrawl.cli.lab_commands import crawl_with_progress
-from focuscrawl.cli.main import OneLineErrors
+from focuscrawl.cli.main import OneLineErrorGroup
 from focuscrawl.errors import UserError
-from focuscrawl.lab.evaluator import evaluators_of
+from focuscrawl.lab.evaluator import load_evaluators
 from focuscrawl.lab.planning import plan_runs
-from focuscrawl.lab.results import Results, collect
+from focuscrawl.lab.results import Results, collect_results
 from focuscrawl.lab.study_file import read_study
 from focuscrawl.report.figures import png
 from studies.authorities import study_agreement
 from studies.critics import critics_grid, harvest_grid, study_critics, study_harvest
 from studies.feedback import study_feedback, study_restored
 from studies.figures import FIGURES
-from studies.findings import findings, markdown_of
+from studies.findings import findings, format_markdown
 from studies.knowledge_bases import bases_table, study_bases
 from studies.page_figures import agreement_table, draw_agreement
 from studies.page_studies import study_pages
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from focuscrawl.lab.study import Study
-    from focuscrawl.lab.study_tables import Grid
+    from focuscrawl.lab.study_tables import StudyTable
     from studies.topic_tasks import Work
 
 
-@click.group(cls=OneLineErrors)
+@click.group(cls=OneLineErrorGroup)
 def studies() -> None:
     """Studies of single findings of the papers, on recorded webs."""
 
@@ -69,11 +69,11 @@ def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Comm
 
         @studies.command(kind)
         @common_options.STUDY
-        @common_options.out("Folder of results.")
-        @common_options.processes("Topics")
+        @common_options.out_option("Folder for the results.", "FOLDER")
+        @common_options.processes_option("Number of topics at a time.")
         @wraps(show)
         def done(study_file: Path, out: Path, processes: int) -> None:
-            check_folder(out)
+            check_output_folder(out)
             do_on_every_topic(work, kind, read_study(study_file), out, processes)
             show(out / kind)
 
@@ -92,7 +92,7 @@ def do_on_every_topic(work: Work, kind: str, study: Study, out: Path, processes:
     """
     tasks = plan_tasks(study, out, kind)
     failed = []
-    before = sum(task.done for task in tasks)
+    before = sum(task.is_done for task in tasks)
     with tqdm(total=len(tasks), initial=before, unit="topic", desc=kind) as bar:
         for task, error in do_all(work, tasks, processes):
             if error is not None:
@@ -220,10 +220,10 @@ def restored(folder: Path) -> None:
 @click.option("--topics/--summary", default=False, help="Also every topic's numbers.")
 def find(folder: Path, topics: bool) -> None:
     """Say which findings of the papers hold in the results of a study."""
-    click.echo(markdown_of(findings(Results.open(folder)), topics=topics))
+    click.echo(format_markdown(findings(Results.open(folder)), topics=topics))
 
 
-def _show(grid: Grid, folder: Path) -> None:
+def _show(grid: StudyTable, folder: Path) -> None:
     """Print a table, and leave it as Markdown in a folder."""
     path = folder / "table.md"
     path.write_text(f"{grid.markdown()}\n\n{grid.note}\n", encoding="utf-8")
@@ -233,8 +233,8 @@ def _show(grid: Grid, folder: Path) -> None:
 @studies.command()
 @click.argument("name", metavar="FIGURE", type=click.Choice(list(FIGURES)))
 @common_options.STUDY
-@common_options.out("Folder of results.")
-@common_options.processes("Crawls")
+@common_options.out_option("Folder for the results.", "FOLDER")
+@common_options.processes_option("Number of crawls at a time.")
 def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     r"""Draw one figure of the papers, after all that it is made of.
 
@@ -244,7 +244,7 @@ def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     \b
     python -m studies figure a02-10-loss-paper studies/paper_apprentice.toml --out results/paper
     """
-    check_folder(out)
+    check_output_folder(out)
     study, wanted = read_study(study_file), FIGURES[name]
     there = [contender.label for contender in study.contenders]
     labels = wanted.strategies or tuple(there)
@@ -258,13 +258,13 @@ def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     shown = {run for run in runs if run.contender.label in labels}
     for run in reversed(runs):  # each is behind those it needs
         if run in shown:
-            shown.update(run.after)
+            shown.update(run.depends_on)
     needed = [run for run in runs if run in shown]
-    evaluators = evaluators_of(study.webs, runs)
+    evaluators = load_evaluators(study.webs, runs)
     failed = crawl_with_progress(needed, processes, study.title)
     if wanted.beside is not None:
         do_on_every_topic(BESIDE[wanted.beside], wanted.beside, study, out, processes)
-    drawn = wanted.of(collect(study, runs, out, failed, evaluators))
+    drawn = wanted.of(collect_results(study, runs, out, failed, evaluators))
     if drawn is None:
         raise UserError(f"{study_file}: its crawls lack what {name} is made of")
     path = out / f"{name}.png"

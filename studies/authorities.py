@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.distiller import Distiller, best
+from focuscrawl.distiller import Distiller, top_pages
 from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.foundation.arrays import Floats, Ints
-    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.lab.judged_web import JudgedWeb
     from studies.topic_tasks import Task
 
 
@@ -48,7 +48,7 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
     """
     _, critic, whole = opened(task)
     relevance = whole.relevance(task.topic)
-    examples = whole.numbers(critic.examples)
+    examples = whole.page_indices(critic.examples)
     hosts = hosts_of(whole)
     parts, shared_at, promised = [], [], []
     for pair in range(PAIRS):
@@ -106,14 +106,14 @@ def in_common(
 
 
 def unvisited(
-    whole: WholeWeb,
+    whole: JudgedWeb,
     relevance: Floats,
     hosts: Ints,
     fetched: Sequence[int],
 ) -> dict[str, float]:
     """Return how good the unvisited citations of the top hubs are; see `study_agreement`."""
     distiller = Distiller(link_graph(whole, relevance, hosts, fetched))
-    promise = distiller.promise(distiller.distill(), HUBS)
+    promise = distiller.score_unfetched(distiller.distill(), HUBS)
     waiting = np.ones(len(relevance), np.bool_)
     waiting[np.isin(whole.content, whole.content[fetched])] = False
     known = np.zeros(len(relevance), np.bool_)
@@ -134,14 +134,14 @@ def _share(relevance: Floats) -> float:
 
 
 def authorities(
-    whole: WholeWeb,
+    whole: JudgedWeb,
     relevance: Floats,
     hosts: Ints,
     fetched: Sequence[int],
 ) -> Ints:
     """Return the best authorities of a crawl that fetched these pages, the best first."""
     found = Distiller(link_graph(whole, relevance, hosts, fetched)).distill().authorities
-    return whole.content[best(found, TOP)]
+    return whole.content[top_pages(found, TOP)]
 
 
 def overlap(first: Ints, second: Ints) -> pd.DataFrame:
@@ -157,7 +157,7 @@ def overlap(first: Ints, second: Ints) -> pd.DataFrame:
 
 
 def _by_chance(
-    whole: WholeWeb,
+    whole: JudgedWeb,
     relevance: Floats,
     one: Sequence[int],
     other: Sequence[int],

@@ -12,16 +12,16 @@ import pandas as pd
 
 from focuscrawl.critic.calibration import reliability_of_relevance
 from focuscrawl.critic.classifiers import LogisticModel, as_matrix
-from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.corpus import find_urls, read_bags
 from focuscrawl.critic.critic_files import load_trained, read_critic, save_critic
-from focuscrawl.critic.few_shot import LittlePages, learn_judge, read_little
+from focuscrawl.critic.few_shot import TrainingPages, fit_scorer, vectorize_pages
 from focuscrawl.critic.focused_critic import TrainedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, phrases_of, read_phrases
-from focuscrawl.critic.training import learn_critic, train_from_little
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, build_phrase_model, parse_phrases
+from focuscrawl.critic.training import train_few_shot, train_on_bags
 from focuscrawl.errors import UserError
-from focuscrawl.lab.planning import critic_of_labels, sample
-from focuscrawl.lab.study_tables import Grid
+from focuscrawl.lab.planning import load_or_train_critic, sample
+from focuscrawl.lab.study_tables import StudyTable
 from focuscrawl.taxonomy import OTHER, lies_under, read_labels
 from focuscrawl.webs import open_web
 from studies.topic_tasks import crawled
@@ -80,7 +80,7 @@ def read_labelled(recording: str, labels: str, draws: int) -> LabelledPages:
     web, rows = open_web(recording), read_labels(labels)
     there = [
         (url, row)
-        for url, row in zip(resolve(web, [row.url for row in rows]), rows, strict=True)
+        for url, row in zip(find_urls(web, [row.url for row in rows]), rows, strict=True)
         if url is not None
     ]
     train = [(row.topic, url) for url, row in there if row.split != "test"]
@@ -120,7 +120,7 @@ def judged_by_labels(
     -------
     Its classes, and the probability of each, float64 (n_pages, n_classes)
     """
-    model = read_critic(str(critic_of_labels(labels, open_web(recording), kind)))[0].model
+    model = read_critic(str(load_or_train_critic(labels, open_web(recording), kind)))[0].model
     pages = read_labelled(recording, labels, draws)
     return model.classes, np.exp(model.log_posteriors(pages.tested))
 
@@ -196,7 +196,7 @@ def _without_chance(
     task: Task, pages: LabelledPages, phrase: str
 ) -> Iterator[tuple[str, str, Floats]]:
     """Judge the test pages by what does not depend on a draw."""
-    said = np.exp(read_phrases(phrase).log_posteriors(pages.tested))
+    said = np.exp(build_phrase_model(phrase).log_posteriors(pages.tested))
     yield CRITICS[0], "phrase", said[:, 1]
     for critic, kind in zip(CRITICS[1:3], ("flat", "discriminative"), strict=True):
         classes, said = judged_by_labels(task.recording, task.labels, DRAWS, kind)
@@ -222,10 +222,12 @@ def _from_little(
     )
     for n in PAGES:
         yield CRITICS[1], f"{n} good, {n} bad", _naive_bayes(good[:n], bad[:n], pages.tested)
-    phrases, embeddings = phrases_of(phrase), word_vectors_installed()
-    vectors, drawn = read_little(phrases, good, bad, pages.unlabelled[draw], embeddings=embeddings)
+    phrases, embeddings = parse_phrases(phrase), word_vectors_installed()
+    vectors, drawn = vectorize_pages(
+        phrases, good, bad, pages.unlabelled[draw], embeddings=embeddings
+    )
     n_words = len(vectors.words)
-    tested = as_matrix(vectors.read(pages.tested), n_words)
+    tested = as_matrix(vectors.transform(pages.tested), n_words)
     by_words = PageVectors(vectors.words, vectors.idf, None)
     for name, known, columns in (
         (CRITICS[2], vectors, slice(None)),
@@ -234,12 +236,12 @@ def _from_little(
         if known is by_words and not embeddings:
             break  # that was it
         for material in _FROM_LITTLE:
-            some = LittlePages(
+            some = TrainingPages(
                 drawn.good[: material.good, columns],
                 drawn.bad[: material.bad, columns],
                 drawn.unlabelled[:, columns],
             )
-            judge = learn_judge(known, phrases if material.phrase else (), some)
+            judge = fit_scorer(known, phrases if material.phrase else (), some)
             yield name, str(material), _probability(judge.log_odds(tested[:, columns]))
 
 
@@ -249,7 +251,7 @@ def _naive_bayes(good: Sequence[Bag], bad: Sequence[Bag], tested: Sequence[Bag])
         for topic, pages in ((ON_TOPIC, good), (OFF_TOPIC, bad))
         for i, bag in enumerate(pages)
     ]
-    model = learn_critic(usable, kind="flat").model
+    model = train_on_bags(usable, kind="flat").model
     return np.exp(model.log_posteriors(tested))[:, model.classes.index(ON_TOPIC)]
 
 
@@ -288,7 +290,7 @@ _NOTE = (
 )
 
 
-def critics_grid(table: pd.DataFrame) -> Grid:
+def critics_grid(table: pd.DataFrame) -> StudyTable:
     """Return the table for people.
 
     Parameters
@@ -308,7 +310,7 @@ def critics_grid(table: pd.DataFrame) -> Grid:
         [critic, material, *map(_cell, values)]
         for (critic, material), values in zip(means.index, means.to_numpy(), strict=True)
     ]
-    return Grid("critics", "Critics from little", _NOTE, head, rows, means)
+    return StudyTable("critics", "Critics from little", _NOTE, head, rows, means)
 
 
 def _cell(value: float) -> str:
@@ -345,13 +347,13 @@ def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
     """
     web = open_web(task.recording)
     phrase = task.phrase or phrase_of(task.topic)
-    of_labels = str(critic_of_labels(task.labels, web, LogisticModel.kind))
+    of_labels = str(load_or_train_critic(task.labels, web, LogisticModel.kind))
     rows = []
     for draw in range(CRAWL_DRAWS):
         seeds = start_pages(task, web, draw)
         guides = {
-            _WORDS: TrainedCritic(model=read_phrases(phrase)),
-            _NEW: train_from_little(phrases_of(phrase), seeds, (), [web]),
+            _WORDS: TrainedCritic(model=build_phrase_model(phrase)),
+            _NEW: train_few_shot(parse_phrases(phrase), seeds, (), [web]),
             _ALL: None,
         }
         for name, guide in guides.items():
@@ -391,7 +393,7 @@ def _judged(task: Task, web: Web, of_labels: str, pages: pd.DataFrame) -> Mappin
     return {"on": on, "off": len(labels) - on, "judged": relevant / len(pages)}
 
 
-def harvest_grid(table: pd.DataFrame) -> Grid:
+def harvest_grid(table: pd.DataFrame) -> StudyTable:
     """Return the table for people: of each web, a row a topic, then medians and means.
 
     Parameters
@@ -418,7 +420,7 @@ def harvest_grid(table: pd.DataFrame) -> Grid:
             said = np.where(is_ratio & (name == "mean"), np.nan, value.to_numpy()).tolist()
             rows.append([str(web), name, *map(_harvest_cell, frame.columns, said)])
     head = ["web", "topic", *frame.columns]
-    return Grid("harvest", "True harvest", _HARVEST_NOTE, head, rows, frame.reset_index())
+    return StudyTable("harvest", "True harvest", _HARVEST_NOTE, head, rows, frame.reset_index())
 
 
 def _harvest_cell(column: str, value: float) -> str:

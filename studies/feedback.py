@@ -15,14 +15,14 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of
-from focuscrawl.critic.training import train_from_little
-from focuscrawl.diagnosis import ALARM, HarvestWatch
+from focuscrawl.critic.phrase_model import ON_TOPIC, parse_phrases
+from focuscrawl.critic.training import train_few_shot
+from focuscrawl.diagnosis import ALARM, HarvestMonitor
 from focuscrawl.feedback import apply_definition, suggest
-from focuscrawl.lab.planning import critic_of_labels, sample
+from focuscrawl.lab.planning import load_or_train_critic, sample
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, read_labels
-from focuscrawl.topics import TopicDefinition, pages_learned_from
+from focuscrawl.topics import TopicDefinition, training_urls
 from focuscrawl.webs import open_web
 from studies.critics import phrase_of
 from studies.topic_tasks import crawled
@@ -92,12 +92,12 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     out as copies
     """
     setting = _read(task)
-    phrases = phrases_of(task.phrase or phrase_of(task.topic))
+    phrases = parse_phrases(task.phrase or phrase_of(task.topic))
     rows = []
     for draw in range(DRAWS):
         good = sample(setting.good, EXAMPLES, np.random.default_rng(draw))
         with tempfile.TemporaryDirectory() as name:
-            poor = train_from_little(phrases, good, [], [setting.web], random_state=draw)
+            poor = train_few_shot(phrases, good, [], [setting.web], random_state=draw)
             save_critic(poor, Path(name, "poor"))
             rows += [
                 {"draw": draw, **_crawl(setting, strategy, Path(name))} for strategy in STRATEGIES
@@ -116,7 +116,7 @@ def _read(task: Task) -> _Setting:
     ]
     tests = sample([url for url, _, test in rows if test], _TESTED, 0)
     bags = zip(tests, read_bags(web, tests), strict=True)
-    judge = load_critic(str(critic_of_labels(task.labels, web, "discriminative")), task.topic)
+    judge = load_critic(str(load_or_train_critic(task.labels, web, "discriminative")), task.topic)
     assert isinstance(judge, FocusedCritic)
     return _Setting(
         task=task,
@@ -136,11 +136,11 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
     fetched = set(crawled(task, first, **plan)["url"])
     shutil.copytree(first, second)
     definition = TopicDefinition(critic=poor, topics=(ON_TOPIC,))
-    known = pages_learned_from(definition)
+    known = training_urls(definition)
     with closing(open_store(second)) as store:
         pages = [page.url for page in suggest(store, [setting.web], JUDGEMENTS, known=known)]
     verdicts = setting.truth(pages).tolist()
-    judged = definition.judging(
+    judged = definition.with_judgements(
         [url for url, yes in zip(pages, verdicts, strict=True) if yes],
         [url for url, yes in zip(pages, verdicts, strict=True) if not yes],
     )
@@ -203,7 +203,7 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
     """
     whole = opened(task).whole
     own = whole.relevance(task.topic)
-    crawl = SoftCrawl(whole, own, whole.numbers(task.seeds))
+    crawl = SoftCrawl(whole, own, whole.page_indices(task.seeds))
     alarm = first_alarm(crawl, task.topic)
     if alarm is None or not alarm.proposals:
         return {"restored": pd.DataFrame()}
@@ -228,12 +228,12 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
 
 def first_alarm(crawl: SoftCrawl, topic: str) -> Diagnosis | None:
     """Crawl until the harvest falls; None if it does not within `MOST` fetches."""
-    watch = HarvestWatch([topic])
+    watch = HarvestMonitor([topic])
     whole = crawl.whole
     while len(crawl.fetched) < MOST and (found := crawl.go_on(1)):
         ((page, referrer),) = found
         new = crawl.fetched[page] and bool(whole.probabilities[page].any())
-        told = watch.visited(
+        told = watch.add_fetch(
             page,
             referrer,
             relevance=float(crawl.relevance[page]) if new else 0.0,

@@ -72,7 +72,7 @@ def findings(results: Results) -> list[Finding]:
     return found
 
 
-def markdown_of(found: list[Finding], *, topics: bool = False) -> str:
+def format_markdown(found: list[Finding], *, topics: bool = False) -> str:
     """Return a table of all findings as Markdown: on how many topics each holds, and medians."""
     lines = [
         "| figure | finding of the paper | web | holds | medians over topics |",

@@ -10,9 +10,14 @@ import numpy as np
 from sklearn.naive_bayes import MultinomialNB
 
 from focuscrawl.paths.crf import ChainCRF
-from focuscrawl.paths.path_features import parts_of
+from focuscrawl.paths.path_features import split_url
 from focuscrawl.paths.path_model import PathModel
-from focuscrawl.paths.path_training import choose_features, known_labels, sequences, share_away
+from focuscrawl.paths.path_training import (
+    allowed_path_states,
+    choose_features,
+    estimate_off_domain_share,
+    feature_sequences,
+)
 from focuscrawl.paths.states import PathStates
 from focuscrawl.report.figures import Line, axes, legend, plain
 
@@ -32,7 +37,7 @@ _NEVER = -50.0  # log-potential
 
 
 @dataclass(frozen=True)
-class Ground:
+class TargetSite:
     """A site to forage: its front door, and what can be reached from there.
 
     Attributes
@@ -49,7 +54,7 @@ class Ground:
     @property
     def own(self) -> int:
         """How many of the pages are on the registered domain of the front door."""
-        return len(at_home(self.site, self.pages))
+        return len(same_domain(self.site, self.pages))
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def goals_for(recall: float, reachable: int) -> int:
     return max(int(np.ceil(recall * reachable - 1e-9)), 1)
 
 
-def foraged(ground: Ground, strategy: str, fetches: Mapping[str, str | None]) -> Forage:
+def foraged(target_site: TargetSite, strategy: str, fetches: Mapping[str, str | None]) -> Forage:
     """Count what fetches brought.
 
     Parameters
@@ -100,30 +105,30 @@ def foraged(ground: Ground, strategy: str, fetches: Mapping[str, str | None]) ->
     found: list[int] = []
     on_the_way: set[str] = set()
     for seq, url in enumerate(fetches, 1):
-        if url in ground.goals:
+        if url in target_site.goals:
             found.append(seq)
             at: str | None = url
             while at is not None and at not in on_the_way:
                 on_the_way.add(at)
                 at = fetches.get(at)
     return Forage(
-        ground.goal,
-        ground.site,
+        target_site.goal,
+        target_site.site,
         strategy,
         stop=0.0,
-        reachable=len(ground.goals),
-        pages=len(ground.pages),
-        own=ground.own,
+        reachable=len(target_site.goals),
+        pages=len(target_site.pages),
+        own=target_site.own,
         fetches=len(fetches),
         on_the_way=len(on_the_way),
         found=np.array(found, np.int64),
     )
 
 
-def at_home(site: str, pages: Iterable[str]) -> set[str]:
+def same_domain(site: str, pages: Iterable[str]) -> set[str]:
     """Return the pages on the registered domain of a front door."""
-    home = parts_of(site).domain
-    return {url for url in pages if parts_of(url).domain == home}
+    home = split_url(site).domain
+    return {url for url in pages if split_url(url).domain == home}
 
 
 def reachable(start: str, links: Links) -> set[str]:
@@ -144,7 +149,7 @@ def clicks(starts: Iterable[str], links: Links) -> dict[str, str | None]:
     return before
 
 
-def best_forage(ground: Ground, links: Links, recall: float) -> Forage:
+def best_forage(target_site: TargetSite, links: Links, recall: float) -> Forage:
     """Forage a site by the ways to its goals until this share of them is found.
 
     The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find.
@@ -152,10 +157,14 @@ def best_forage(ground: Ground, links: Links, recall: float) -> Forage:
     fetches it takes, those of the goals included, and on from there. So this can be reached; more
     than one goal a fetch, not counting the shortest way to the nearest goal, cannot.
     """
-    lists = {page: found for page in ground.pages if (found := ground.goals & set(links(page)))}
-    fetched: dict[str, str | None] = {ground.site: None}
-    wanted = goals_for(recall, len(ground.goals)) if ground.goals else 0
-    missing = wanted - len(ground.goals & fetched.keys())
+    lists = {
+        page: found
+        for page in target_site.pages
+        if (found := target_site.goals & set(links(page)))
+    }
+    fetched: dict[str, str | None] = {target_site.site: None}
+    wanted = goals_for(recall, len(target_site.goals)) if target_site.goals else 0
+    missing = wanted - len(target_site.goals & fetched.keys())
     while missing > 0:
         before = clicks(fetched, links)
         ways = {page: _new(page, before) for page in lists}
@@ -169,11 +178,11 @@ def best_forage(ground: Ground, links: Links, recall: float) -> Forage:
         )
         for page in ways[best]:
             fetched[page] = before[page]
-        left = [goal for goal in links(best) if goal in ground.goals and goal not in fetched]
-        missing = wanted - len(ground.goals & fetched.keys())
+        left = [goal for goal in links(best) if goal in target_site.goals and goal not in fetched]
+        missing = wanted - len(target_site.goals & fetched.keys())
         fetched.update(dict.fromkeys(left[: max(missing, 0)], best))
-        missing = wanted - len(ground.goals & fetched.keys())
-    return foraged(ground, ORACLE, fetched)
+        missing = wanted - len(target_site.goals & fetched.keys())
+    return foraged(target_site, ORACLE, fetched)
 
 
 def _new(page: str, before: Mapping[str, str | None]) -> list[str]:
@@ -225,7 +234,9 @@ def _untrained(corpus: Corpus, training: TrainingOptions) -> PathModel:
     crf = ChainCRF(states.structure)
     crf.set_weights(np.zeros((len(vocabulary), 2 * len(states))), np.zeros((2 * len(states),) * 2))
     rewards = np.array([1.0, 0.0, *(_GAMMA**i for i in range(1, training.farthest + 1))])
-    return PathModel(states, vocabulary, crf, rewards, share_away(corpus), training.reading)
+    return PathModel(
+        states, vocabulary, crf, rewards, estimate_off_domain_share(corpus), training.reading
+    )
 
 
 def _naive_bayes(corpus: Corpus, model: PathModel, *, links: bool) -> tuple[Floats, Floats]:
@@ -235,10 +246,10 @@ def _naive_bayes(corpus: Corpus, model: PathModel, *, links: bool) -> tuple[Floa
     """
     k = len(model.states)
     distances = PathStates.partially_supervised(k - 2)
-    known = np.concatenate(known_labels(corpus, distances))
+    known = np.concatenate(allowed_path_states(corpus, distances))
     known = known[:, k:] if links else known[:, :k]
     there = known.sum(axis=1) == 1
-    observed = sequences(corpus, model.vocabulary).observed[there]
+    observed = feature_sequences(corpus, model.vocabulary).observed[there]
     fitted = MultinomialNB().fit(observed, known[there].argmax(axis=1))
     words = np.full((observed.shape[1], k), fitted.feature_log_prob_.min())
     words[:, fitted.classes_] = fitted.feature_log_prob_.T
@@ -263,9 +274,9 @@ def recall_figure(forages: Mapping[str, Sequence[Forage]], title: str, fetches: 
     """
     x = np.arange(fetches + 1)
     with axes(height=4.4) as (figure, plot):
-        for number, (strategy, of_sites) in enumerate(forages.items()):
+        for number, (strategy, select_sites) in enumerate(forages.items()):
             line = Line.of(number)
-            curves = [recall_curve(each, fetches) for each in of_sites]
+            curves = [recall_curve(each, fetches) for each in select_sites]
             if not number and len(curves) > 1:
                 for curve in curves:
                     plot.plot(x, curve, color=line.colour, lw=0.7, alpha=0.45)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.lab.judged_web import JudgedWeb
     from focuscrawl.page import PageView
     from focuscrawl.strategies import Strategy
     from focuscrawl.webs.web_protocol import Web
@@ -87,8 +87,8 @@ def study_bases(task: Task) -> dict[str, pd.DataFrame]:
     """
     web, critic, whole = opened(task)
     walker = _Walker(web, whole, task.topic)
-    seeds = walker.whole.numbers(task.seeds)
-    examples = [n for n in walker.whole.numbers(critic.examples) if n not in set(seeds)]
+    seeds = walker.whole.page_indices(task.seeds)
+    examples = [n for n in walker.whole.page_indices(critic.examples) if n not in set(seeds)]
     others = sample(examples, len(seeds), (0, 1))
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "knowledge.db")
@@ -101,7 +101,7 @@ def study_bases(task: Task) -> dict[str, pd.DataFrame]:
                 known = knowledge if each.knows else None
                 begin = others if each.second else seeds
                 if each.starts:
-                    begin = walker.whole.numbers(knowledge.seeds()) or begin
+                    begin = walker.whole.page_indices(knowledge.seeds()) or begin
                 strategy = _strategy(critic, web, task.topic, each, known)
                 made = first if each is FIRST else walker.crawl(strategy, begin, task.budget)
                 fresh = made.fetched.keys() - first.fetched.keys()
@@ -124,7 +124,7 @@ def _strategy(
     return make_strategy("learnable", context, contender.options)
 
 
-class _Made(NamedTuple):
+class _CrawlResult(NamedTuple):
     """A crawl: R of each page fetched, 0 of a copy, in their order; texts of links, by target."""
 
     fetched: dict[int, float]
@@ -134,7 +134,7 @@ class _Made(NamedTuple):
 class _Walker:
     """Crawls a recorded web in memory; a page is parsed once for all crawls."""
 
-    def __init__(self, web: Web, whole: WholeWeb, topic: str) -> None:
+    def __init__(self, web: Web, whole: JudgedWeb, topic: str) -> None:
         self.whole = whole
         self._web = web
         self._relevance = whole.relevance(topic)
@@ -142,9 +142,9 @@ class _Walker:
         self._number = {url: i for i, url in enumerate(whole.urls)}
         self._views: dict[int, PageView | None] = {}
 
-    def crawl(self, strategy: Strategy, seeds: Sequence[int], budget: int) -> _Made:
+    def crawl(self, strategy: Strategy, seeds: Sequence[int], budget: int) -> _CrawlResult:
         """Crawl as a replay does: redirects and copies are fetches of relevance 0."""
-        made = _Made({}, defaultdict(list))
+        made = _CrawlResult({}, defaultdict(list))
         contents: set[int] = set()
         depth = dict.fromkeys(seeds, 0)
         heap = [(-np.inf, n, page) for n, page in enumerate(seeds)]
@@ -177,7 +177,7 @@ class _Walker:
         return made
 
     def _expanded(
-        self, strategy: Strategy, made: _Made, page: int, view: PageView, depth: int
+        self, strategy: Strategy, made: _CrawlResult, page: int, view: PageView, depth: int
     ) -> Iterator[tuple[int, float]]:
         known = self._web.resolve(view.links.urls)
         reachable = set(self.whole.links(page))
@@ -200,7 +200,7 @@ class _Walker:
             self._views[page] = None if answer is None else answer.parse()
         return self._views[page]
 
-    def record(self, made: _Made, topic: str, critic: str) -> CrawlRecord:
+    def record(self, made: _CrawlResult, topic: str, critic: str) -> CrawlRecord:
         """Return a crawl as knowledge is learned of it."""
         graph = link_graph(self.whole, self._relevance, self._hosts, list(made.fetched))
         scores = Distiller(graph).distill()

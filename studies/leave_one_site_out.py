@@ -21,22 +21,22 @@ from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.training import train_critic
-from focuscrawl.paths.path_features import PathReader
+from focuscrawl.paths.path_features import PathFeatureReader
 from focuscrawl.paths.path_model import save_model
 from focuscrawl.paths.path_training import (
     TrainingOptions,
     WebPages,
+    allowed_path_states,
     calibrate,
-    known_labels,
-    left_out,
-    observe,
-    rewarded,
-    sequences,
+    feature_sequences,
+    read_corpus,
+    split_by_site,
     train,
+    with_rewards,
 )
 from focuscrawl.paths.training_paths import (
     PageLabels,
@@ -49,13 +49,13 @@ from focuscrawl.store.history import History
 from focuscrawl.taxonomy import Label
 from focuscrawl.webs import open_web
 from studies.forages import (
-    Ground,
-    at_home,
+    TargetSite,
     best_forage,
     context_graphs,
     foraged,
     q_values,
     reachable,
+    same_domain,
 )
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _bars(learned: Corpus, training: TrainingOptions) -> tuple[float, float] | N
     Those of the best F1 on sites learned from, each left out in turn; None, if there are too few.
     """
     said: list[Floats] = []
-    for rest, held in left_out(learned):
+    for rest, held in split_by_site(learned):
         model = train(rest, training)
         x, y = _pages(model, rest)
         x_held, y_held = _pages(model, held)
@@ -190,11 +190,13 @@ def _f1(true: Ints, predicted: Ints, labels: list[int]) -> float:
 
 def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, Ints]:
     """Return the features of each page and the link to it, and its label; -1: not known."""
-    observed = sequences(corpus, model.vocabulary).observed
+    observed = feature_sequences(corpus, model.vocabulary).observed
     pages = _places(corpus)
     first = np.isin(pages, corpus.bounds[:-1])
     links = observed[np.where(first, pages, pages - 1)].multiply((~first)[:, None])
-    known = np.concatenate(known_labels(corpus, model.states))[pages][:, : len(model.states)]
+    known = np.concatenate(allowed_path_states(corpus, model.states))[pages][
+        :, : len(model.states)
+    ]
     labels = np.where(known.sum(axis=1) == 1, known.argmax(axis=1), -1)
     return (observed[pages] + links).tocsr(), labels
 
@@ -208,12 +210,12 @@ def page_weights(corpus: Corpus) -> Floats:
 
 def _best_sequence(model: PathModel, corpus: Corpus) -> Ints:
     """Return the labels of pages by the most probable sequence."""
-    return model.crf.predict(sequences(corpus, model.vocabulary))[_places(corpus)]
+    return model.crf.predict(feature_sequences(corpus, model.vocabulary))[_places(corpus)]
 
 
 def _marginals(model: PathModel, corpus: Corpus) -> Floats:
     """Return Pr(label) of pages by all sequences, float64 (pages, K)."""
-    said = model.crf.marginals(sequences(corpus, model.vocabulary))
+    said = model.crf.marginals(feature_sequences(corpus, model.vocabulary))
     return said[_places(corpus), : len(model.states)]
 
 
@@ -288,7 +290,7 @@ class Fold:
 
 def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
     """Learn `goal` from all sites but that of the front door `site`, and forage that."""
-    bench = _bench(experiment, goal)
+    bench = _labelled_sites(experiment, goal)
     others = tuple(start for start in experiment.starts if start != site)
     corpus = bench.corpus(others)
     model = bench.model(others)
@@ -304,41 +306,43 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
         scores = score_labels(chains, corpus, held, goal=goal, site=site, bars=bars)
     if experiment.labels_only:
         return Fold([], scores)
-    ground = bench.ground(site)
+    target_site = bench.target_site(site)
     forages = [
-        _forage_by(experiment, ground, model, PATHS, stop=stop)
+        _forage_by(experiment, target_site, model, PATHS, stop=stop)
         for stop in (0.0, *experiment.stops)
     ]
     if experiment.adapt:
         forages += [
-            _forage_by(experiment, ground, model, f"{PATHS}, adapting", stop=stop, adapt=True)
+            _forage_by(experiment, target_site, model, f"{PATHS}, adapting", stop=stop, adapt=True)
             for stop in (0.0, *experiment.stops)
         ]
     if experiment.bound is not None:
-        forages.append(best_forage(ground, bench.links, experiment.bound))
+        forages.append(best_forage(target_site, bench.links, experiment.bound))
     if experiment.domain and held_out:
-        feature = _forage_by(experiment, ground, _no_factor(model), f"{PATHS}, no factor")
+        feature = _forage_by(experiment, target_site, _no_factor(model), f"{PATHS}, no factor")
         chosen = forages[0] if _factor_helps(bench, others) else feature
         forages += [feature, replace(chosen, strategy=f"{PATHS}, chosen")]
     if experiment.rivals and held_out:
         forages += [
-            _forage_by(experiment, ground, rival(corpus, experiment.training), name)
+            _forage_by(experiment, target_site, rival(corpus, experiment.training), name)
             for name, rival in RIVALS.items()
         ]
     if experiment.printed and held_out:
-        letter = rewarded(model, corpus, replace(experiment.training, printed_rewards=True))
+        letter = with_rewards(model, corpus, replace(experiment.training, printed_rewards=True))
         forages += [
-            _forage_by(experiment, ground, chains["one state a label"], "one state a label"),
-            _forage_by(experiment, ground, letter, "rewards as printed"),
-            _forage_by(experiment, ground, model, "scores as printed", printed=True),
-            _forage_by(experiment, ground, letter, "rewards and scores as printed", printed=True),
+            _forage_by(experiment, target_site, chains["one state a label"], "one state a label"),
+            _forage_by(experiment, target_site, letter, "rewards as printed"),
+            _forage_by(experiment, target_site, model, "scores as printed", printed=True),
+            _forage_by(
+                experiment, target_site, letter, "rewards and scores as printed", printed=True
+            ),
         ]
     if experiment.against:
         with tempfile.TemporaryDirectory() as scratch:
             critic = Path(scratch, "critic")
             _save_critic(experiment, bench.table, site, critic)
             forages += [
-                _forage(experiment, ground, strategy, critic, topic=f"/{goal.strip('/')}")
+                _forage(experiment, target_site, strategy, critic, topic=f"/{goal.strip('/')}")
                 for strategy in experiment.against
             ]
     return Fold(forages, scores)
@@ -346,19 +350,19 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
 
 def _no_factor(model: PathModel) -> PathModel:
     """Return a model to which the domain of a link is a feature, and no factor on its score."""
-    return replace(model, away=1.0)
+    return replace(model, off_domain_share=1.0)
 
 
-def _factor_helps(bench: _Bench, sites: tuple[str, ...]) -> bool:
+def _factor_helps(bench: _LabelledSites, sites: tuple[str, ...]) -> bool:
     """Tell whether the domain as a factor finds more when each of `sites` is left out in turn."""
     shares = np.zeros(2)
     for left in sites:
         learned = bench.corpus(tuple(site for site in sites if site != left))
         model = train(learned, bench.experiment.training)
-        ground = bench.ground(left)
+        target_site = bench.target_site(left)
         for way, each in enumerate((model, _no_factor(model))):
-            found = _forage_by(bench.experiment, ground, each, PATHS).found
-            shares[way] += len(found) / max(len(ground.goals), 1)
+            found = _forage_by(bench.experiment, target_site, each, PATHS).found
+            shares[way] += len(found) / max(len(target_site.goals), 1)
     return bool(shares[0] >= shares[1])
 
 
@@ -369,11 +373,11 @@ def _pages_of_site(web: str) -> WebPages:
 
 
 @lru_cache(1)
-def _bench(experiment: Experiment, goal: str) -> _Bench:
-    return _Bench(experiment, goal)
+def _labelled_sites(experiment: Experiment, goal: str) -> _LabelledSites:
+    return _LabelledSites(experiment, goal)
 
 
-class _Bench:
+class _LabelledSites:
     """The paths of each site to one goal, and what is there to find.
 
     Attributes
@@ -386,7 +390,7 @@ class _Bench:
         self._goal = goal
         self._pages = _pages_of_site(experiment.web)
         web = open_web(experiment.web)
-        self._reader = PathReader(experiment.training.reading, forgets=False)
+        self._reader = PathFeatureReader(experiment.training.reading, keep_words=True)
         self.table = read_page_labels(
             Path(experiment.labels),
             web.resolve,
@@ -408,7 +412,7 @@ class _Bench:
 
     def links(self, url: str) -> list[str]:
         """Return the pages that a page links to and a crawl may fetch."""
-        return [to for to in self._pages.links(url) if may_be_page(to)]
+        return [to for to in self._pages.links(url) if can_be_page(to)]
 
     def _model(self, starts: tuple[str, ...]) -> PathModel:
         """Return what is learned from some sites; calibrated, if a forage is to stop."""
@@ -421,16 +425,16 @@ class _Bench:
     def corpus(self, starts: tuple[str, ...]) -> Corpus:
         """Return what is observed along the paths of some sites."""
         paths = [path for start in starts for path in self._walks[start]]
-        return observe(paths, self._pages, self._reader)
+        return read_corpus(paths, self._pages, self._reader)
 
-    def ground(self, site: str) -> Ground:
+    def target_site(self, site: str) -> TargetSite:
         """Return what there is at a site."""
         reached = reachable(site, self.links)
         table = self.table
         if site not in self._walks:
-            home = at_home(site, table.labels)
+            home = same_domain(site, table.labels)
             table = PageLabels({url: table.labels[url] for url in home}, {})
-        return Ground(self._goal, site, table.goals(self._goal, site) & reached, reached)
+        return TargetSite(self._goal, site, table.goals(self._goal, site) & reached, reached)
 
 
 def _save_critic(experiment: Experiment, table: PageLabels, site: str, out: Path) -> None:
@@ -453,7 +457,7 @@ def _save_critic(experiment: Experiment, table: PageLabels, site: str, out: Path
 
 def _forage_by(
     experiment: Experiment,
-    ground: Ground,
+    target_site: TargetSite,
     model: PathModel,
     name: str,
     *,
@@ -472,13 +476,13 @@ def _forage_by(
             "printed_scores": printed,
             "adapt": adapt,
         }
-        found = _forage(experiment, ground, PATHS, folder, topic="/goal", options=options)
+        found = _forage(experiment, target_site, PATHS, folder, topic="/goal", options=options)
     return replace(found, strategy=name, stop=stop)
 
 
 def _forage(
     experiment: Experiment,
-    ground: Ground,
+    target_site: TargetSite,
     strategy: str,
     critic: Path,
     *,
@@ -489,7 +493,7 @@ def _forage(
         crawl = open_crawl(
             CrawlConfig(
                 topic=topic,
-                seeds=ground.site,
+                seeds=target_site.site,
                 critic=str(critic),
                 strategy=strategy,
                 options=options or {},
@@ -509,4 +513,4 @@ def _forage(
         fetch.name: None if fetch.referrer is None else names.get(fetch.referrer)
         for fetch in fetches
     }
-    return foraged(ground, strategy, before)
+    return foraged(target_site, strategy, before)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from focuscrawl.lab.study_tables import chains, curves_of
+from focuscrawl.lab.study_tables import chain_curves, knowledge_chains
 from focuscrawl.report import figures
 from focuscrawl.report.figures import Line, axes, evenly_spread, plain, points
 from focuscrawl.report.measures import default_window
@@ -358,12 +358,14 @@ def points_of(strategy: str) -> Data:
     """
 
     def find(results: Results) -> pd.DataFrame | None:
-        of_strategy = (c for c in chains(results) if results.strategies[c[0]] == strategy)
+        of_strategy = (
+            c for c in knowledge_chains(results) if results.strategies[c[0]] == strategy
+        )
         chain = next(of_strategy, None)
         if chain is None:
             return None
         parts = []
-        for web, topic, draw, curves in curves_of(results, chain):
+        for web, topic, draw, curves in chain_curves(results, chain):
             for label in chain if draw == 0 else ():
                 if label in curves:
                     at, share = points(curves[label])

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.hashing import SparseRows, row_pointers
 from focuscrawl.apprentice.learners import Instances as Learned
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import window
-from focuscrawl.distiller import Distiller, best
+from focuscrawl.distiller import Distiller, top_pages
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.walk import outline, parse_tree
+from focuscrawl.page.walk import build_outline, parse_tree
 from focuscrawl.webs.web_protocol import read_page
 from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
-    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.lab.judged_web import JudgedWeb
     from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
@@ -94,7 +94,7 @@ class _Link(NamedTuple):
 
 def sample_instances(
     web: Web,
-    whole: WholeWeb,
+    whole: JudgedWeb,
     topic: str,
     seeds: Sequence[str],
     *,
@@ -109,7 +109,7 @@ def sample_instances(
     fetches : of the crawl
     """
     relevance = whole.relevance(topic)
-    fetched = best_first(whole, relevance, whole.numbers(seeds), fetches)
+    fetched = best_first(whole, relevance, whole.page_indices(seeds), fetches)
     order = np.full(len(whole.urls), -1)
     order[fetched] = np.arange(len(fetched))
     first = np.unique(whole.content[fetched], return_index=True)[1]
@@ -156,7 +156,7 @@ def around(
         max_tokens=_NEAREST,
         repeats=True,
     )
-    return Tokens(near.words, near.offset.astype(np.int64), pointers(near.lengths))
+    return Tokens(near.words, near.offset.astype(np.int64), row_pointers(near.lengths))
 
 
 def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
@@ -169,7 +169,7 @@ def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
     left = np.sort(by_target[rank < MOST_INTO])
     if len(left) > MOST:
         left = np.sort(rng.choice(left, MOST, replace=False))
-    bounds = pointers(np.array([len(each.target) for each in links], np.int64))
+    bounds = row_pointers(np.array([len(each.target) for each in links], np.int64))
     cuts = np.searchsorted(left, bounds)
     return [left[cuts[i] : cuts[i + 1]] - bounds[i] for i in range(len(links))]
 
@@ -202,7 +202,7 @@ def _gather(
         outcome[target],
         left,
         right,
-        Tokens(words, offsets, pointers(lengths)),
+        Tokens(words, offsets, row_pointers(lengths)),
         np.concatenate(cocited),
     )
 
@@ -232,7 +232,7 @@ def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
     root = parse_tree(utf8)
     if root is None:
         return np.zeros(0, np.str_), np.zeros(0, bool)
-    texts = [bool(leaf.strip()) for leaf in outline(root).leaves]
+    texts = [bool(leaf.strip()) for leaf in build_outline(root).leaves]
     root = parse_tree(utf8)  # the walk may have changed the tree
     assert root is not None
     # every text becomes its element's name: the walk then finds the names where it found leaves
@@ -246,7 +246,7 @@ def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
         parent, tail = element.getparent(), element.tail
         if parent is not None and tail and not tail.isspace():
             element.tail = parent.tag
-    return np.array(outline(root).leaves, np.str_), np.array(texts, bool)
+    return np.array(build_outline(root).leaves, np.str_), np.array(texts, bool)
 
 
 _FOLDS = 5
@@ -255,7 +255,7 @@ _LIKELY = 0.1  # if they are at least so probable
 _SETTLED = 5  # the d_max of [A02 section 3.8]
 
 
-def accuracy_table(instances: Instances, whole: WholeWeb) -> pd.DataFrame:
+def accuracy_table(instances: Instances, whole: JudgedWeb) -> pd.DataFrame:
     """Cross-validate the paper's apprentice, naive Bayes in two buckets [A02 section 2.3].
 
     All links into a page are in the same fold: what is predicted are pages never seen.
@@ -281,7 +281,7 @@ def accuracy_table(instances: Instances, whole: WholeWeb) -> pd.DataFrame:
     )
 
 
-def _table(instances: Instances, whole: WholeWeb, fold: Ints) -> pd.DataFrame:
+def _table(instances: Instances, whole: JudgedWeb, fold: Ints) -> pd.DataFrame:
     offsets, words = instances.tokens.offsets, instances.tokens.words
     owner = np.repeat(np.arange(len(instances)), np.diff(instances.tokens.indptr))
     pairs = (words << np.uint64(8)) | (offsets + D_MAX).astype(np.uint64)
@@ -302,7 +302,7 @@ def _table(instances: Instances, whole: WholeWeb, fold: Ints) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(instances=len(instances), high=int(instances.high.sum()))
 
 
-def _others(instances: Instances, whole: WholeWeb) -> list[tuple[str, NDArray[np.uint64], Ints]]:
+def _others(instances: Instances, whole: JudgedWeb) -> list[tuple[str, NDArray[np.uint64], Ints]]:
     """Return the other kinds of features: name, keys, and the instance each is of."""
     probabilities = whole.probabilities[instances.source]
     top = np.argsort(-probabilities, axis=1, kind="stable")[:, :_TOP]
@@ -331,7 +331,7 @@ def _prefixes(classes: list[str]) -> tuple[Ints, Ints]:
         paths = ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
         found += [numbers.setdefault(path, len(numbers)) for path in paths]
         lengths.append(len(paths))
-    return np.array(found, np.int64), pointers(np.array(lengths, np.int64))
+    return np.array(found, np.int64), row_pointers(np.array(lengths, np.int64))
 
 
 def _folds(group: Ints, rng: np.random.Generator) -> Ints:
@@ -349,7 +349,7 @@ def _told(
     """Cross-validate naive Bayes on (feature, owner) pairs; a repeated feature counts again."""
     order = np.argsort(owner, kind="stable")
     indices = feature[order].astype(np.int32)
-    rows = SparseRows(indices, pointers(np.bincount(owner, minlength=len(high))))
+    rows = SparseRows(indices, row_pointers(np.bincount(owner, minlength=len(high))))
     n_features = int(feature.max(initial=0)) + 1
     right = np.zeros(len(high), bool)
     for number in range(_FOLDS):
@@ -446,7 +446,7 @@ def rate_table(instances: Instances) -> pd.DataFrame:
     )
 
 
-def tag_table(web: Web, whole: WholeWeb, instances: Instances) -> pd.DataFrame:
+def tag_table(web: Web, whole: JudgedWeb, instances: Instances) -> pd.DataFrame:
     """Return which elements the leaves around links are of [A02 figure 9b].
 
     Returns
@@ -490,7 +490,7 @@ def tag_table(web: Web, whole: WholeWeb, instances: Instances) -> pd.DataFrame:
 _TOP_AUTHORITIES = 100
 
 
-def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.DataFrame:
+def authority_table(whole: JudgedWeb, topic: str, seeds: Sequence[str]) -> pd.DataFrame:
     """Distil a best-first crawl, and return the authorities.
 
     Returns
@@ -499,7 +499,7 @@ def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.Dat
     from a seed over the links that the crawl has found.
     """
     relevance = whole.relevance(topic)
-    start = whole.numbers(seeds)
+    start = whole.page_indices(seeds)
     fetched = best_first(whole, relevance, start, FETCHES)
     known = set(fetched)
     distance = dict.fromkeys(start, 0)
@@ -511,7 +511,7 @@ def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.Dat
                 distance[target] = distance[page] + 1
                 waiting.append(target)
     scores = Distiller(link_graph(whole, relevance, hosts_of(whole), fetched)).distill()
-    chosen = best(scores.authorities, _TOP_AUTHORITIES).tolist()
+    chosen = top_pages(scores.authorities, _TOP_AUTHORITIES).tolist()
     return pd.DataFrame(
         {
             "url": [whole.urls[page] for page in chosen],

@@ -10,13 +10,12 @@ from tqdm import tqdm
 
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import write_files
-from focuscrawl.cli.paths_commands import labelled
-from focuscrawl.cli.paths_commands import training as training_options
+from focuscrawl.cli.paths_commands import label_options, training_options
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.processes import process_pool
-from focuscrawl.paths.forager import EVIDENCE
+from focuscrawl.paths.forager import EVIDENCE_MODES
 from focuscrawl.report.plain_text import one_line, table
 from focuscrawl.webs import open_web
 from studies.leave_one_site_out import CONTENDERS, Experiment, leave_out
@@ -54,7 +53,7 @@ _MEASURES = ["macro", "micro", "goal_f1"]
 )
 @click.option(
     "--bound",
-    type=common_options.Number(0, 1, min_open=True),
+    type=common_options.FiniteFloat(0, 1, min_open=True),
     help="Forage also by an oracle that knows all goals and ways, for this share of the goals.",
 )
 @click.option(
@@ -77,18 +76,18 @@ _MEASURES = ["macro", "micro", "goal_f1"]
 )
 @click.option("--labels-only", is_flag=True, help="Tell labels, and forage nothing.")
 @click.option("--unseen", help="Front doors of sites that are foraged, and not learned from.")
-@common_options.number("--budget", "Fetches of each forage.", 500)
+@common_options.integer_option("--budget", "Number of fetches on each site.", 500)
 @click.option(
     "--stop",
     "stops",
     multiple=True,
-    type=common_options.Number(0, min_open=True),
+    type=common_options.FiniteFloat(0, min_open=True),
     help="Forage again, and stop below so many goals a fetch; may be repeated.",
 )
-@click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE))
-@common_options.number("--processes", "Sites at a time.", 1)
-@common_options.out("Folder of results.")
-@labelled
+@click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE_MODES))
+@common_options.integer_option("--processes", "Number of sites at a time.", 1)
+@common_options.out_option("Folder for the results.", "FOLDER")
+@label_options
 @training_options
 def check(
     *,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.crawl import Crawl, CrawlConfig, CrawlFolder
-from focuscrawl.crawl.assembly import parts_of
+from focuscrawl.crawl.assembly import build_parts
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.state import restore
 from focuscrawl.critic import load_critic
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from focuscrawl.foundation.arrays import Floats
-    from focuscrawl.strategies import JudgedPage, Lesson
+    from focuscrawl.strategies import JudgedPage, ModelUpdate
     from studies.topic_tasks import Task
 
 
@@ -86,7 +86,7 @@ def _taken_over(
             web=web,
             config=plan,
         )
-        crawl.parts = parts_of(crawl)
+        crawl.parts = build_parts(crawl)
         restore(crawl)
         crawl.start(task.seeds)
         replay(crawl)
@@ -146,13 +146,13 @@ class TakeoverStrategy(ApprenticeStrategy):
         self._scores.update(zip(urls.tolist(), best.tolist(), strict=True))
         return Expansion(scores, urls, best, memo=expansion.memo)
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether it is time to switch, or a batch is complete after that."""
         if self._once and self.before is not None:
             return False
-        return self._seen >= self._at and super().lesson_due()
+        return self._seen >= self._at and super().is_training_due()
 
-    def learn(self) -> Lesson:
+    def learn(self) -> ModelUpdate:
         """Learn; at the switch until there is not much more to be learned."""
         if self.before is None:
             for _ in range(_PASSES - 1):

@@ -15,10 +15,16 @@ from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.critic import load_critic
 from focuscrawl.foundation.processes import process_pool
-from focuscrawl.lab.planning import Reach, check_strategies, critic_of_labels, draw_seeds, slug
-from focuscrawl.lab.results import damage_reported
-from focuscrawl.lab.study import read_record
-from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.lab.judged_web import judge_web
+from focuscrawl.lab.planning import (
+    ReachablePages,
+    check_strategies,
+    draw_seeds,
+    load_or_train_critic,
+    slug,
+)
+from focuscrawl.lab.results import report_damage
+from focuscrawl.lab.study import read_run_record
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 
@@ -63,16 +69,16 @@ class Task:
         return f"{self.kind} of {self.web} {self.topic}"
 
     @property
-    def terms(self) -> dict[str, Any]:
+    def conditions(self) -> dict[str, Any]:
         """What its tables depend on; tables under other terms are none."""
         terms = {**asdict(self), "seeds": list(self.seeds), "focuscrawl": __version__}
         del terms["folder"], terms["labels"]  # may be moved; the critic tells labels apart
         return terms
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """True if an earlier call finished it, under the same terms."""
-        return read_record(Path(self.folder, _TERMS)) == self.terms
+        return read_run_record(Path(self.folder, _TERMS)) == self.conditions
 
 
 def crawled(task: Task, folder: Path, **plan: Any) -> pd.DataFrame:
@@ -106,12 +112,14 @@ def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
     tasks: list[Task] = []
     for study_web in study.webs:
         web = open_web(study_web.recording)
-        critic = study_web.critic or str(critic_of_labels(study_web.labels, web, study_web.kind))
+        critic = study_web.critic or str(
+            load_or_train_critic(study_web.labels, web, study_web.kind)
+        )
         judges = {topic: load_critic(critic, topic) for topic in study_web.topics}
         for topic, judge in judges.items():
             seeds = draw_seeds(study_web, web, topic, 0)
-            whole = whole_web(web, judge) if study.budget < 1 and judge.classes else None
-            reach = Reach(whole, None if whole is None else whole.relevance(topic), seeds)
+            whole = judge_web(web, judge) if study.budget < 1 and judge.classes else None
+            reach = ReachablePages(whole, None if whole is None else whole.relevance(topic), seeds)
             tasks.append(
                 Task(
                     kind=kind,
@@ -139,7 +147,7 @@ def do_all(
     work : gives the tables of a task by name; a function of a module, since it is called in
         another process
     """
-    waiting = [task for task in tasks if not task.done]
+    waiting = [task for task in tasks if not task.is_done]
     with process_pool(processes) as pool:
         under_way = {pool.submit(_do, work, task): task for task in waiting}
         try:
@@ -159,7 +167,7 @@ def read_tables(folder: Path, name: str) -> pd.DataFrame | None:
     for path in found:
         if (path.parent / _TERMS).exists():
             again = f"remove {path.parent} and give the command that made it once more"
-            with damage_reported(path, again):
+            with report_damage(path, again):
                 table = pd.read_parquet(path)
                 tables.append(table.astype({"web": object, "topic": object}))
     return pd.concat(tables, ignore_index=True) if tables else None
@@ -172,4 +180,4 @@ def _do(work: Work, task: Task) -> None:
     for name, table in work(task).items():
         whose = {"web": task.web, "topic": task.topic}
         table.assign(**whose).to_parquet(folder / f"{name}.parquet", index=False)
-    (folder / _TERMS).write_text(json.dumps(task.terms), encoding="utf-8")
+    (folder / _TERMS).write_text(json.dumps(task.conditions), encoding="utf-8")

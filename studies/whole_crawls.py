@@ -11,7 +11,7 @@ import pandas as pd
 from focuscrawl.critic import load_critic
 from focuscrawl.distiller import LinkGraph, Sites
 from focuscrawl.foundation.urls import host
-from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats, Ints
-    from focuscrawl.lab.whole_web import WholeWeb
+    from focuscrawl.lab.judged_web import JudgedWeb
     from focuscrawl.webs.web_protocol import Web
     from studies.topic_tasks import Task
 
@@ -29,13 +29,13 @@ class Opened(NamedTuple):
 
     web: Web
     critic: Critic
-    whole: WholeWeb
+    whole: JudgedWeb
 
 
 def opened(task: Task) -> Opened:
     """Open the web and the critic of a task."""
     web, critic = open_web(task.recording), load_critic(task.critic, task.topic)
-    return Opened(web, critic, whole_web(web, critic))
+    return Opened(web, critic, judge_web(web, critic))
 
 
 class Fetched(NamedTuple):
@@ -53,11 +53,11 @@ class SoftCrawl:
 
     Parameters
     ----------
-    whole, seeds : see `WholeWeb`
+    whole, seeds : see `JudgedWeb`
     relevance : R of every page
     """
 
-    def __init__(self, whole: WholeWeb, relevance: Floats, seeds: list[int]) -> None:
+    def __init__(self, whole: JudgedWeb, relevance: Floats, seeds: list[int]) -> None:
         self.whole = whole
         self.relevance = relevance
         self._seeds = seeds
@@ -104,19 +104,19 @@ class SoftCrawl:
 
 
 def best_first(
-    whole: WholeWeb, relevance: Floats, seeds: Sequence[int], fetches: int
+    whole: JudgedWeb, relevance: Floats, seeds: Sequence[int], fetches: int
 ) -> list[int]:
     """Return the pages that the baseline [A02 section 2.1] fetches of `whole`, in their order."""
     return [page for page, _ in SoftCrawl(whole, relevance, list(seeds)).go_on(fetches)]
 
 
-def hosts_of(whole: WholeWeb) -> Ints:
+def hosts_of(whole: JudgedWeb) -> Ints:
     """Return a number for the host of each page, int64 (n,)."""
     return pd.factorize(np.array([host(url) for url in whole.urls], object))[0]
 
 
 def link_graph(
-    whole: WholeWeb,
+    whole: JudgedWeb,
     relevance: Floats,
     hosts: Ints,
     fetched: Sequence[int],
@@ -140,4 +140,4 @@ def link_graph(
     target = np.where(first[content[target]] >= 0, first[content[target]], target)
     known = np.full(len(content), np.nan)
     known[pages] = relevance[pages]
-    return LinkGraph(source, target, Sites.fitting(source, target, hosts).of_pages, known)
+    return LinkGraph(source, target, Sites.by_host_or_none(source, target, hosts).of_pages, known)

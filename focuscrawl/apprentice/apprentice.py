@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.evidence import without_links
-from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.evidence import urls_without_links
+from focuscrawl.apprentice.hashing import SparseRows, row_pointers
 from focuscrawl.apprentice.instances import InstanceCache, JudgedUrls, make_instances
 from focuscrawl.apprentice.learners import (
     Instances,
-    join,
-    options_in,
+    join_packs,
     pack,
     pack_options,
-    part_of,
-    parts_of,
-)
-from focuscrawl.apprentice.lessons import (
-    CrawlMemory,
-    Replay,
-    most_contrasting,
-    rescore_waiting,
-    validate,
+    select_prefix,
+    split_packs,
+    unpack_options,
 )
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.scorer import Scorer, new_learner
+from focuscrawl.apprentice.training import (
+    CrawlMemory,
+    ResumePoint,
+    rescore_queued,
+    select_contrasting,
+    validate,
+)
 from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_numbers
 from focuscrawl.foundation.model_folder import ModelFormat
 
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.learners import Learner
-    from focuscrawl.apprentice.lessons import ApprenticeLesson, Snapshot
-    from focuscrawl.apprentice.link_table import LinkTable, PageFacts
+    from focuscrawl.apprentice.link_table import LinkTable, PageFeatures
+    from focuscrawl.apprentice.training import ApprenticeUpdate, Snapshot
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 
-_ENOUGH = 5  # judged URLs before the first lesson
+_MIN_JUDGED = 5  # judged URLs before the first lesson
 _ARRAYS = "apprentice.npz"
 FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train")
 
@@ -79,11 +79,11 @@ class Apprentice:
         self.memory = CrawlMemory(options)
         self.scorer = self._scorer_of(new_learner(options))
         self._instances = InstanceCache(
-            unit_length=self.scorer.learner.unit_length, most=options.most_links_into
+            unit_length=self.scorer.learner.unit_length, max_links=options.max_links_per_url
         )
-        self._due = 0  # fetches since the last lesson started
+        self._fetches_since_training = 0  # fetches since the last lesson started
         self._snapshot: Snapshot | None = None  # for the lesson that is due or under way
-        self._replay: Replay | None = None
+        self._resume_point: ResumePoint | None = None
 
     @classmethod
     def warm_started(cls, options: Options, exported: bytes | None) -> Self:
@@ -92,12 +92,12 @@ class Apprentice:
         Parameters
         ----------
         options : the kinds of features and the learner are those of the other one, see
-            `Options.following`
+            `Options.with_model_options`
         exported : see `export`
         """
         if exported is None:
             return cls(options)
-        apprentice = cls(options.following(options_in(exported)))
+        apprentice = cls(options.with_model_options(unpack_options(exported)))
         apprentice.warm_start(exported)
         return apprentice
 
@@ -113,32 +113,32 @@ class Apprentice:
 
     # -- fetches and pages ---------------------------------------------------------------
 
-    def new(self, targets: Ints) -> Bools:
+    def is_new(self, targets: Ints) -> Bools:
         """Tell which URLs were not met before, bool (n,)."""
         with self.lock:
             self.table.grow(int(targets.max(initial=-1)) + 1)
-            return self.table.address.data[targets] < 0
+            return self.table.url_row.data[targets] < 0
 
     def observe(self, url: int, relevance: float) -> None:
         """Take in the outcome of a fetch, whatever it was; before `expand` of its page."""
         with self.lock:
             self.table.grow(url + 1)
-            if self._replay is None and self.scorer.evidence.has_links(url):
+            if self._resume_point is None and self.scorer.evidence.has_links(url):
                 urls = np.array([url])
                 inputs = self.scorer.inputs(urls)
                 predicted = self.scorer.scores(urls, inputs)
                 n_pages = np.array([self.table.pages_ever])
                 self.memory.buffer.add(JudgedUrls(urls, inputs, predicted, n_pages))
             self.memory.observe(url, relevance)
-            self._due += 1
-            self._continue_replay()
+            self._fetches_since_training += 1
+            self._continue_resume()
 
-    def fetched_before(self, url: int, relevance: float) -> None:
+    def observe_earlier_fetch(self, url: int, relevance: float) -> None:
         """Take in the outcome of a fetch of an earlier round, which was learned from there."""
         with self.lock:
-            self.memory.fetched_before(url, relevance)
+            self.memory.observe_earlier_fetch(url, relevance)
 
-    def expand(self, url: int, facts: PageFacts) -> tuple[Floats, Ints, Floats]:
+    def expand(self, url: int, features: PageFeatures) -> tuple[Floats, Ints, Floats]:
         """Take in the links of a page numbered `url`.
 
         Returns
@@ -147,17 +147,19 @@ class Apprentice:
         urls, scores : int64 (m,), float64 (m,): the distinct targets and their scores
         """
         with self.lock:
-            forget = self._replay is not None and self._replay.forgets(self.table.pages_ever)
-            first = self.memory.add(url, facts, forget=forget)
-            urls = np.unique(facts.targets)
-            if self._replay is not None or not len(urls):
-                self._continue_replay()
-                return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
-            link_scores, scores = self.scorer.add_page(first, facts.targets, urls)
-            self.memory.keep_scores(urls, scores)
+            forget = self._resume_point is not None and self._resume_point.is_forgotten(
+                self.table.pages_ever
+            )
+            first = self.memory.add(url, features, forget=forget)
+            urls = np.unique(features.targets)
+            if self._resume_point is not None or not len(urls):
+                self._continue_resume()
+                return np.zeros(len(features.targets)), urls, np.zeros(len(urls))
+            link_scores, scores = self.scorer.add_page(first, features.targets, urls)
+            self.memory.store_scores(urls, scores)
             return link_scores, urls, scores
 
-    def expand_all(self, pages: Sequence[tuple[int, PageFacts]]) -> tuple[Ints, Floats]:
+    def expand_pages(self, pages: Sequence[tuple[int, PageFeatures]]) -> tuple[Ints, Floats]:
         """Take in links of pages that other processes fetched; URLs are scored once, at the end.
 
         Parameters
@@ -169,83 +171,89 @@ class Apprentice:
         The distinct targets and their scores: int64 (m,), float64 (m,)
         """
         with self.lock:
-            first = min([self.memory.add(url, facts) for url, facts in pages])
-            urls = np.unique(np.concatenate([facts.targets for _, facts in pages]))
+            first = min([self.memory.add(url, features) for url, features in pages])
+            urls = np.unique(np.concatenate([features.targets for _, features in pages]))
             return urls, self._add_links(first, urls)
 
     def _add_links(self, first: int, urls: Ints) -> Floats:
         """Add the links from number `first` on, which lead to `urls`; score these."""
         self.scorer.add_new_links(first)
         scores = self.scorer.scores(urls, self.scorer.inputs(urls))
-        self.memory.keep_scores(urls, scores)
+        self.memory.store_scores(urls, scores)
         return scores
 
     # -- lessons -------------------------------------------------------------------------
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether a batch is complete; if so, the next lesson is about what is known now."""
         batch = max(self.options.batch, int(self.options.growth * self.memory.observed))
-        if self._due < batch or self.n_judged < _ENOUGH or self._replay is not None:
+        if (
+            self._fetches_since_training < batch
+            or self.n_judged < _MIN_JUDGED
+            or self._resume_point is not None
+        ):
             return False
         self._snapshot = self._take_snapshot()
         return True
 
     def _take_snapshot(self) -> Snapshot:
         with self.lock:
-            self._due = 0
-            self.memory.defer()
+            self._fetches_since_training = 0
+            self.memory.start_deferring()
             return self.memory.snapshot()
 
-    def _subject(self) -> Snapshot:
-        about, self._snapshot = self._snapshot or self._take_snapshot(), None
-        return about
+    def _pop_snapshot(self) -> Snapshot:
+        snapshot, self._snapshot = self._snapshot or self._take_snapshot(), None
+        return snapshot
 
-    def learn(self) -> ApprenticeLesson:
+    def learn(self) -> ApprenticeUpdate:
         """Learn from the judged URLs; may run in another thread, once at a time.
 
         Nothing changes until `adopt`, and what is learned does not depend on what comes meanwhile.
         """
-        about = self._subject()
-        learner, judged = copy.copy(self.scorer.learner), about.judged
+        snapshot = self._pop_snapshot()
+        learner, judged = copy.copy(self.scorer.learner), snapshot.judged
         n = len(judged.urls)
-        chosen = np.arange(max(0, n - about.new) if learner.remembers else 0, n)
+        chosen = np.arange(max(0, n - snapshot.new) if learner.accumulates else 0, n)
         if self.options.contrast < 1.0:
-            chosen = most_contrasting(chosen, self.table, about, self.options.contrast)
+            chosen = select_contrasting(chosen, self.table, snapshot, self.options.contrast)
         some = judged.take(chosen)
         if self.options.evidence == "first":
             instances, owner = make_instances(
                 self.table,
-                about.links,
+                snapshot.links,
                 some.urls,
                 some.inputs,
                 unit_length=learner.unit_length,
                 each_link=True,
-                most=self.options.most_links_into,
+                max_links=self.options.max_links_per_url,
                 n_pages=some.n_pages,
             )
             chosen = chosen[owner]
         else:
-            instances = self._instances.instances(self.table, about.links, some)
-        learner.partial_fit(instances, about.value[chosen])
+            instances = self._instances.instances(self.table, snapshot.links, some)
+        learner.partial_fit(instances, snapshot.value[chosen])
         version = self.version + 1
-        at = [version, about.observed, about.links_ever, about.judged_ever]
-        return rescore_waiting(
-            about,
+        at = [version, snapshot.observed, snapshot.links_ever, snapshot.judged_ever]
+        return rescore_queued(
+            snapshot,
             self._scorer_of(learner),
             version=version,
             instances=len(instances),
             state=pack(learner, lesson=np.array(at), **judged._asdict()),
         )
 
-    def lesson_of(self, version: int, packed: bytes) -> ApprenticeLesson:
+    def load_trained(self, version: int, packed: bytes) -> ApprenticeUpdate:
         """Return a lesson with a learner that was trained elsewhere, packed.
 
         May run in another thread; nothing changes until `adopt`.
         """
         scorer = self._scorer_of(self._learner_in(unpack_arrays(packed)))
-        return rescore_waiting(self._subject(), scorer, version=version, instances=0, state=b"")
+        return rescore_queued(
+            self._pop_snapshot(), scorer, version=version, instances=0, state=b""
+        )
 
-    def adopt(self, lesson: ApprenticeLesson) -> tuple[Ints, Floats]:
+    def adopt(self, update: ApprenticeUpdate) -> tuple[Ints, Floats]:
         """Score by what was learned from now on.
 
         Returns
@@ -253,33 +261,33 @@ class Apprentice:
         The URLs that got links while it was learned, and their scores: int64 (m,), float64 (m,)
         """
         with self.lock:
-            self.scorer, self.version = lesson.scorer, lesson.version
-            self.memory.keep_scores(lesson.urls, lesson.scores)
-            links, left = lesson.about.links, lesson.scorer.table
+            self.scorer, self.version = update.scorer, update.version
+            self.memory.store_scores(update.urls, update.scores)
+            links, left = update.snapshot.links, update.scorer.table
             if left is not self.table:
                 links = len(left)
-                left.append_rest(self.table, lesson.about.links, lesson.about.pages)
+                left.append_rest(self.table, update.snapshot.links, update.snapshot.pages)
                 self.memory.table = left
-            return self._catch_up(links)
+            return self._add_deferred(links)
 
-    def _catch_up(self, links: int) -> tuple[Ints, Floats]:
+    def _add_deferred(self, links: int) -> tuple[Ints, Floats]:
         """Take in what came during a lesson that knew so many links."""
-        self.memory.take_in_deferred()
+        self.memory.apply_deferred()
         urls = np.unique(self.table.target.data[links:])
         return urls, self._add_links(links, urls)
 
     # -- resuming ------------------------------------------------------------------------
 
-    def state(self, lesson: ApprenticeLesson) -> bytes:
+    def state(self, update: ApprenticeUpdate) -> bytes:
         """Return what `load` needs, right after the lesson was adopted."""
         buffer = self.memory.buffer
-        since = buffer.judged.latest(buffer.ever - lesson.about.judged_ever)
-        return join(
-            lesson.state,
+        since = buffer.judged.latest(buffer.n_added - update.snapshot.judged_ever)
+        return join_packs(
+            update.state,
             pack_arrays(
                 {
                     "adopted": np.array([self.memory.observed, self.table.links_ever]),
-                    "forgotten": np.packbits(lesson.forgotten),
+                    "forgotten": np.packbits(update.forgotten),
                     **since._asdict(),
                 },
                 compressed=False,
@@ -293,16 +301,18 @@ class Apprentice:
         -------
         How many fetches there were when it was adopted
         """
-        learned, since = (unpack_numbers(part) for part in parts_of(state))
+        learned, since = (unpack_numbers(part) for part in split_packs(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
-        self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
-        for judged in (JudgedUrls.among(learned), JudgedUrls.among(since)):
+        self.version, observed, links, memory.judged_at_training = (
+            int(x) for x in learned["lesson"]
+        )
+        for judged in (JudgedUrls.from_arrays(learned), JudgedUrls.from_arrays(since)):
             buffer.add(judged)
-        buffer.ever = memory.learned_from + len(since["urls"])
+        buffer.n_added = memory.judged_at_training + len(since["urls"])
         adopted = tuple(int(x) for x in since["adopted"])
         forgotten = np.unpackbits(since["forgotten"]).astype(bool)
-        self._replay = Replay((observed, links), (adopted[0], adopted[1]), forgotten)
+        self._resume_point = ResumePoint((observed, links), (adopted[0], adopted[1]), forgotten)
         return adopted[0]
 
     def rescore(self) -> tuple[Ints, Floats]:
@@ -312,23 +322,25 @@ class Apprentice:
         """
         with self.lock:
             y = self.table.y.data
-            nowhere = without_links(self.table, self.scorer.evidence, y)
-            urls = np.concatenate([self.scorer.waiting(y), nowhere])
+            nowhere = urls_without_links(self.table, self.scorer.evidence, y)
+            urls = np.concatenate([self.scorer.queued_urls(y), nowhere])
             return urls, self.memory.score.data[urls].copy()
 
-    def _continue_replay(self) -> None:
+    def _continue_resume(self) -> None:
         """Do what was done when the last lesson started, and when it was adopted."""
-        replay, now = self._replay, (self.memory.observed, self.table.links_ever)
+        replay, now = self._resume_point, (self.memory.observed, self.table.links_ever)
         if replay is None:
             return
-        if not self.memory.deferring and replay.has_come_to(replay.lesson, now):
-            self._due = 0
-            self._replay = replay = replay._replace(links=len(self.table))
-            self.memory.keep_scores(*self.scorer.rebuild(replay.links, self.table.y.data))
-            self.memory.defer()
-        if self.memory.deferring and replay.has_come_to(replay.adoption, now):
-            self._replay = None
-            self._catch_up(replay.links)
+        if not self.memory.deferring and replay.is_reached(replay.update, now):
+            self._fetches_since_training = 0
+            self._resume_point = replay = replay._replace(links=len(self.table))
+            self.memory.store_scores(
+                *self.scorer.rebuild_evidence(replay.links, self.table.y.data)
+            )
+            self.memory.start_deferring()
+        if self.memory.deferring and replay.is_reached(replay.adoption, now):
+            self._resume_point = None
+            self._add_deferred(replay.links)
 
     # -- from crawl to crawl -------------------------------------------------------------
 
@@ -346,16 +358,16 @@ class Apprentice:
         arrays = unpack_numbers(exported)
         learner = self._learner_in(arrays)
         self.memory.outcomes.set_rates(arrays)
-        self.scorer = self._scorer_of(learner.believe())
+        self.scorer = self._scorer_of(learner.use_as_prior())
 
     def _scorer_of(self, learner: Learner) -> Scorer:
         return Scorer(learner, self.options, self.table, self.memory.outcomes)
 
     def _learner_in(self, arrays: Mapping[str, NDArray[Any]]) -> Learner:
-        return new_learner(self.options).set_state(part_of(arrays, "m_"))
+        return new_learner(self.options).set_state(select_prefix(arrays, "m_"))
 
 
-def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> None:
+def save_apprentice(exported: bytes, out: Path, meta: dict[str, str | int]) -> None:
     """Write the folder of an apprentice; it appears whole or not at all.
 
     Parameters
@@ -363,7 +375,7 @@ def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> 
     graduate : see `Apprentice.export`
     about : for people: topic, instances, crawl
     """
-    FORMAT.write(out, "apprentice", {**about}, {_ARRAYS: graduate})
+    FORMAT.write(out, "apprentice", {**meta}, {_ARRAYS: exported})
 
 
 def apprentice_digest(folder: Path) -> str:
@@ -379,22 +391,22 @@ def read_apprentice(folder: Path) -> bytes:
     UserError
         There is none, it is damaged, or of another format.
     """
-    graduate, _ = FORMAT.read(folder, lambda _, files: checked(files[_ARRAYS]))
-    return graduate
+    exported, _ = FORMAT.read(folder, lambda _, files: validate_export(files[_ARRAYS]))
+    return exported
 
 
-def checked(graduate: bytes) -> bytes:
+def validate_export(exported: bytes) -> bytes:
     """Return what `Apprentice.export` has returned; errors of conversions if it is not that."""
-    Apprentice.warm_started(Options(), graduate)
-    return graduate
+    Apprentice.warm_started(Options(), exported)
+    return exported
 
 
-def judged_batch(apprentice: Apprentice) -> bytes | None:
-    """Return the n judged URLs of an apprentice in a bucket for a `Pool`; None if n is 0."""
+def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
+    """Pack the judged URLs of an apprentice for a `TrainingPool`; return None without any."""
     memory = apprentice.memory
     with apprentice.lock:
         n_links, judged = len(memory.table), memory.buffer.judged
-        own, value = memory.labels.of(judged.urls, memory.table.y.data[judged.urls])
+        own, value = memory.labels.label(judged.urls, memory.table.y.data[judged.urls])
     if not len(judged.urls):
         return None
     instances, owner = make_instances(
@@ -404,7 +416,7 @@ def judged_batch(apprentice: Apprentice) -> bytes | None:
         judged.inputs,
         unit_length=apprentice.scorer.learner.unit_length,
         each_link=apprentice.options.evidence == "first",
-        most=apprentice.options.most_links_into,
+        max_links=apprentice.options.max_links_per_url,
         n_pages=judged.n_pages,
     )
     batch: dict[str, NDArray[Any]] = {
@@ -419,7 +431,7 @@ def judged_batch(apprentice: Apprentice) -> bytes | None:
     return pack_arrays(batch, compressed=False)
 
 
-class Pool:
+class TrainingPool:
     """The latest judged URLs of all buckets, in the order added.
 
     Parameters
@@ -435,7 +447,7 @@ class Pool:
         return sum(len(batch["y"]) for batch in self._batches)
 
     def add(self, data: bytes) -> None:
-        """Take in what `judged_batch` has returned."""
+        """Take in what `pack_judged_batch` has returned."""
         self._batches.append(unpack_arrays(data))
         while len(self) - len(self._batches[0]["y"]) >= self.options.memory:
             self._batches.pop(0)
@@ -449,7 +461,7 @@ class Pool:
         """
         names = self._batches[0]
         pooled = {name: np.concatenate([each[name] for each in self._batches]) for name in names}
-        rows = SparseRows(pooled["indices"], pointers(pooled["lengths"]))
+        rows = SparseRows(pooled["indices"], row_pointers(pooled["lengths"]))
         instances = Instances(rows, pooled["values"].astype(np.float64), pooled["dense"])
         learner = copy.copy(learner).partial_fit(instances, pooled["label"])
         return learner, len(instances), validate(pooled["predicted"], pooled["y"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.learners import part_of
+from focuscrawl.apprentice.learners import select_prefix
 from focuscrawl.apprentice.link_features import PATTERNS, PREFIXES
 from focuscrawl.apprentice.options import INPUTS
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
@@ -24,9 +24,9 @@ _SLOTS = (1 << _BITS) - 1
 _MASK = np.uint32(_SLOTS)
 _NO_SLOT = np.uint32(1 << _BITS)  # nothing is ever added up there
 PRIOR = 0.05  # mean relevance expected before the first fetch (methods 5: p0)
-_SHRINK = 0.2  # weight of the prior in means over links (methods 5)
+_PRIOR_LINKS = 0.2  # weight of the prior in means over links (methods 5)
 _SUMS = ("weight", "relevance", "reading", "margin", "around")
-_ROOM = 0.75  # of the links allowed are kept, so that pages are seldom forgotten
+_KEPT_SHARE = 0.75  # of the links allowed are kept, so that pages are seldom forgotten
 
 
 class RelevanceRates:
@@ -111,7 +111,7 @@ class FetchOutcomes:
     def set_rates(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up what `get_rates` returned, in place of all that was observed."""
         for key, rates in (("p_", self.prefixes), ("s_", self.patterns)):
-            rates.set_state(part_of(state, key))
+            rates.set_state(select_prefix(state, key))
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return all that was observed."""
@@ -128,7 +128,7 @@ class FetchOutcomes:
         self.patterns.observe(keys[PREFIXES : PREFIXES + PATTERNS], relevance)
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
-    def aliases_of(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
+    def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
         """Tell of which URLs an alias was fetched, and of which only with another query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
@@ -216,7 +216,7 @@ class UrlEvidence:
         """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
         sums = self._table().take(urls, axis=0).T.copy()
         n, relevance, reading, _, around = sums
-        mean = (relevance + _SHRINK * PRIOR) / (n + _SHRINK)
+        mean = (relevance + _PRIOR_LINKS * PRIOR) / (n + _PRIOR_LINKS)
         reading /= n
         around /= n
         prefix = fetched.prefixes.rates(keys[:, :PREFIXES])
@@ -224,7 +224,7 @@ class UrlEvidence:
         of_mean, of_prefix, of_pattern = np.split(
             _log_odds(np.concatenate([mean, prefix, pattern])), 3
         )
-        same, same_but_query = fetched.aliases_of(keys)
+        same, same_but_query = fetched.find_aliases(keys)
         columns = np.concatenate(
             [
                 of_mean,
@@ -257,7 +257,7 @@ def _log_odds(probability: Floats) -> Floats:
     return odds
 
 
-def least_promising(
+def select_pages_to_forget(
     table: LinkTable, n_links: int, n_pages: int, promise: Floats, most: int
 ) -> Bools:
     """Choose the pages to forget, so that well below `most` links are left.
@@ -280,11 +280,11 @@ def least_promising(
     order = np.lexsort((-np.arange(n_pages), -best))
     links = np.bincount(page, minlength=n_pages)[order]
     forgotten = np.ones(n_pages, bool)
-    forgotten[order[np.cumsum(links) <= _ROOM * most]] = False
+    forgotten[order[np.cumsum(links) <= _KEPT_SHARE * most]] = False
     return forgotten
 
 
-def without_links(table: LinkTable, evidence: UrlEvidence, y: Floats) -> Ints:
+def urls_without_links(table: LinkTable, evidence: UrlEvidence, y: Floats) -> Ints:
     """Return the URLs that were not fetched and have links on forgotten pages only.
 
     Parameters
@@ -293,5 +293,5 @@ def without_links(table: LinkTable, evidence: UrlEvidence, y: Floats) -> Ints:
     """
     if table.links_ever == len(table):
         return np.zeros(0, np.int64)
-    met = np.flatnonzero((table.address.data[: len(y)] >= 0) & np.isnan(y))
+    met = np.flatnonzero((table.url_row.data[: len(y)] >= 0) & np.isnan(y))
     return np.setdiff1d(met, evidence.urls(), assume_unique=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, beside, bucket
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hash_features, hstack
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
     BITS,
@@ -18,15 +18,15 @@ from focuscrawl.apprentice.link_features import (
     RELATION_FEATURES,
     RELATIONS,
     WORD,
-    address_features,
-    address_keys,
-    address_words,
-    by_offset,
+    offset_features,
     site_features,
-    table_of_keys,
+    url_features,
+    url_key_table,
+    url_set_keys,
+    url_words,
     window,
 )
-from focuscrawl.apprentice.link_table import PageFacts, pack_words
+from focuscrawl.apprentice.link_table import PageFeatures, pack_words
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.words import tokenize
@@ -48,8 +48,8 @@ _AROUND = 10  # words on either side of a link that the critic reads
 _LIKELY = 0.1  # posterior of a class that is named
 _POSSIBLE = 0.001  # of one that has a value
 _SURE = 1e-9  # no posterior is taken for smaller
-_REMEMBERED = 200_000  # texts, about 50 MB
-_REMEMBERED_WORDS = 500_000  # about 100 MB
+_CACHE_SIZE = 200_000  # texts, about 50 MB
+_WORD_CACHE_SIZE = 500_000  # about 100 MB
 _START = np.zeros(1, np.int64)
 _NONE, _FIRST = np.zeros(0, np.int32), np.zeros(1, np.int32)
 _NO_LINKS = Links([], [], _NONE, _NONE, np.zeros(0, np.bool_))
@@ -61,16 +61,17 @@ class FeatureExtractor:
     def __init__(self, critic: Critic, options: Options) -> None:
         self._options = options
         self._groups = frozenset(options.groups)
-        self._words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        self._anchors = TextReader(self._words, tokenize)
-        self._paths = TextReader(self._words, address_words)
+        self._words = WordEvidence(critic, use_critic=getattr(critic, "reads_words", False))
+        self._anchors = TextEvidence(self._words, tokenize)
+        self._paths = TextEvidence(self._words, url_words)
         self._hashes = WordHashes()
         self._class_features = [
-            bucket(self._hashes(class_prefixes(name)), CLASS, BITS) for name in critic.classes
+            hash_features(self._hashes(class_prefixes(name)), CLASS, BITS)
+            for name in critic.classes
         ]
-        self._of_classes = bucket(self._hashes(critic.classes), PROBABILITY, BITS)
+        self._of_classes = hash_features(self._hashes(critic.classes), PROBABILITY, BITS)
 
-    def read(
+    def extract(
         self,
         view: PageView,
         links: Ints,
@@ -79,7 +80,7 @@ class FeatureExtractor:
         *,
         relevance: float,
         probabilities: Floats | None = None,
-    ) -> PageFacts:
+    ) -> PageFeatures:
         """Extract the facts of a page.
 
         Parameters
@@ -98,9 +99,9 @@ class FeatureExtractor:
         page_indices, page_values = self._page(view, probabilities)
         # words of anchors that stand in for an image are not on the page
         unseen = tokenize(anchors)[0] if "anchor" in self._groups else []
-        return PageFacts(
+        return PageFeatures(
             relevance=np.array([relevance]),
-            own_keys=table_of_keys([view.url]),
+            own_keys=url_key_table([view.url]),
             page_indices=page_indices,
             page_values=page_values,
             targets=targets,
@@ -108,26 +109,26 @@ class FeatureExtractor:
             reading=self._read(anchors, urls),
             around=self._read_around(view, links),
             links=self._links(view, links, anchors, urls),
-            **self._addresses(targets[new], [urls[i] for i in new.nonzero()[0].tolist()]),
+            **self._new_urls(targets[new], [urls[i] for i in new.nonzero()[0].tolist()]),
             vocabulary=pack_words(dict.fromkeys([*view.words.distinct, *unseen])),
         )
 
-    def with_addresses(self, facts: PageFacts, urls: Sequence[str]) -> PageFacts:
+    def with_all_urls_new(self, features: PageFeatures, urls: Sequence[str]) -> PageFeatures:
         """Return the facts of a page that no URL it links to was known before.
 
         Parameters
         ----------
         urls : where each of the links leads, (n,)
         """
-        return replace(facts, **self._addresses(facts.targets, urls))
+        return replace(features, **self._new_urls(features.targets, urls))
 
-    def _addresses(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:
+    def _new_urls(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:
         """Return the facts of the distinct URLs among `targets` (n,), whose URLs are `urls`."""
         new, first = np.unique(targets, return_index=True)
         addresses = [urls[i] for i in first.tolist()]
-        keys = table_of_keys(addresses)
+        keys = url_key_table(addresses)
         if "url" in self._groups:
-            features = address_features(addresses, keys, self._hashes)
+            features = url_features(addresses, keys, self._hashes)
         else:
             features = SparseRows.empty(len(addresses))
         return {"new": new, "urls": features, "url_keys": keys}
@@ -160,7 +161,7 @@ class FeatureExtractor:
                 max_tokens=self._options.tokens or None,
                 repeats=self._options.counts,
             )
-            parts = [by_offset(near)]
+            parts = [offset_features(near)]
         if "anchor" in on:
             parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
         if "section" in on:
@@ -169,7 +170,7 @@ class FeatureExtractor:
             parts.append(headings.take(above))
         if "site" in on:
             parts.append(site_features(view.url, urls))
-        return beside(*parts)[0] if len(parts) > 1 else parts[0]
+        return hstack(*parts)[0] if len(parts) > 1 else parts[0]
 
     def _page(
         self, view: PageView, probabilities: Floats | None
@@ -180,7 +181,7 @@ class FeatureExtractor:
             found.append(self._hashes.rows([view.title], TITLE, BITS).indices)
         if "headings" in self._groups:
             words = dict.fromkeys(tokenize(view.headings)[0])
-            found.append(bucket(self._hashes([*words]), HEADING, BITS))
+            found.append(hash_features(self._hashes([*words]), HEADING, BITS))
         if "classes" in self._groups and probabilities is not None:
             top = np.argsort(-probabilities, kind="stable")[:_TOP]
             found += [self._class_features[i] for i in top.tolist() if probabilities[i] > _LIKELY]
@@ -192,7 +193,7 @@ class FeatureExtractor:
         return np.append(there, self._of_classes[possible]), values.astype(np.float32)
 
 
-class WordReader:
+class WordEvidence:
     """Evidence of words for each class: log Pr(c|word) - log Pr(c), asked of the critic once.
 
     There is no time to have each link judged, but words come again and again: the critic judges
@@ -207,14 +208,14 @@ class WordReader:
         and no word speaks for or against anything
     """
 
-    def __init__(self, critic: Critic, *, ask: bool = True) -> None:
+    def __init__(self, critic: Critic, *, use_critic: bool = True) -> None:
         self._critic = critic
-        self._may_ask = ask
-        self._prior = self._ask([""])[0]
-        self._of = _RememberedRows(
-            lambda words: (self._ask(words) - self._prior).astype(np.float32),
+        self._use_critic = use_critic
+        self._prior = self._log_probabilities([""])[0]
+        self._of = _RowCache(
+            lambda words: (self._log_probabilities(words) - self._prior).astype(np.float32),
             self.columns,
-            _REMEMBERED_WORDS,
+            _WORD_CACHE_SIZE,
         )
         marked = np.asarray(getattr(critic, "marked_of_words", critic.marked), bool)
         self._marked = marked if len(marked) == len(self._prior) else np.array([False, True])
@@ -259,7 +260,9 @@ class WordReader:
         """
         n = len(view.tokens)
         until = np.zeros((n + 1, self.columns))
-        self._of(view.words.distinct).take(view.words.number, axis=0).cumsum(axis=0, out=until[1:])
+        self._of(view.words.distinct).take(view.words.indices, axis=0).cumsum(
+            axis=0, out=until[1:]
+        )
         begin, end = view.words_around(links, most)
         around: NDArray[np.float32] = (until[end] - until[begin]).astype(np.float32)
         return around
@@ -269,8 +272,8 @@ class WordReader:
         log = evidence + self._prior
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
 
-    def _ask(self, words: Sequence[str]) -> Floats:
-        if not self._may_ask:
+    def _log_probabilities(self, words: Sequence[str]) -> Floats:
+        if not self._use_critic:
             classes = max(2, len(self._critic.classes))
             return np.full((len(words), classes), -np.log(classes))
         read = getattr(self._critic, "judge_words", None)
@@ -281,7 +284,7 @@ class WordReader:
         return np.log(np.maximum(_distribution(judgement), _SURE))
 
 
-class TextReader:
+class TextEvidence:
     """Evidence of short texts, remembered: anchors and addresses come again on every page.
 
     Parameters
@@ -292,11 +295,11 @@ class TextReader:
 
     def __init__(
         self,
-        words: WordReader,
+        words: WordEvidence,
         split: Callable[[list[str]], tuple[list[str], NDArray[np.int32]]],
     ) -> None:
-        self._evidence = _RememberedRows(
-            lambda texts: words.evidence(*split(texts), len(texts)), words.columns, _REMEMBERED
+        self._evidence = _RowCache(
+            lambda texts: words.evidence(*split(texts), len(texts)), words.columns, _CACHE_SIZE
         )
 
     def read(self, texts: list[str]) -> NDArray[np.float32]:
@@ -304,7 +307,7 @@ class TextReader:
         return self._evidence(texts)
 
 
-class _RememberedRows:
+class _RowCache:
     """A row of numbers for each text, computed once, until there are more than `most` texts."""
 
     def __init__(
@@ -364,7 +367,7 @@ def name_features(
     def name(space: int, salt: int, texts: Sequence[str], form: str) -> None:
         if not len(texts):
             return
-        numbers = bucket(WordHashes()(texts), salt, BITS) + space
+        numbers = hash_features(WordHashes()(texts), salt, BITS) + space
         for at in np.flatnonzero(np.isin(numbers, wanted)).tolist():
             names.setdefault(int(numbers[at]), form.format(texts[at]))
 
@@ -373,10 +376,10 @@ def name_features(
     prefixes = [prefix for each in classes for prefix in class_prefixes(each)]
     name(_PAGE, CLASS, [*dict.fromkeys(prefixes)], "on a page of {}")
     name(_PAGE, PROBABILITY, classes, "on a page that may be of {}")
-    name(_URL, WORD, address_words([url])[0], "'{}' in the URL")
+    name(_URL, WORD, url_words([url])[0], "'{}' in the URL")
     parts = url.partition("//")[2].partition("?")[0].split("/")
-    keys = np.array(address_keys(url)[:PREFIXES], np.uint64)
-    for i, feature in enumerate(bucket(keys[keys > 0], PREFIX, BITS).tolist()):
+    keys = np.array(url_set_keys(url)[:PREFIXES], np.uint64)
+    for i, feature in enumerate(hash_features(keys[keys > 0], PREFIX, BITS).tolist()):
         names.setdefault(feature + _URL, "on " + "/".join(parts[: i + 1]))
     for feature, relation in zip(RELATION_FEATURES.tolist(), RELATIONS, strict=True):
         names.setdefault(feature, f"link to {relation}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 ROWS = "<i4 <i4"  # of `SparseRows`: the features, and how many each row has
-_REMEMBERED = 500_000  # words, about 60 MB
+_CACHE_SIZE = 500_000  # words, about 60 MB
 _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
@@ -58,7 +58,7 @@ class SparseRows(NamedTuple):
     def take(self, rows: NDArray[np.integer] | range) -> SparseRows:
         """Return the rows numbered `rows`, in that order; a view for a range."""
         if isinstance(rows, range):
-            return self.part(rows.start, rows.stop)
+            return self.row_slice(rows.start, rows.stop)
         starts = self.indptr[rows]
         lengths = self.indptr[rows + 1] - starts
         at, indptr = _spread(starts, lengths)
@@ -66,19 +66,19 @@ class SparseRows(NamedTuple):
         return SparseRows(self.indices.take(at), indptr, values)
 
     @classmethod
-    def joined(cls, parts: Sequence[SparseRows]) -> Self:
+    def vstack(cls, parts: Sequence[SparseRows]) -> Self:
         """Return the rows of some parts, which have no values, one after another."""
         indices = np.concatenate([rows.indices for rows in parts])
-        return cls(indices, pointers(np.concatenate([rows.lengths for rows in parts])))
+        return cls(indices, row_pointers(np.concatenate([rows.lengths for rows in parts])))
 
-    def part(self, first: int, end: int | None = None) -> SparseRows:
+    def row_slice(self, first: int, end: int | None = None) -> SparseRows:
         """Return the rows from `first` up to `end`, by default all that follow; a view."""
         indptr = self.indptr[first : None if end is None else end + 1]
         values = None if self.values is None else self.values[indptr[0] : indptr[-1]]
         return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0], values)
 
 
-def beside(*parts: SparseRows) -> tuple[SparseRows, Ints]:
+def hstack(*parts: SparseRows) -> tuple[SparseRows, Ints]:
     """Put rows of equal number side by side: row i is all their rows i, one after another.
 
     Parameters
@@ -90,28 +90,28 @@ def beside(*parts: SparseRows) -> tuple[SparseRows, Ints]:
     The rows, and where each feature of the parts, taken one after another, went
     """
     lengths = np.array([rows.lengths for rows in parts])
-    indptr = pointers(lengths.sum(axis=0))
+    indptr = row_pointers(lengths.sum(axis=0))
     begin = indptr[:-1] + lengths.cumsum(axis=0) - lengths
-    order = ranges(begin.ravel(), lengths.ravel())
+    order = multi_arange(begin.ravel(), lengths.ravel())
     indices = np.empty(indptr[-1], np.int32)
     indices[order] = np.concatenate([rows.indices for rows in parts])
     return SparseRows(indices, indptr), order
 
 
-def pointers(lengths: NDArray[np.integer]) -> Ints:
+def row_pointers(lengths: NDArray[np.integer]) -> Ints:
     """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
     lengths.cumsum(out=indptr[1:])
     return indptr
 
 
-def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
+def multi_arange(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
     """Return ``start, start + 1, ... start + length - 1`` of each pair, one after another."""
     return _spread(starts, lengths)[0]
 
 
 def _spread(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> tuple[Ints, Ints]:
-    indptr = pointers(lengths)
+    indptr = row_pointers(lengths)
     at = np.arange(indptr[-1])
     at += (starts - indptr[:-1]).repeat(lengths)
     return at, indptr
@@ -173,7 +173,9 @@ class PackedRecord:
         left = iter(arrays)
         return cls(
             **{
-                name: SparseRows(next(left), pointers(next(left))) if types == ROWS else next(left)
+                name: SparseRows(next(left), row_pointers(next(left)))
+                if types == ROWS
+                else next(left)
                 for name, types in cls.TYPES.items()
             }
         )
@@ -187,7 +189,7 @@ class WordHashes:
     most : words remembered before all are forgotten
     """
 
-    def __init__(self, most: int = _REMEMBERED) -> None:
+    def __init__(self, most: int = _CACHE_SIZE) -> None:
         self._most = most
         self._known: dict[str, int] = {}
 
@@ -208,14 +210,14 @@ class WordHashes:
         """Return one row a text: the features of its words, as often as it has them."""
         words, owner = tokenize(texts)
         lengths = np.bincount(owner, minlength=len(texts))
-        return SparseRows(bucket(self(words), salt, bits), pointers(lengths))
+        return SparseRows(hash_features(self(words), salt, bits), row_pointers(lengths))
 
     def words(self) -> dict[int, str]:
         """Return the words that are remembered, by their numbers."""
         return {number: word for word, number in self._known.items()}
 
 
-def bucket(
+def hash_features(
     words: NDArray[np.uint64], salt: int | NDArray[np.uint64], bits: int
 ) -> NDArray[np.int32]:
     """Spread (word, salt) pairs over 2^`bits` features.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, beside, pointers
-from focuscrawl.apprentice.learners import Instances, row_sums, unit
+from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers
+from focuscrawl.apprentice.learners import Instances, row_sums, unit_scale
 from focuscrawl.apprentice.link_features import BITS
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
@@ -34,7 +34,7 @@ def make_instances(
     inputs: Floats,
     *,
     unit_length: bool,
-    most: int,
+    max_links: int,
     each_link: bool = False,
     only_first: bool = False,
     n_pages: Ints | None = None,
@@ -50,10 +50,10 @@ def make_instances(
     unit_length : scale the features of a link, page or address to length 1; else they are ones,
         or have the values that they have
     only_first : take only the first link to each URL
-    most : take no more links to a URL than these, the first found
+    max_links : take no more links to a URL than these, the first found
     each_link : make one instance a link (u, v) instead, as the paper does [A02 section 2.3]
-    n_pages : int64 (n,); of the links to a URL take only those on the first so many pages that
-        were ever expanded
+    n_pages : int64 (n,); take only the links to the URL i that the first n_pages[i] expanded
+        pages have
 
     Returns
     -------
@@ -71,7 +71,7 @@ def make_instances(
     order = np.argsort(row, kind="stable")
     links, row = links[order], row[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
-    links, row = links[rank < most], row[rank < most]
+    links, row = links[rank < max_links], row[rank < max_links]
     share = table.weight.data[links]
     share = share / np.bincount(row, share, len(urls))[row]
     owner = np.arange(len(urls))
@@ -80,19 +80,19 @@ def make_instances(
     n = len(owner)
     parts = (
         (table.links.rows(n_links).take(links), share, row),
-        (table.addresses_of(urls[owner]), np.ones(n), np.arange(n)),
+        (table.features_of_urls(urls[owner]), np.ones(n), np.arange(n)),
         (table.pages.rows(len(table.pages)).take(table.page.data[links]), share, row),
     )
     blocks, block_values = [], []
     for i, (rows, value, at) in enumerate(parts):
-        scaled = unit(rows) * value if unit_length else value
+        scaled = unit_scale(rows) * value if unit_length else value
         lengths = np.bincount(at, rows.lengths, n).astype(np.int64)
         values = np.repeat(scaled, rows.lengths)
         if rows.values is not None:
             values = values * rows.values
         block_values.append(values)
-        blocks.append(SparseRows(rows.indices + np.int32(i * SPACE), pointers(lengths)))
-    rows, order = beside(*blocks)
+        blocks.append(SparseRows(rows.indices + np.int32(i * SPACE), row_pointers(lengths)))
+    rows, order = hstack(*blocks)
     values = np.empty(len(rows.indices))
     values[order] = np.concatenate(block_values)
     return Instances(rows, values, inputs[owner]), owner
@@ -119,7 +119,9 @@ def link_margins(
     chosen = slice(links.start, links.stop) if isinstance(links, range) else links
     page = table.page.data[chosen]
     if len(page):
-        pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
+        pages = table.pages.rows(int(page[-1]) + 1).row_slice(
+            int(page[0])
+        )  # in the order expanded
         margins += row_margins(of_pages, pages, unit_length)[page - page[0]]
     return margins
 
@@ -128,28 +130,28 @@ def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bo
     """Return the sum of the weights of each row's features, scaled to length 1 if asked for."""
     each = weights.take(rows.indices)
     margin = row_sums(each if rows.values is None else each * rows.values, rows.indptr)
-    return margin * unit(rows) if unit_length else margin
+    return margin * unit_scale(rows) if unit_length else margin
 
 
 class InstanceCache:
-    """Makes the instances of judged URLs as `make_instances` does, each of them once.
+    """Makes the instances of judged URLs with `make_instances`, each of them once.
 
     Parameters
     ----------
-    unit_length, most : see `make_instances`
+    unit_length, max_links : see `make_instances`
     """
 
-    def __init__(self, *, unit_length: bool, most: int) -> None:
+    def __init__(self, *, unit_length: bool, max_links: int) -> None:
         self._unit_length = unit_length
-        self._most = most
+        self._max_links = max_links
         self._table: LinkTable | None = None
         self._urls = np.zeros(0, np.int64)
-        self._made = _NOTHING
+        self._instances = _NOTHING
 
     def instances(self, table: LinkTable, n_links: int, judged: JudgedUrls) -> Instances:
         """Return one instance a URL; only the instances of the last call are remembered."""
         if table is not self._table:  # links were forgotten
-            self._urls, self._made = np.zeros(0, np.int64), _NOTHING
+            self._urls, self._instances = np.zeros(0, np.int64), _NOTHING
         row_of = np.full(table.n_urls, -1)
         row_of[self._urls] = np.arange(len(self._urls))
         row = row_of[judged.urls]
@@ -160,16 +162,16 @@ class InstanceCache:
             judged.urls[missing],
             np.zeros((len(missing), 0)),
             unit_length=self._unit_length,
-            most=self._most,
+            max_links=self._max_links,
             n_pages=judged.n_pages[missing],
         )
         row[missing] = len(self._urls) + np.arange(len(missing))
-        self._made = _joined(self._made, new, row)
+        self._instances = _join_instances(self._instances, new, row)
         self._table, self._urls = table, judged.urls
-        return Instances(self._made.rows, self._made.values, judged.inputs)
+        return Instances(self._instances.rows, self._instances.values, judged.inputs)
 
 
-def _joined(before: Instances, new: Instances, row: Ints) -> Instances:
+def _join_instances(before: Instances, new: Instances, row: Ints) -> Instances:
     """Return the instances numbered `row`, those of `new` being numbered after those of before.
 
     Most of them follow one another as they did: they are copied stretch by stretch.
@@ -186,7 +188,7 @@ def _joined(before: Instances, new: Instances, row: Ints) -> Instances:
             indices.append(part.rows.indices[a:b])
             values.append(part.values[a:b])
     lengths = np.concatenate([before.rows.lengths, new.rows.lengths])[row]
-    rows = SparseRows(np.concatenate(indices), pointers(lengths))
+    rows = SparseRows(np.concatenate(indices), row_pointers(lengths))
     return Instances(rows, np.concatenate(values), np.zeros((len(row), 0)))
 
 
@@ -198,7 +200,7 @@ class JudgedUrls(NamedTuple):
     urls : int64 (n,), their numbers
     inputs : float64 (n, k), their inputs when they were fetched
     predicted : float64 (n,), their scores when they were fetched
-    n_pages : int64 (n,), pages ever expanded when they were fetched: the links on these were known
+    n_pages : int64 (n,), pages expanded before each URL was fetched, those forgotten included
     """
 
     urls: Ints
@@ -207,18 +209,18 @@ class JudgedUrls(NamedTuple):
     n_pages: Ints
 
     @classmethod
-    def among(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
         """Return those of which a pack has the columns."""
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
     def latest(self, n: int) -> JudgedUrls:
         """Return the last `n` of them, or all there are."""
         first = max(0, len(self.urls) - n)
-        return JudgedUrls(*(column[first:] for column in self))
+        return JudgedUrls._make(column[first:] for column in self)
 
     def take(self, rows: Ints) -> JudgedUrls:
         """Return those at the positions `rows`."""
-        return JudgedUrls(*(column[rows] for column in self))
+        return JudgedUrls._make(column[rows] for column in self)
 
 
 class TrainingBuffer:
@@ -231,16 +233,16 @@ class TrainingBuffer:
 
     Attributes
     ----------
-    ever : how many there were, those forgotten included
+    n_added : number of URLs added, those forgotten included
     """
 
     def __init__(self, memory: int, width: int) -> None:
-        self.ever = 0
+        self.n_added = 0
         self._memory = memory
         self._width = width
-        self._begin()
+        self._clear()
 
-    def _begin(self) -> None:
+    def _clear(self) -> None:
         self._urls = GrowingArray(np.int64)
         self._inputs = GrowingArray(np.float64)
         self._predicted = GrowingArray(np.float64)
@@ -260,10 +262,10 @@ class TrainingBuffer:
         """Append some; what is too old is forgotten."""
         if len(self._urls) >= 2 * self._memory + 1024:
             kept = self.judged
-            self._begin()  # anew: somebody may be reading the old ones
+            self._clear()  # anew: somebody may be reading the old ones
             self._extend(kept)
         self._extend(judged)
-        self.ever += len(judged.urls)
+        self.n_added += len(judged.urls)
 
     def _extend(self, judged: JudgedUrls) -> None:
         self._urls.extend(judged.urls)

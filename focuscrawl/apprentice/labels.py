@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.options import Options
 
 
-_SUREST = 36.0  # log-odds; nearer to 0 or 1 a float64 cannot say much
+_MAX_LOG_ODDS = 36.0  # log-odds; nearer to 0 or 1 a float64 cannot say much
 _LEAST = float(np.log(99.0))  # a scale on which 0.99 is 1
-_SPREAD = 1.25  # times the mean, the log-odds that 1 stands for
-_DOUBT = 2.0  # fetches without relevance that are added to those through a page
-_FARTHEST = 12  # clicks that a reward is carried back
-_ENOUGH = 0.1  # share of irrelevant pages with which there is nothing to be graded
+_SCALE_FACTOR = 1.25  # times the mean, the log-odds that 1 stands for
+_PSEUDO_FETCHES = 2.0  # fetches without relevance that are added to those through a page
+_MAX_CLICKS = 12  # clicks that a reward is carried back
+_MIN_MISSES = 0.1  # share of irrelevant pages with which there is nothing to be graded
 
 
 class Labels:
@@ -38,21 +38,21 @@ class Labels:
         self._plain = TunnelRewards()
         self._by_grade = TunnelRewards()
 
-    def found(self, url: int, targets: Ints, n_urls: int) -> None:
+    def add_links(self, url: int, targets: Ints, n_urls: int) -> None:
         """Take note that `targets` were met first on the page `url`; all below `n_urls`."""
-        self._plain.found(url, targets, n_urls)
+        self._plain.add_links(url, targets, n_urls)
         if self._graded:
-            self._by_grade.found(url, targets, n_urls)
+            self._by_grade.add_links(url, targets, n_urls)
 
     def observe(self, url: int, relevance: float) -> None:
         """Take in a fetch."""
         self._plain.observe(url, relevance)
         if self._graded:
             self._grades.observe(relevance)
-            grade = self._grades.of(np.array([relevance]))[0]
+            grade = self._grades.grade(np.array([relevance]))[0]
             self._by_grade.observe(url, float(grade))
 
-    def of(self, urls: Ints, relevance: Floats) -> tuple[Floats, Floats]:
+    def label(self, urls: Ints, relevance: Floats) -> tuple[Floats, Floats]:
         """Return what fetched URLs were in themselves, and what it was worth to fetch them.
 
         Parameters
@@ -64,13 +64,13 @@ class Labels:
         own, value : float64 (n,)
         """
         own = relevance
-        value = self._plain.of(urls) if self._tunnel else own
+        value = self._plain.reward(urls) if self._tunnel else own
         if not self._graded or not len(urls):
             return own, value
-        plain = min(1.0, float((relevance < RELEVANT).mean()) / _ENOUGH)
-        by_grade = self._grades.of(relevance)
+        plain = min(1.0, float((relevance < RELEVANT).mean()) / _MIN_MISSES)
+        by_grade = self._grades.grade(relevance)
         own = plain * own + (1.0 - plain) * by_grade
-        other = self._by_grade.of(urls) if self._tunnel else by_grade
+        other = self._by_grade.reward(urls) if self._tunnel else by_grade
         return own, plain * value + (1.0 - plain) * other
 
 
@@ -94,7 +94,7 @@ class TunnelRewards:
         self._count = GrowingArray(np.float64)
         self._best = GrowingArray(np.float64)
 
-    def found(self, url: int, targets: Ints, n_urls: int) -> None:
+    def add_links(self, url: int, targets: Ints, n_urls: int) -> None:
         """Take note that `targets` were met first on the page `url`; all below `n_urls`."""
         self._grow(n_urls)
         # a seed that was fetched before it was met is nobody's: it would be below its own pages
@@ -109,16 +109,16 @@ class TunnelRewards:
         count[url] += 1.0
         best[url] = max(best[url], relevance)
         at = int(parent[url])
-        for _ in range(_FARTHEST):
+        for _ in range(_MAX_CLICKS):
             if at < 0:
                 break
             total[at] += relevance
             count[at] += 1.0
-            rate = total[at] / (count[at] + _DOUBT)
+            rate = total[at] / (count[at] + _PSEUDO_FETCHES)
             best[at] = max(best[at], rate)
             at = int(parent[at])
 
-    def of(self, urls: Ints) -> Floats:
+    def reward(self, urls: Ints) -> Floats:
         """Return G of fetched URLs, float64 (n,)."""
         return self._best.data[urls]
 
@@ -150,7 +150,7 @@ class GradedLabels:
     def scale(self) -> float:
         """The log-odds s from which on the grade is 1."""
         mean = self._total / self._n if self._n else 0.0
-        return min(max(_SPREAD * mean, _LEAST), _SUREST)
+        return min(max(_SCALE_FACTOR * mean, _LEAST), _MAX_LOG_ODDS)
 
     def observe(self, relevance: float) -> None:
         """Take in the relevance of one fetch."""
@@ -158,7 +158,7 @@ class GradedLabels:
             self._total += float(np.abs(_log_odds(np.array([relevance]))[0]))
             self._n += 1
 
-    def of(self, relevance: Floats) -> Floats:
+    def grade(self, relevance: Floats) -> Floats:
         """Return the grades of R (n,) on the present scale."""
         half = np.clip(_log_odds(relevance) / (2.0 * self.scale), -0.5, 0.5)
         return np.where(relevance > 0.0, 0.5 + half, 0.0)
@@ -167,5 +167,5 @@ class GradedLabels:
 def _log_odds(relevance: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         odds = np.log(relevance) - np.log1p(-relevance)
-    clipped: Floats = np.clip(odds, -_SUREST, _SUREST)
+    clipped: Floats = np.clip(odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
     return clipped

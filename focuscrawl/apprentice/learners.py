@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
-_MEMORY = 8  # steps that shape the next one
-_ENOUGH = 1e-4  # share of the promised descent a step must bring (Armijo)
-_SHORTEST = 1e-6
-_STRENGTH = 0.4  # prior variance of a hashed weight (C of the usual notation)
-_LOOSE = 40.0  # variance of the intercept
+_LBFGS_MEMORY = 8  # steps that shape the next one
+_ARMIJO = 1e-4  # share of the promised descent a step must bring (Armijo)
+_MIN_STEP = 1e-6
+_HASHED_VARIANCE = 0.4  # prior variance of a hashed weight (C of the usual notation)
+_INTERCEPT_VARIANCE = 40.0  # variance of the intercept
 _HIGH = 0.5  # relevance above which an instance is in the high bucket
 
 
@@ -70,7 +70,7 @@ class Learner(ABC):
     """
 
     unit_length: bool
-    remembers: bool
+    accumulates: bool
 
     def __init__(self, n_features: int, *, prior: Sequence[float] = (0.0,)) -> None:
         self.n_features = n_features
@@ -109,7 +109,7 @@ class Learner(ABC):
     def response(self, margin: Floats) -> Floats:
         """Return what linear sums (n,) mean: expected relevance, in [0, 1]."""
 
-    def believe(self) -> Self:
+    def use_as_prior(self) -> Self:
         """Take what was learned as the prior of what is learned from now on."""
         return self
 
@@ -122,7 +122,7 @@ class Learner(ABC):
         """Take up what `get_state` returned."""
 
 
-class _Linear(Learner):
+class _LbfgsLearner(Learner):
     """Weights found by a few L-BFGS steps a batch, warm from those of the batch before.
 
     `partial_fit` moves the weights towards the best ones for the instances given, it does not
@@ -145,7 +145,7 @@ class _Linear(Learner):
     """
 
     unit_length = True
-    remembers = False
+    accumulates = False
 
     base_: Floats | None
     used_: Ints
@@ -157,11 +157,11 @@ class _Linear(Learner):
         n_features: int,
         *,
         prior: Sequence[float] = (0.0,),
-        dense_strength: float = 0.8,
+        dense_variance: float = 0.8,
         steps: int = 8,
     ) -> None:
         super().__init__(n_features, prior=prior)
-        self.dense_strength = dense_strength
+        self.dense_variance = dense_variance
         self.steps = steps
 
     def partial_fit(
@@ -171,18 +171,18 @@ class _Linear(Learner):
         sample_weight: Floats | None = None,
     ) -> Self:
         """Move towards the best weights for these instances; see `Learner.partial_fit`."""
-        self._begin()
+        self._initialize()
         if not len(X):
             return self
-        columns, matrix = _compact(X, self.n_features)
+        columns, matrix = _compact_columns(X, self.n_features)
         turned = matrix.T  # a view, which adds up in the same order
         dense = np.column_stack([X.dense, np.ones(len(X))])
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         m = len(columns)
         base = np.zeros(m) if self.base_ is None else self.base_[columns]
         prior = np.asarray(self.prior, np.float64)
-        penalty = np.full(len(prior), 1.0 / self.dense_strength)
-        penalty[-1] = 1.0 / _LOOSE
+        penalty = np.full(len(prior), 1.0 / self.dense_variance)
+        penalty[-1] = 1.0 / _INTERCEPT_VARIANCE
 
         def loss(point: Floats) -> tuple[float, Floats]:
             hashed, other = point[:m], point[m:]
@@ -190,13 +190,13 @@ class _Linear(Learner):
             value, slope = self._loss(matrix @ hashed + dense @ other, y)
             slope = slope * weight
             away = other - prior
-            pull = moved / _STRENGTH
+            pull = moved / _HASHED_VARIANCE
             gradient = np.concatenate([turned @ slope + pull, slope @ dense + penalty * away])
             total = weight @ value + 0.5 * (pull @ moved) + 0.5 * (penalty * away) @ away
             return float(total), gradient
 
         start = np.concatenate([self.weights_[columns], self.dense_])
-        found = descend(loss, start, steps=self.steps)
+        found = minimize_lbfgs(loss, start, steps=self.steps)
         if self.base_ is None:  # new memory is free until it is written to
             self.weights_, self.used_ = np.zeros(self.n_features), columns
         else:
@@ -208,12 +208,12 @@ class _Linear(Learner):
 
     def linear(self) -> tuple[Floats, Floats]:
         """Return weights of hashed features, and of dense inputs; see `Learner.linear`."""
-        self._begin()
+        self._initialize()
         return self.weights_, self.dense_
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return the weights that are not 0; see `Learner.get_state`."""
-        self._begin()
+        self._initialize()
         used, base = self.used_, self.base_
         return {
             "used": used,
@@ -237,13 +237,13 @@ class _Linear(Learner):
         self.prior = expect(state, "prior", shape, "f").astype(np.float64).tolist()
         return self
 
-    def believe(self) -> Self:
+    def use_as_prior(self) -> Self:
         """Make what was learned so far the prior of what is learned from now on.
 
         For a second crawl with the model of the first: its examples are gone, its weights are
         left only as far as new examples ask for it.
         """
-        self._begin()
+        self._initialize()
         self.base_ = self.weights_
         self.prior = self.dense_.tolist()
         return self
@@ -252,7 +252,7 @@ class _Linear(Learner):
     def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return loss and slope at each margin."""
 
-    def _begin(self) -> None:
+    def _initialize(self) -> None:
         if not hasattr(self, "weights_"):
             self.base_ = None
             self.used_ = np.zeros(0, np.int64)
@@ -260,7 +260,7 @@ class _Linear(Learner):
             self.dense_ = np.array(self.prior, np.float64)
 
 
-class LogisticLearner(_Linear):
+class LogisticLearner(_LbfgsLearner):
     """Logistic regression on labels anywhere in [0, 1]: cross-entropy against R(v)."""
 
     def response(self, margin: Floats) -> Floats:
@@ -271,7 +271,7 @@ class LogisticLearner(_Linear):
         return np.logaddexp(0.0, margin) - y * margin, logistic(margin) - y
 
 
-class LinearRegressor(_Linear):
+class LinearRegressor(_LbfgsLearner):
     """Continuous ridge regression of R(v) [A02 section 4]."""
 
     def response(self, margin: Floats) -> Floats:
@@ -284,7 +284,7 @@ class LinearRegressor(_Linear):
         return 4.0 * error**2, 8.0 * error
 
 
-def _compact(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_matrix]:
+def _compact_columns(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_matrix]:
     """Return the columns in use and the matrix of them."""
     rows = instances.rows
     used = np.zeros(n_features, bool)
@@ -299,7 +299,7 @@ def _compact(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_ma
     return columns, matrix
 
 
-def descend(
+def minimize_lbfgs(
     function: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
     *,
@@ -332,15 +332,15 @@ def descend(
         while True:
             candidate = point + step * direction
             new_value, new_gradient = function(candidate)
-            if new_value <= value + _ENOUGH * step * slope:
+            if new_value <= value + _ARMIJO * step * slope:
                 break
             step *= 0.4
-            if step < _SHORTEST:
+            if step < _MIN_STEP:
                 return point
         move, change = candidate - point, new_gradient - gradient
         curvature = float(move @ change)
         if curvature > 1e-12:
-            moves = [*moves[1 - _MEMORY :], (move, change, curvature)]
+            moves = [*moves[1 - _LBFGS_MEMORY :], (move, change, curvature)]
         gain = value - new_value
         point, value, gradient = candidate, new_value, new_gradient
         if gain <= tolerance * max(abs(value), 1.0):
@@ -377,7 +377,7 @@ class NaiveBayesLearner(Learner):
     """
 
     unit_length = False
-    remembers = True
+    accumulates = True
 
     counts_: Floats
     instances_: Floats
@@ -389,7 +389,7 @@ class NaiveBayesLearner(Learner):
         sample_weight: Floats | None = None,
     ) -> Self:
         """Count; see `Learner.partial_fit`."""
-        self._begin()
+        self._initialize()
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         high = y > _HIGH
         each = np.repeat(weight, X.rows.lengths) * X.values
@@ -404,7 +404,7 @@ class NaiveBayesLearner(Learner):
 
     def linear(self) -> tuple[Floats, Floats]:
         """Return the log-odds of features, and of the buckets; see `Learner.linear`."""
-        self._begin()
+        self._initialize()
         odds, dense = np.zeros(self.n_features), np.array(self.prior, np.float64)
         if not self.instances_.all():
             return odds, dense
@@ -421,7 +421,7 @@ class NaiveBayesLearner(Learner):
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return the counts; see `Learner.get_state`."""
-        self._begin()
+        self._initialize()
         used = np.flatnonzero(self.counts_.sum(axis=0))
         return {"used": used, "counts": self.counts_[:, used], "instances": self.instances_}
 
@@ -432,7 +432,7 @@ class NaiveBayesLearner(Learner):
         self.instances_ = expect(state, "instances", (2,), "f").astype(np.float64)
         return self
 
-    def _begin(self) -> None:
+    def _initialize(self) -> None:
         if not hasattr(self, "counts_"):
             self.counts_ = np.zeros((2, self.n_features))
             self.instances_ = np.zeros(2)
@@ -443,7 +443,7 @@ def logistic(margin: Floats) -> Floats:
     return 0.5 * (1.0 + np.tanh(0.5 * margin))
 
 
-def unit(rows: SparseRows) -> Floats:
+def unit_scale(rows: SparseRows) -> Floats:
     """Return what gives each row the length 1 when it is multiplied by it; float64 (n,)."""
     if rows.values is None:
         return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
@@ -460,7 +460,7 @@ def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
     return total
 
 
-def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+def select_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
     """Return the arrays whose names begin with a `prefix` of two characters, without it."""
     return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
 
@@ -471,12 +471,12 @@ def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
     return pack_arrays(model | arrays, compressed=False)
 
 
-def join(first: bytes, second: bytes) -> bytes:
-    """Put two packs into one; see `parts_of`."""
+def join_packs(first: bytes, second: bytes) -> bytes:
+    """Put two packs into one; see `split_packs`."""
     return len(first).to_bytes(8, "little") + first + second
 
 
-def parts_of(joined: bytes) -> tuple[bytes, bytes]:
+def split_packs(joined: bytes) -> tuple[bytes, bytes]:
     """Return the two packs that were joined."""
     end = 8 + int.from_bytes(joined[:8], "little")
     return joined[8:end], joined[end:]
@@ -487,7 +487,7 @@ def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(options).encode(), np.uint8)
 
 
-def options_in(packed: bytes) -> dict[str, Any]:
+def unpack_options(packed: bytes) -> dict[str, Any]:
     """Return the array ``options`` that was packed."""
     options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
     return options

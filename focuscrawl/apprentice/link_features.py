@@ -10,7 +10,13 @@ from zlib import crc32
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, pointers, ranges
+from focuscrawl.apprentice.hashing import (
+    SparseRows,
+    WordHashes,
+    hash_features,
+    multi_arange,
+    row_pointers,
+)
 from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
@@ -28,8 +34,8 @@ OFFSET_SALT = 1 << 16  # plus the offset
 #: and an anchor left open the whole page
 MAX_TOKENS = 40
 RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
-RELATION_FEATURES = bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
-_REMEMBERED = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
+RELATION_FEATURES = hash_features(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
+_CACHE_SIZE = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
 _INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
@@ -39,13 +45,13 @@ PATTERNS = 4
 ALIASES = 2
 
 
-def address_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
+def url_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
     """Return the words of path and query of `urls`, and the number of the URL of each word."""
     paths = [url.split("/", 3)[-1] for url in urls]
     return tokenize([unquote(path) if "%" in path else path for path in paths])
 
 
-def address_keys(url: str) -> list[int]:
+def url_set_keys(url: str) -> list[int]:
     """Return numbers of the sets of URLs that `url` belongs to; `PREFIXES + PATTERNS + ALIASES`.
 
     Its *prefixes*, from large to small, 0 after the last: host, directory, directory in that. The
@@ -87,33 +93,31 @@ def address_keys(url: str) -> list[int]:
     return keys
 
 
-def table_of_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
-    """Return `address_keys` of each URL, uint32 (n, PREFIXES + PATTERNS + ALIASES)."""
-    keys = [address_keys(url) for url in urls]
+def url_key_table(urls: Sequence[str]) -> NDArray[np.uint32]:
+    """Return `url_set_keys` of each URL, uint32 (n, PREFIXES + PATTERNS + ALIASES)."""
+    keys = [url_set_keys(url) for url in urls]
     return np.array(keys, np.uint32).reshape(-1, PREFIXES + PATTERNS + ALIASES)
 
 
-def address_features(
-    urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes
-) -> SparseRows:
+def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes) -> SparseRows:
     """Return one row of features a URL: the words of path and query, and its prefixes.
 
     Parameters
     ----------
     urls : n normalised URLs
-    keys : of the URLs, see `table_of_keys`
+    keys : of the URLs, see `url_key_table`
     """
-    words, number = address_words(urls)
+    words, number = url_words(urls)
     inside = keys[:, :PREFIXES] > 0
     features = np.concatenate(
         [
-            bucket(hashes(words), WORD, BITS),
-            bucket(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, BITS),
+            hash_features(hashes(words), WORD, BITS),
+            hash_features(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, BITS),
         ]
     )
     owner = np.concatenate([number.astype(np.int64), np.nonzero(inside)[0]])
     order = np.argsort(owner, kind="stable")
-    return SparseRows(features[order], pointers(np.bincount(owner, minlength=len(urls))))
+    return SparseRows(features[order], row_pointers(np.bincount(owner, minlength=len(urls))))
 
 
 def site_features(source: str, targets: Sequence[str]) -> SparseRows:
@@ -123,13 +127,13 @@ def site_features(source: str, targets: Sequence[str]) -> SparseRows:
     ----------
     source, targets : normalised URLs of u and of n URLs v
     """
-    host, directory = _place(source)
-    found = [_relation(host, directory, *_place(target)) for target in targets]
+    host, directory = _host_and_directory(source)
+    found = [_relation(host, directory, *_host_and_directory(target)) for target in targets]
     return SparseRows(RELATION_FEATURES[np.array(found, np.int64)], np.arange(len(targets) + 1))
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _place(url: str) -> tuple[str, str]:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _host_and_directory(url: str) -> tuple[str, str]:
     address = url.partition("//")[2].partition("?")[0]
     return address.partition("/")[0], address[: address.rfind("/") + 1]
 
@@ -181,7 +185,7 @@ def window(
     repeats : keep a word that a leaf repeats, for learners that count
     """
     if not repeats:
-        words, token_leaf = _distinct(words, token_leaf)
+        words, token_leaf = _drop_repeats(words, token_leaf)
     begin, first = token_leaf.searchsorted(np.array([left - d_max, left]))
     last, end = token_leaf.searchsorted(np.array([right, right + d_max]), side="right")
     inside = last - first
@@ -191,20 +195,20 @@ def window(
         inside = np.minimum(inside, max_tokens)
     starts = np.array([begin, first, last]).T
     spans = np.array([first - begin, inside, end - last]).T
-    at = ranges(starts.ravel(), spans.ravel())
+    at = multi_arange(starts.ravel(), spans.ravel())
     lengths = spans.sum(axis=1)
     leaf = token_leaf[at]
     nearest = np.minimum(np.maximum(leaf, left.repeat(lengths)), right.repeat(lengths))
     return Window(words[at], leaf - nearest, lengths)
 
 
-def by_offset(near: Window) -> SparseRows:
+def offset_features(near: Window) -> SparseRows:
     """Return the features (t, d): a word and its DOM offset."""
     salt = (near.offset + OFFSET_SALT).astype(np.uint64)
-    return SparseRows(bucket(near.words, salt, BITS), pointers(near.lengths))
+    return SparseRows(hash_features(near.words, salt, BITS), row_pointers(near.lengths))
 
 
-def _distinct(
+def _drop_repeats(
     words: NDArray[np.uint64], token_leaf: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     pairs = (token_leaf.astype(np.uint64) << np.uint64(32)) | words

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SPACE = 1 << BITS
 _KEYS = PREFIXES + PATTERNS + ALIASES
-_OF_PAGE = {"relevance", "own_keys", "page_indices", "page_values", "vocabulary"}
+_PAGE_FIELDS = {"relevance", "own_keys", "page_indices", "page_values", "vocabulary"}
 _COLUMNS = ("source", "target", "weight", "reading", "around", "relevance", "first", "position")
 _SLICE = 100_000  # links copied in one go, so that many need little memory
 _SEEN_BITS = 22
@@ -29,7 +29,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
-class PageFacts(PackedRecord):
+class PageFeatures(PackedRecord):
     """Facts of a page u, its n links, and the m URLs among them nobody knew.
 
     Attributes
@@ -43,7 +43,7 @@ class PageFacts(PackedRecord):
     links : features of each link
     new : int64 (m,), numbers of the URLs that are new
     urls : features of each of them
-    url_keys : uint32 (m, 15), `focuscrawl.apprentice.link_features.address_keys`
+    url_keys : uint32 (m, 15), `focuscrawl.apprentice.link_features.url_set_keys`
     vocabulary : uint8, the words of the page, packed: features are hashed, and people ask why
     around : float32 (n,), log-odds of c* by the words in and around each link
     page_values : float32, of the features of the page; (0,) if all are 1
@@ -87,22 +87,27 @@ class PageFacts(PackedRecord):
         ----------
         n_urls : of the crawl, above all numbers; None: the targets will be renumbered
         """
-        facts = super(PageFacts, cls).from_bytes(data)  # the class is made twice, for its slots
-        _check_below(facts.page_indices, _SPACE)
-        values = facts.page_values
-        if len(values) not in (0, len(facts.page_indices)) or not (np.abs(values) <= 1.0).all():
+        features = super(PageFeatures, cls).from_bytes(
+            data
+        )  # the class is made twice, for its slots
+        _check_below(features.page_indices, _SPACE)
+        values = features.page_values
+        if len(values) not in (0, len(features.page_indices)) or not (np.abs(values) <= 1.0).all():
             raise ValueError("values of features that do not fit")
-        for rows, n in ((facts.links, len(facts.targets)), (facts.urls, len(facts.new))):
+        for rows, n in (
+            (features.links, len(features.targets)),
+            (features.urls, len(features.new)),
+        ):
             _check_below(rows.indices, _SPACE)
             _check_below(rows.lengths, len(rows.indices) + 1)
             if len(rows.lengths) != n or rows.lengths.sum(dtype=np.int64) != len(rows.indices):
                 raise ValueError("rows of features that do not fit")
         if n_urls is not None:
-            _check_below(facts.targets, n_urls)
-            _check_below(facts.new, n_urls)
-        return facts
+            _check_below(features.targets, n_urls)
+            _check_below(features.new, n_urls)
+        return features
 
-    def numbered(self, targets: Ints) -> PageFacts:
+    def with_targets(self, targets: Ints) -> PageFeatures:
         """Return the facts with these numbers (n,) for the URLs the links lead to."""
         if np.array_equal(targets, self.targets):
             return self
@@ -110,25 +115,25 @@ class PageFacts(PackedRecord):
         return replace(self, targets=targets, new=targets[at[np.searchsorted(old, self.new)]])
 
     @classmethod
-    def together(cls, parts: Sequence[PageFacts]) -> PageFacts:
+    def concatenate(cls, parts: Sequence[PageFeatures]) -> PageFeatures:
         """Return the facts of all links of some parts of one page, part after part."""
         if len(parts) == 1:
             return parts[0]
         together: dict[str, Any] = {}
-        for name in cls.TYPES.keys() - _OF_PAGE:
-            join = SparseRows.joined if cls.TYPES[name] == ROWS else np.concatenate
+        for name in cls.TYPES.keys() - _PAGE_FIELDS:
+            join = SparseRows.vstack if cls.TYPES[name] == ROWS else np.concatenate
             together[name] = join([getattr(part, name) for part in parts])
         return replace(parts[0], **together)
 
-    def in_order(self) -> PageFacts:
+    def in_page_order(self) -> PageFeatures:
         """Return the facts with the links in the order of the page."""
         order = np.argsort(self.position, kind="stable")
         if (np.diff(order) == 1).all():
             return self
-        (facts,) = self.parts([order])
-        return facts
+        (features,) = self.split([order])
+        return features
 
-    def parts(self, groups: Sequence[Ints]) -> Iterator[PageFacts]:
+    def split(self, groups: Sequence[Ints]) -> Iterator[PageFeatures]:
         """Iterate over the facts of groups of links, and of the URLs they lead to.
 
         Parameters
@@ -157,7 +162,7 @@ def _check_below(numbers: NDArray[np.integer], end: int) -> None:
 
 
 def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:
-    """Pack distinct words, for `PageFacts.vocabulary`."""
+    """Pack distinct words, for `PageFeatures.vocabulary`."""
     text = "\n".join(words).encode("utf-8", "surrogatepass")
     return np.frombuffer(zlib.compress(text, 1), np.uint8)
 
@@ -202,9 +207,9 @@ class RowStore:
         values = self._values.data[: indptr[-1]] if len(self._values) else None
         return SparseRows(self._indices.data[: indptr[-1]], indptr, values)
 
-    def part(self, first: int) -> SparseRows:
+    def row_slice(self, first: int) -> SparseRows:
         """Return the rows from number `first` on, a view."""
-        return self.rows(len(self)).part(first)
+        return self.rows(len(self)).row_slice(first)
 
     def take(self, rows: Ints) -> RowStore:
         """Return a store of some rows, by their numbers."""
@@ -234,7 +239,7 @@ class LinkTable:
     position : int32, first DOM leaf of each link
     page : int64, which row of `pages` belongs to each link
     y : float64 by URL, the relevance a fetch has shown, NaN before
-    links, pages, addresses : features of links, pages, URLs; `address` by URL: which row
+    links, pages, addresses : features of links, pages, URLs; `url_row` by URL: which row
     keys : uint32 (n_urls, _KEYS) by URL: path prefixes, URL patterns, aliases; 0 where unknown
     """
 
@@ -252,11 +257,11 @@ class LinkTable:
         self.position = GrowingArray(np.int32)
         self.page = GrowingArray(np.int64)
         self.y = GrowingArray(np.float64, fill=np.nan)
-        self.address = GrowingArray(np.int64, fill=-1)
+        self.url_row = GrowingArray(np.int64, fill=-1)
         self._keys = GrowingArray(np.uint32)
         self.links = RowStore()
         self.pages = RowStore()
-        self.addresses = RowStore()
+        self.url_rows = RowStore()
         self._seen = np.zeros(1 << _SEEN_BITS, np.uint16)
 
     def __len__(self) -> int:
@@ -271,36 +276,36 @@ class LinkTable:
         """Return the keys of `urls`, uint32 (n, _KEYS)."""
         return self._keys.data.reshape(-1, _KEYS)[urls]
 
-    def addresses_of(self, urls: Ints) -> SparseRows:
+    def features_of_urls(self, urls: Ints) -> SparseRows:
         """Return the features of the addresses of URLs that have one; beside `add`, too.
 
         In rounds, another page may move the row of a URL that waits.
         """
-        rows = self.address.data[urls]  # first: what these point to is there
-        return self.addresses.rows(len(self.addresses)).take(rows)
+        rows = self.url_row.data[urls]  # first: what these point to is there
+        return self.url_rows.rows(len(self.url_rows)).take(rows)
 
     def grow(self, n_urls: int) -> None:
         """Make room for URL numbers below `n_urls`."""
         self._keys.grow(n_urls * _KEYS)
-        self.address.grow(n_urls)
+        self.url_row.grow(n_urls)
         self.y.grow(n_urls)
 
     def has_keys(self, url: int) -> bool:
         """Tell whether the keys of a URL are known."""
         return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
 
-    def add(self, url: int, facts: PageFacts, *, forget: bool = False) -> None:
+    def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> None:
         """Take in the page of `url`; `forget` it at once, but for its URLs and its number."""
-        n = len(facts.targets)
-        self.grow(max(url, int(facts.targets.max(initial=0))) + 1)
+        n = len(features.targets)
+        self.grow(max(url, int(features.targets.max(initial=0))) + 1)
         table = self._keys.data.reshape(-1, _KEYS)
-        table[facts.new] = facts.url_keys
-        table[url] = facts.own_keys[0]
-        rows = len(self.addresses) + np.arange(len(facts.new))
-        self.addresses.extend(facts.urls)  # first: a lesson may be reading
-        self.address.data[facts.new] = rows
-        links = facts.links
-        weight = self._weights(int(facts.own_keys[0, 0]), facts.targets, links)
+        table[features.new] = features.url_keys
+        table[url] = features.own_keys[0]
+        rows = len(self.url_rows) + np.arange(len(features.new))
+        self.url_rows.extend(features.urls)  # first: a lesson may be reading
+        self.url_row.data[features.new] = rows
+        links = features.links
+        weight = self._weights(int(features.own_keys[0, 0]), features.targets, links)
         self.links_ever += n
         self.pages_ever += 1
         if forget:
@@ -308,19 +313,19 @@ class LinkTable:
         self.expansion.extend([self.pages_ever - 1])
         self.weight.extend(weight)
         self.source.extend(np.full(n, url))
-        self.relevance.extend(np.full(n, facts.relevance[0]))
-        self.reading.extend(facts.reading)
-        self.around.extend(facts.around)
-        self.position.extend(facts.position)
-        self.first.extend(_first_of(facts))
+        self.relevance.extend(np.full(n, features.relevance[0]))
+        self.reading.extend(features.reading)
+        self.around.extend(features.around)
+        self.position.extend(features.position)
+        self.first.extend(_first_links(features))
         self.page.extend(np.full(n, len(self.pages)))
         self.pages.append(
-            facts.page_indices, facts.page_values if len(facts.page_values) else None
+            features.page_indices, features.page_values if len(features.page_values) else None
         )
         self.links.extend(links)
-        self.target.extend(facts.targets)
+        self.target.extend(features.targets)
 
-    def without(self, forgotten: Bools, n_links: int) -> Self:
+    def without_pages(self, forgotten: Bools, n_links: int) -> Self:
         """Return the first `n_links` links but for those of some pages; changes nothing.
 
         Parameters
@@ -331,9 +336,9 @@ class LinkTable:
         links, pages = np.flatnonzero(~forgotten[page]), np.flatnonzero(~forgotten)
         kept = copy.copy(self)  # URLs are shared: they are never forgotten
         for name in _COLUMNS:
-            setattr(kept, name, _growing(getattr(self, name).data[links]))
-        kept.page = _growing((np.cumsum(~forgotten) - 1)[page[links]])
-        kept.expansion = _growing(self.expansion.data[pages])
+            setattr(kept, name, _growing_array(getattr(self, name).data[links]))
+        kept.page = _growing_array((np.cumsum(~forgotten) - 1)[page[links]])
+        kept.expansion = _growing_array(self.expansion.data[pages])
         kept.links, kept.pages = self.links.take(links), self.pages.take(pages)
         return kept
 
@@ -344,11 +349,11 @@ class LinkTable:
             shift = len(self.pages) - n_pages if name == "page" else 0
             getattr(self, name).extend(late + shift if shift else late)
         self.expansion.extend(other.expansion.data[n_pages:])
-        self.links.extend(other.links.part(n_links))
-        self.pages.extend(other.pages.part(n_pages))
+        self.links.extend(other.links.row_slice(n_links))
+        self.pages.extend(other.pages.row_slice(n_pages))
         self.links_ever, self.pages_ever = other.links_ever, other.pages_ever
 
-    def forgotten(self, n_pages: int, pages_ever: int) -> Bools:
+    def forgotten_pages(self, n_pages: int, pages_ever: int) -> Bools:
         """Tell which of the first `pages_ever` pages are not among the first `n_pages` left.
 
         Returns
@@ -374,14 +379,14 @@ class LinkTable:
         return 1.0 / np.sqrt(before + 1.0)
 
 
-def _growing(values: NDArray[np.generic]) -> GrowingArray:
+def _growing_array(values: NDArray[np.generic]) -> GrowingArray:
     array = GrowingArray(values.dtype)
     array.extend(values)
     return array
 
 
-def _first_of(facts: PageFacts) -> Bools:
-    first = np.zeros(len(facts.targets), bool)
-    order = np.argsort(facts.targets, kind="stable")
-    first[order[facts.targets[order].searchsorted(facts.new)]] = True
+def _first_links(features: PageFeatures) -> Bools:
+    first = np.zeros(len(features.targets), bool)
+    order = np.argsort(features.targets, kind="stable")
+    first[order[features.targets[order].searchsorted(features.new)]] = True
     return first

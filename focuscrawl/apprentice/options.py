@@ -50,7 +50,7 @@ LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
 #: links into a URL that are learned from, the first found: bounds the cost of popular URLs
 MAX_LINKS = 16
-_LEAST = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}
+_MINIMUM = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}
 
 #: the dense inputs of a URL, in their order
 INPUTS = (
@@ -148,7 +148,7 @@ class Options:
         ):
             if value not in known:
                 raise UserError(f"{name} must be one of {', '.join(known)}, not {value!r}")
-        for name, least in _LEAST.items():
+        for name, least in _MINIMUM.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise UserError(f"{name} must be a whole number, {least} or more, not {value!r}")
@@ -162,31 +162,31 @@ class Options:
                 raise UserError(f"{name} must be true or false, not {switch!r}")
 
     @property
-    def most_links_into(self) -> int:
+    def max_links_per_url(self) -> int:
         """Links into a URL that are learned from, at most."""
         return self.links_into or sys.maxsize
 
     @property
-    def of_pages(self) -> tuple[object, ...]:
+    def page_options(self) -> tuple[object, ...]:
         """The options that what is kept of a page depends on."""
         return frozenset(self.groups), self.d_max, self.counts, self.tokens
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Options:
+    def from_mapping(cls, given: Mapping[str, Any]) -> Options:
         """Return the options among the names in `given`, as a crawl's identity has them."""
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
-    def following(self, kept: Mapping[str, Any]) -> Options:
+    def with_model_options(self, kept: Mapping[str, Any]) -> Options:
         """Return these options, but those `kept` that the weights of an apprentice are for."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
-        return replace(self, **{name: getattr(Options.of(kept), name) for name in names})
+        return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def with_options(init: Init) -> Init:
+def with_options_signature(init: Init) -> Init:
     """Give an ``__init__`` a signature with the fields of `Options` in place of its ``**options``.
 
     Users' options are checked against the signature of a strategy, and documented by it.
@@ -214,15 +214,15 @@ def input_names(options: Options) -> tuple[str, ...]:
     )
 
 
-def switched_on(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def active_inputs(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return float64 (k,): 1 for the inputs whose group is on, 0 for the others."""
     on = [_GROUP_OF.get(name, "relevance") in options.groups for name in INPUTS]
     extra = len(input_names(options)) - len(INPUTS)
     return np.array([*on, *[True] * extra], np.float64)
 
 
-def prior_of(options: Options) -> list[float]:
+def prior_weights(options: Options) -> list[float]:
     """Return the prior weights of the inputs, then that of the intercept: k + 1."""
     names = input_names(options)
     weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
-    return [*(weights * switched_on(options)).tolist(), PRIOR_INTERCEPT]
+    return [*(weights * active_inputs(options)).tolist(), PRIOR_INTERCEPT]

@@ -16,7 +16,7 @@ from focuscrawl.apprentice.instances import (
 )
 from focuscrawl.apprentice.learners import LinearRegressor, LogisticLearner, NaiveBayesLearner
 from focuscrawl.apprentice.link_features import cocitation
-from focuscrawl.apprentice.options import INPUTS, input_names, prior_of, switched_on
+from focuscrawl.apprentice.options import INPUTS, active_inputs, input_names, prior_weights
 
 if TYPE_CHECKING:
     from focuscrawl.apprentice.evidence import FetchOutcomes
@@ -32,7 +32,7 @@ def new_learner(options: Options) -> Learner:
     The one that predicts relevance itself has the logistic prior's tangent at 1/2. The paper's has
     the baseline: R(u).
     """
-    prior = prior_of(options)
+    prior = prior_weights(options)
     if options.learner == "nb":
         baseline = [float(name == "best_relevance") for name in input_names(options)]
         return NaiveBayesLearner(N_FEATURES, prior=[*baseline, -0.5])
@@ -66,11 +66,11 @@ class Scorer:
         self.table, self.outcomes = table, outcomes
         self.weights, self.dense = learner.linear()
         # half the memory to go through, when a million links are scored
-        self._of_links = self.weights[:SPACE].astype(np.float32)
-        self._on = switched_on(options)
+        self._link_weights = self.weights[:SPACE].astype(np.float32)
+        self._active = active_inputs(options)
         self.evidence = self._no_evidence()
 
-    def over(self, table: LinkTable) -> Scorer:
+    def with_table(self, table: LinkTable) -> Scorer:
         """Return a scorer with these weights over another table, without evidence."""
         return Scorer(self.learner, self.options, table, self.outcomes)
 
@@ -106,12 +106,12 @@ class Scorer:
         float64 (n,): score of each link by itself; float64 (m,): scores of `urls`
         """
         margins = self.add_new_links(first)
-        dense, address = self._dense_margins(self.inputs(urls)), self._address_margins(urls)
+        dense, address = self._dense_margins(self.inputs(urls)), self._url_margins(urls)
         scores = self.learner.response(self.evidence.margins(urls) + dense + address)
         of_target = (dense + address)[urls.searchsorted(targets)]
         return self.learner.response(of_target + margins), scores
 
-    def rebuild(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
+    def rebuild_evidence(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
         """Add up the evidence of the first `n_links` links anew; score what waits.
 
         Words of links to what was fetched are left out: nobody asks for its score.
@@ -139,10 +139,10 @@ class Scorer:
             margin=self._margins_where(np.isnan(y[target])),
             counts=counts,
         )
-        waiting = self.waiting(y)
+        waiting = self.queued_urls(y)
         return waiting, self.scores(waiting, self.inputs(waiting))
 
-    def waiting(self, y: Floats) -> Ints:
+    def queued_urls(self, y: Floats) -> Ints:
         """Return the URLs that have links and, by `y`, were not fetched."""
         urls = self.evidence.urls()
         return urls[np.isnan(y[urls])]
@@ -152,14 +152,14 @@ class Scorer:
     def inputs(self, urls: Ints) -> Floats:
         """Return the inputs (n, k) of URLs; 0 where their group is off."""
         inputs = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
-        inputs *= self._on
+        inputs *= self._active
         return inputs
 
     def scores(self, urls: Ints, inputs: Floats) -> Floats:
         """Return the scores of URLs with these inputs, float64 (n,)."""
         margin = self.evidence.margins(urls)
         margin += self._dense_margins(inputs)
-        margin += self._address_margins(urls)
+        margin += self._url_margins(urls)
         return self.learner.response(margin)
 
     def _dense_margins(self, inputs: Floats) -> Floats:
@@ -168,9 +168,11 @@ class Scorer:
         margin += self.dense[-1]
         return margin
 
-    def _address_margins(self, urls: Ints) -> Floats:
+    def _url_margins(self, urls: Ints) -> Floats:
         of_addresses = self.weights[SPACE : 2 * SPACE]
-        return row_margins(of_addresses, self.table.addresses_of(urls), self.learner.unit_length)
+        return row_margins(
+            of_addresses, self.table.features_of_urls(urls), self.learner.unit_length
+        )
 
     def explain(self, url: int) -> dict[str, float]:
         """Return the parts of the linear sum behind the score of a URL that has links.
@@ -183,7 +185,7 @@ class Scorer:
         return {
             **dict(zip(input_names(self.options), parts, strict=True)),
             "links (words)": float(self.evidence.margins(urls)[0]),
-            "address (words)": float(self._address_margins(urls)[0]),
+            "address (words)": float(self._url_margins(urls)[0]),
             "intercept": float(self.dense[-1]),
         }
 
@@ -202,7 +204,7 @@ class Scorer:
             np.zeros((1, 0)),
             unit_length=self.learner.unit_length,
             only_first=self.options.evidence == "first",
-            most=len(self.table),
+            max_links=len(self.table),
         )
         features, at = np.unique(instances.rows.indices, return_inverse=True)
         weights = self.weights[instances.rows.indices] * instances.values
@@ -211,7 +213,9 @@ class Scorer:
 
     def _link_margins(self, links: Ints | range) -> Floats:
         of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
-        return link_margins(self._of_links, of_pages, self.table, links, unit_length=unit_length)
+        return link_margins(
+            self._link_weights, of_pages, self.table, links, unit_length=unit_length
+        )
 
     def _margins_where(self, wanted: Bools) -> Floats:
         """Return the margins of those of the first n links that are `wanted` (n,), else 0.

@@ -1,1 +1,1 @@
-"""The ``focuscrawl`` command: one file a subcommand, each thin over the domain packages."""
+"""Subcommands of the ``focuscrawl`` command line; the work is done by the other packages."""

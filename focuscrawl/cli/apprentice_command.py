@@ -1,4 +1,4 @@
-"""``focuscrawl apprentice``: train an apprentice on a crawl that is over."""
+"""``focuscrawl apprentice``: train an apprentice on a finished crawl."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tqdm import tqdm
 from focuscrawl.apprentice.apprentice import FORMAT, save_apprentice
 from focuscrawl.apprentice.options import Options
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import reading
+from focuscrawl.cli.common_options import history_progress_bar
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.offline.apprentice_training import learn_from, options_of
+from focuscrawl.offline.apprentice_training import crawl_options, train_apprentice
 from focuscrawl.report.plain_text import table
 from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
@@ -32,19 +32,34 @@ if TYPE_CHECKING:
 
 @click.group()
 def apprentice() -> None:
-    """Train apprentices on crawls that are over."""
+    """Train apprentices on finished crawls. An apprentice predicts which links to follow."""
 
 
 @apprentice.command()
 @common_options.CRAWL_DIR
-@common_options.out("models/NAME.")
-@click.option("--web", help="Where the pages are, if they have to be read again.")
-@click.option("--critic", help="Who reads links and pages then.  [default: the crawl's own]")
-@click.option("--d-max", metavar="N|cv", help="DOM offsets looked at; cv: by cross-validation.")
-@click.option("--options", "given", metavar="JSON", help="Options of the apprentice.")
-@click.option("--groups", metavar="A,B,...", help="Kinds of features looked at.")
-@click.option("--learner", metavar="NAME", help="logistic, regression or nb.")
-@click.option("--evidence", metavar="NAME", help="all links into a URL, or the first.")
+@common_options.out_option("New folder for the apprentice, such as models/NAME.", "FOLDER")
+@click.option("--web", help="Recorded web to read the crawl's pages from again.")
+@click.option(
+    "--critic", help="Critic that judges pages read from --web.  [default: the crawl's critic]"
+)
+@click.option(
+    "--d-max",
+    metavar="N|cv",
+    help="Largest DOM offset of words around a link; cv: choose by cross-validation.",
+)
+@click.option(
+    "--options",
+    "options_json",
+    metavar="JSON",
+    help="Options of the apprentice, as a JSON object.  [default: those of the crawl]",
+)
+@click.option("--groups", metavar="A,B,...", help="Groups of link features to train on.")
+@click.option("--learner", metavar="NAME", help="Learner: logistic, regression or nb.")
+@click.option(
+    "--evidence",
+    metavar="NAME",
+    help="Links to train on for each URL: `all` links to the URL, or only the `first`.",
+)
 def train(
     *,
     crawl_dir: str,
@@ -52,15 +67,17 @@ def train(
     web: str | None,
     critic: str | None,
     d_max: str | None,
-    given: str | None,
+    options_json: str | None,
     groups: str | None,
-    **named: str | None,
+    **learner_and_evidence: str | None,
 ) -> None:
     """Train an apprentice on the crawl in CRAWL_DIR and write it to --out.
 
-    Its options are those the crawl's own apprentice had, or else the defaults; --options says
-    others, as FOCUSCRAWL_STRATEGY_OPTIONS does. What that has not kept of the pages takes --web:
-    after a crawl of another strategy, for other --groups, for another --d-max.
+    The options default to the options of the crawl's own apprentice. --options changes them,
+    like the setting FOCUSCRAWL_STRATEGY_OPTIONS.
+
+    Training reads the pages again from --web if the crawl's store lacks the link features: after
+    a crawl with another strategy, or with other --groups or a larger --d-max.
 
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links
@@ -69,28 +86,28 @@ def train(
     """
     FORMAT.check_out(out)
     with closing(open_store(crawl_dir)) as store:
-        options = _changed(options_of(store) or Options(), given)
+        options = _update_options(crawl_options(store) or Options(), options_json)
         changes: dict[str, Any] = {
             "groups": None if groups is None else tuple(g.strip() for g in groups.split(",")),
-            "d_max": None if d_max in {None, "cv"} else _whole_number(d_max),
-            **named,
+            "d_max": None if d_max in {None, "cv"} else _parse_d_max(d_max),
+            **learner_and_evidence,
         }
         options = replace(options, **{k: v for k, v in changes.items() if v is not None})
         identity = store.identity()
         source, judge = None, None
         if web is not None:
             source = open_web(web)
-            # the crawl may be a stranger's, and name a program
-            own = critic or refuse_program(identity["critic_name"], crawl_dir, "--critic ")
-            judge = load_critic(own, identity["topic"])
+            # the store may come from somebody else and name a Python callable as critic
+            name = critic or reject_callable_spec(identity["critic_name"], crawl_dir, "--critic ")
+            judge = load_critic(name, identity["topic"])
         if d_max == "cv":
             if source is None or judge is None:
                 raise UserError(
-                    "--d-max cv reads the pages of the crawl again: name their web with --web"
+                    "--d-max cv reads the pages of the crawl again: name a recorded web with --web"
                 )
-            options = replace(options, d_max=_choose(store, options, judge, source))
-        with reading(store, "Reading") as bar:
-            learned = learn_from(
+            options = replace(options, d_max=_choose_d_max(store, options, judge, source))
+        with history_progress_bar(store, "Reading") as bar:
+            learned = train_apprentice(
                 store, options=options, critic=judge, web=source, on_page=bar.update
             )
     about: dict[str, str | int] = {
@@ -100,54 +117,57 @@ def train(
         "crawl": crawl_dir,
     }
     save_apprentice(learned.export(), out, about)
-    click.echo(f"{out}: learned from {learned.n_judged:,} URLs of {crawl_dir}")
+    click.echo(
+        f"Saved apprentice {out}: trained on {learned.n_judged:,} judged URLs of {crawl_dir}"
+    )
 
 
-def _changed(options: Options, given: str | None) -> Options:
-    """Return the options with the changes in the JSON `given`."""
+def _update_options(options: Options, changes_json: str | None) -> Options:
     try:
-        changes = json.loads(given or "{}")
+        changes = json.loads(changes_json or "{}")
     except ValueError:
         changes = None
     if not isinstance(changes, dict):
-        raise UserError(f'--options must be JSON like {{"learner": "nb"}}, not {given!r}')
+        raise UserError(
+            f'--options must be a JSON object such as {{"learner": "nb"}}, not {changes_json!r}'
+        )
     known = [field.name for field in fields(Options)]
     for name in changes:
         if name not in known:
-            raise UserError(f"--options: there is no {name!r}: options are {', '.join(known)}")
-    return Options.of(asdict(options) | changes)
+            raise UserError(f"--options: unknown option {name!r}. Options: {', '.join(known)}")
+    return Options.from_mapping(asdict(options) | changes)
 
 
-def _whole_number(d_max: str) -> int:
+def _parse_d_max(d_max: str) -> int:
     if not d_max.isdecimal():
-        raise UserError(f"--d-max must be cv or a whole number, 0 or more, not {d_max!r}")
+        raise UserError(f"--d-max must be cv or an integer of at least 0, not {d_max!r}")
     return int(d_max)
 
 
-def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
-    """Choose d_max by cross-validation, and print what was compared."""
-    # it imports scikit-learn, which takes a second
+def _choose_d_max(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
+    """Choose d_max by cross-validation; print a table of the candidates."""
+    # imports scikit-learn, which takes a second
     from focuscrawl.offline.d_max_selection import (  # noqa: PLC0415
-        FITS,
-        chosen,
-        try_windows,
+        N_FITS,
+        cross_validate,
+        select_d_max,
     )
 
     with (
-        reading(store, "Reading") as pages,
-        tqdm(total=FITS, desc="Comparing", unit=" fits", disable=None) as fits,
+        history_progress_bar(store, "Reading") as pages,
+        tqdm(total=N_FITS, desc="Cross-validating", unit=" fits", disable=None) as fits,
     ):
-        trials = try_windows(
+        trials = cross_validate(
             store, options, critic=critic, web=web, on_page=pages.update, on_fit=fits.update
         )
-    best, d_max = min(trials, key=lambda trial: trial.log_loss), chosen(trials)
+    best, d_max = min(trials, key=lambda trial: trial.log_loss), select_d_max(trials)
     rows = [["d_max", "log loss", "over least", "error", "AUC", "high", "low", "balanced"]]
     for each in trials:
-        numbers = (each.log_loss, each.behind, each.error, each.auc, each.high, each.low)
+        numbers = (each.log_loss, each.excess_loss, each.error, each.auc, each.high, each.low)
         rows.append([str(each.d_max), *(f"{x:.3f}" for x in (*numbers, each.balanced))])
     click.echo("\n".join(table(rows, left=set())))
     click.echo(
-        f"d_max = {d_max}: the smallest within a standard error of the least log loss "
-        f"(at {best.d_max})"
+        f"Chosen d_max = {d_max}: the smallest value with a log loss within one standard error "
+        f"of the least (d_max = {best.d_max})"
     )
     return d_max

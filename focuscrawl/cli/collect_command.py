@@ -1,4 +1,4 @@
-"""``focuscrawl collect``: take the pages of a crawl home."""
+"""``focuscrawl collect``: export the relevant pages of a crawl with their text."""
 
 from __future__ import annotations
 
@@ -10,49 +10,59 @@ import click
 
 from focuscrawl import collection
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import Bar
-from focuscrawl.collection import Wanted, write_collection
+from focuscrawl.cli.common_options import ProgressBar
+from focuscrawl.collection import ExportOptions, write_collection
 from focuscrawl.collection.export_files import (
-    check_out,
-    check_pages,
-    left_out_of,
-    name_of,
+    base_name,
+    check_not_empty,
+    check_output,
+    describe_skipped,
     write_edges,
 )
 from focuscrawl.foundation.user_input import LANGUAGES
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
 
-_LONGEST = 10_000_000  # characters of a chunk
+_LONGEST_CHUNK = 10_000_000  # characters
 
 
 @click.command()
 @common_options.CRAWL_DIR
-@common_options.out(
-    "The collection: a .parquet, .jsonl, .csv, .warc.gz, or a new folder of Markdown."
+@common_options.out_option(
+    "Export file (.parquet, .jsonl, .csv or .warc.gz), or a new folder for Markdown files."
 )
-@common_options.share("--min-relevance", "Take pages with R at least so much.", 0.5, max=1)
-@click.option("--language", help="Only pages in these languages, comma-separated: en,de.")
+@common_options.float_option(
+    "--min-relevance", "Lowest relevance (0 to 1) of exported pages.", 0.5, max=1
+)
+@click.option(
+    "--language",
+    metavar="CODES",
+    help="Languages of exported pages, separated by commas: en,de.  [default: all languages]",
+)
 @click.option(
     "--extractor",
     type=click.Choice(EXTRACTORS),
     default=EXTRACTORS[0],
     show_default=True,
-    help="What finds the main text: the better one, or the faster one.",
+    help="Library that extracts the main text: trafilatura is better, resiliparse is faster.",
 )
-@click.option("--near-duplicates", is_flag=True, help="Keep pages that say nearly the same.")
-@common_options.number(
+@click.option("--near-duplicates", is_flag=True, help="Also export near-duplicate pages.")
+@common_options.integer_option(
     "--chunk",
-    "Characters of a chunk for retrieval, at most; 0 for none.",
+    "Longest chunk of a text, in characters, for retrieval; 0: no chunks.",
     0,
     least=0,
-    most=_LONGEST,
+    most=_LONGEST_CHUNK,
 )
-@click.option("--links", is_flag=True, help="Also links between pages, and hosts, as edges.")
-@click.option("--web", help="Where pages are that the crawl has not kept itself.")
-@common_options.processes("Pages whose text is taken")
+@click.option(
+    "--links",
+    is_flag=True,
+    help="Also export links between exported pages and between their hosts, as edge lists.",
+)
+@click.option("--web", help="Recorded web to read pages from that the crawl did not record.")
+@common_options.processes_option("Number of processes that extract text.")
 def collect(
     *,
     crawl_dir: str,
@@ -66,49 +76,53 @@ def collect(
     web: str | None,
     processes: int,
 ) -> None:
-    """Take the pages on the topic home: their text, each once, with a datasheet.
+    """Export the relevant pages of a crawl: their main text, without duplicates, and a datasheet.
 
-    Pages are read again from what the crawl has recorded. Works while it runs.
+    The command reads the pages from the crawl's recording. The crawl may still be running.
 
     \b
     focuscrawl collect crawls/cycling --language en --out cycling.parquet
     """
-    check_out(out)
+    check_output(out)
     languages = () if language is None else LANGUAGES.read("--language", language)
-    Languages(languages)  # refuses languages that cannot be detected
-    wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
+    LanguageFilter(languages)  # raises an error for languages that cannot be detected
+    options = ExportOptions(min_relevance, languages, extractor, near_duplicates)
     with (
         closing(open_store(crawl_dir)) as store,
-        closing(Bar("Taking text")) as shown,
-        closing(Bar("Measuring the critic")) as measuring,
+        closing(ProgressBar("Extracting text")) as progress,
+        closing(ProgressBar("Measuring the critic")) as critic_progress,
     ):
-        found = collection.collect(
+        exported = collection.collect(
             store,
             Path(crawl_dir),
-            wanted,
+            options,
             web=web,
             processes=processes,
-            progress=shown,
-            measuring=measuring,
+            progress=progress,
+            critic_progress=critic_progress,
         )
-        check_pages(found)
-        written = write_collection(found, out, chunk=chunk, command=_as_typed())
+        check_not_empty(exported)
+        written = write_collection(exported, out, chunk=chunk, command=_command_line())
         if links:
-            written += write_edges(store, found, out.parent, name_of(out))
-    if not found.webs:
+            written += write_edges(store, exported, out.parent, base_name(out))
+    if not exported.webs:
         click.echo(
-            "the pages as they came are not there any more: only those whose text was taken "
-            "before are here, and what they ask of robots is not known; --web names a recording",
+            "Warning: the recording of the crawl is missing, so only pages whose text was "
+            "extracted before are exported, without their robots wishes. Name a recording with "
+            "--web",
             err=True,
         )
-    left = left_out_of(found)
-    said = f"{counted(len(found.pages), 'page')} of {found.fetched:,} with R ≥ {min_relevance:g}"
-    click.echo(f"{said}{f'; left out: {left}' if left else ''}")
+    pages = counted(len(exported.pages), "page")
+    skipped = describe_skipped(exported)
+    click.echo(
+        f"Exported {pages} of {exported.fetched:,} with relevance ≥ {min_relevance:g}"
+        + (f"; skipped: {skipped}" if skipped else "")
+    )
     click.echo("wrote " + ", ".join(map(str, written)))
 
 
-def _as_typed() -> str:
-    """Return the command, with the options that differ from their defaults."""
+def _command_line() -> str:
+    """Return the command with the options that differ from their defaults, for the datasheet."""
     context = click.get_current_context()
     words = ["focuscrawl", "collect"]
     for parameter in context.command.params:

@@ -1,4 +1,4 @@
-"""Options, outputs and progress bars that several commands share; running a crawl."""
+"""Options, output files, progress bars and child-process crawls shared by several commands."""
 
 from __future__ import annotations
 
@@ -24,113 +24,141 @@ if TYPE_CHECKING:
 
     from focuscrawl.store import CrawlStore
 
-#: a command, or the function that becomes one
+#: click command, or the function that click turns into a command
 Decorated = TypeVar("Decorated", bound="Callable[..., Any] | click.Command")
 
-#: a file or folder, as a `pathlib.Path`
+#: click type of a file or folder, converted to `pathlib.Path`
 PATH = click.Path(path_type=Path)
 
 CRAWL_DIR = click.argument("crawl_dir", metavar="CRAWL_DIR")
 CRAWL_DIRS = click.argument("crawl_dirs", metavar="CRAWL_DIR...", nargs=-1, required=True)
 SETTINGS = click.option(
-    "-s", "settings", multiple=True, metavar="NAME=VALUE", help="A Scrapy setting."
+    "-s",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Scrapy setting of the crawl; repeatable.",
 )
 DEFINITION = click.argument("definition", metavar="TOPIC.toml", type=PATH)
 STUDY = click.argument("study_file", metavar="STUDY.toml", type=PATH)
 RESULTS = click.argument("folder", metavar="DIR", type=PATH)
 BOOKMARKS = click.option(
-    "--bookmarks", type=PATH, help="A browser's bookmarks.html: examples of the topic."
+    "--bookmarks",
+    type=PATH,
+    metavar="FILE",
+    help="Bookmarks file of a browser (bookmarks.html) with pages on the topic.",
 )
-BOOKMARK_FOLDER = click.option("--folder", help="Only bookmarks in a folder of this name.")
-WORDS = click.option("--words", help="Comma-separated phrases of the topic.")
+BOOKMARK_FOLDER = click.option(
+    "--folder", metavar="NAME", help="Use only the bookmarks in the bookmark folder NAME."
+)
+WORDS = click.option(
+    "--words", metavar="PHRASES", help="Phrases of the topic, separated by commas."
+)
 DESCRIPTION = click.option(
-    "--description", metavar="TEXT", help="A paragraph on the topic, or a text file of it."
+    "--description",
+    metavar="TEXT",
+    help="Description of the topic: one paragraph, or a text file that contains the paragraph.",
 )
-NAME = click.option("--name", help="What the class of the topic is called.  [default: /good]")
-EXAMPLES_WEB = "Where the pages are: a .warc, .warc.gz, or `demo`."
-_UNREACHABLE = 3  # exit code of a crawl none of whose start pages could be fetched
+NAME = click.option("--name", metavar="CLASS", help="Class name of the topic.  [default: /good]")
+EXAMPLES_WEB = "Recorded web with the pages: a .warc or .warc.gz file, or `demo`."
+_SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
 
-def path(name: str, text: str, **more: Any) -> Callable[[Decorated], Decorated]:
-    """Return an option that takes a file or folder."""
-    return click.option(name, type=PATH, help=text, **more)
+def path_option(name: str, text: str, **options: Any) -> Callable[[Decorated], Decorated]:
+    """Return an option that takes a file or folder; `options` are passed to `click.option`."""
+    return click.option(name, type=PATH, help=text, **options)
 
 
-def out(text: str) -> Callable[[Decorated], Decorated]:
-    """Return ``--out`` of a command that requires it."""
-    return path("--out", text, required=True)
+def out_option(text: str, metavar: str = "PATH") -> Callable[[Decorated], Decorated]:
+    """Return the required option ``--out``."""
+    return path_option("--out", text, required=True, metavar=metavar)
 
 
-def number(
+def integer_option(
     name: str, text: str, default: int, *, least: int = 1, most: int | None = None
 ) -> Callable[[Decorated], Decorated]:
-    """Return an option that takes a whole number from `least` to `most`."""
+    """Return an option that takes an integer from `least` to `most`."""
     kind = click.IntRange(least, most)
-    return click.option(name, default=default, show_default=True, type=kind, help=text)
+    return click.option(
+        name, default=default, show_default=True, type=kind, metavar="N", help=text
+    )
 
 
-class Number(click.FloatRange):
-    """A finite number within a range."""
+class FiniteFloat(click.FloatRange):
+    """Click type of a finite number within a range."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number, or fail."""
-        found: float = super().convert(value, param, ctx)
-        if not math.isfinite(found):
+        """Convert the argument to a number, or report a usage error."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
-        return found
+        return number
 
 
-def share(name: str, text: str, default: float, **more: Any) -> Callable[[Decorated], Decorated]:
-    """Return an option that takes a number of 0 or more; `more` is passed to `Number`."""
-    kind = Number(0, **more)
-    return click.option(name, default=default, show_default=True, type=kind, help=text)
-
-
-def seconds(
-    name: str, text: str, default: float, *, least: float = 0.0
+def float_option(
+    name: str, text: str, default: float, *, metavar: str = "NUMBER", **limits: Any
 ) -> Callable[[Decorated], Decorated]:
-    """Return an option that takes a time."""
-    shown: dict[str, Any] = {"default": default, "show_default": True, "metavar": "SECONDS"}
-    return click.option(name, type=Number(least), help=text, **shown)
-
-
-def top(text: str = "Rows of each list.") -> Callable[[Decorated], Decorated]:
-    """Return ``--top``, the number of rows shown."""
-    return number("--top", text, 10)
-
-
-def random_state() -> Callable[[Decorated], Decorated]:
-    """Return ``--random-state``, the seed of every random choice of a command."""
+    """Return an option that takes a number of at least 0; `FiniteFloat` gets the `limits`."""
+    kind = FiniteFloat(0, **limits)
     return click.option(
-        "--random-state", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1)
+        name, default=default, show_default=True, type=kind, metavar=metavar, help=text
     )
 
 
-def processes(of: str) -> Callable[[Decorated], Decorated]:
-    """Return ``--processes``: how many of something at a time; by default one for each core."""
+def seconds_option(
+    name: str, text: str, default: float, *, least: float = 0.0
+) -> Callable[[Decorated], Decorated]:
+    """Return an option that takes a duration in seconds."""
+    shown: dict[str, Any] = {"default": default, "show_default": True, "metavar": "SECONDS"}
+    return click.option(name, type=FiniteFloat(least), help=text, **shown)
+
+
+def top_option(text: str = "Number of rows in each list.") -> Callable[[Decorated], Decorated]:
+    """Return the option ``--top``, the number of rows printed."""
+    return integer_option("--top", text, 10)
+
+
+def random_state_option() -> Callable[[Decorated], Decorated]:
+    """Return the option ``--random-state``, the seed of every random choice of a command."""
+    return click.option(
+        "--random-state",
+        default=0,
+        show_default=True,
+        type=click.IntRange(0, 2**32 - 1),
+        metavar="N",
+        help="Seed of all random choices.",
+    )
+
+
+def processes_option(text: str) -> Callable[[Decorated], Decorated]:
+    """Return the option ``--processes``; the default is the number of processor cores."""
     return click.option(
         "--processes",
         default=len(os.sched_getaffinity(0)),
-        show_default="cores",
+        show_default="number of cores",
         type=click.IntRange(min=1),
-        help=f"{of} at a time.",
+        metavar="N",
+        help=text,
     )
 
 
-def check_folder(folder: Path) -> None:
-    """Raise `UserError` if the folder that the user has named with ``--out`` cannot be written."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        why = "it may not be written" if there.is_dir() else "it is a file"
-        raise UserError(f"{there}: {why}; name another folder with --out")
+def check_output_folder(folder: Path) -> None:
+    """Raise `UserError` if the folder of ``--out`` cannot be created or written."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise UserError(f"{existing} is a file, not a folder: name another folder with --out")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(
+            f"Folder {existing} cannot be written (no permission): name another folder with --out"
+        )
 
 
-def check_file(path: Path | None, option: str) -> None:
-    """Raise `UserError` if a file to be written, named with `option`, is an input.
+def check_output_file(path: Path | None, option: str) -> None:
+    """Raise `UserError` if the output file given with `option` would overwrite an input.
 
-    That is one that another argument of the command names, or a file of a crawl or a model.
+    Inputs are the files that other arguments name, stores of crawls and manifests of models.
     """
     if path is None:
         return
@@ -141,83 +169,97 @@ def check_file(path: Path | None, option: str) -> None:
             continue
         with suppress(OSError, ValueError):
             if Path(value).samefile(path):
-                raise UserError(f"{path} is what is read: name another file with {option}")
+                raise UserError(
+                    f"{path} is an input file of this command: name another file with {option}"
+                )
     if is_store(path) or (path.name == MANIFEST and path.exists()):
-        raise UserError(f"{path} is part of a crawl or a model: name another file with {option}")
+        raise UserError(f"{path} belongs to a crawl or a model: name another file with {option}")
 
 
 @contextmanager
-def writing(path: Path, way_out: str) -> Iterator[None]:
-    """Raise `UserError` if `path` cannot be written within the ``with`` block."""
+def reporting_write_errors(path: Path, advice: str) -> Iterator[None]:
+    """Turn an `OSError` within the ``with`` block into a `UserError` about writing `path`."""
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}): {way_out}") from None
+        raise UserError(f"{path} cannot be written ({error.strerror}): {advice}") from None
 
 
 def write_file(path: Path, content: bytes, option: str) -> Path:
-    """Write a file that the user has named with `option`, and return its path.
+    """Write the file that the user named with `option`; return the path of the file.
 
-    Raises `UserError` if it cannot be written.
+    Raises
+    ------
+    UserError
+        The file cannot be written.
     """
-    with writing(path, f"name another file with {option}"):
+    with reporting_write_errors(path, f"name another file with {option}"):
         path.write_bytes(content)
     return path
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out") -> list[Path]:
-    """Write files into a folder, which is created if it does not exist; return their paths.
+    """Write files into a folder, which is created if needed; return the paths of the files.
 
-    Raises `UserError` if they cannot be written.
+    Raises
+    ------
+    UserError
+        A file cannot be written.
     """
-    with writing(folder, f"name another folder with {option}"):
+    with reporting_write_errors(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             write_whole(folder / name, content)
     return [folder / name for name in files]
 
 
-class Bar(Progress):
-    """Shows how many pages of how many are done, once it is started; close it at the end."""
+class ProgressBar(Progress):
+    """Progress bar of a number of pages; without a terminal, one line at the start."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._bar: tqdm[NoReturn] | None = None
 
     def start(self, pages: int) -> None:
-        """Show the bar, with the number of pages to come."""
-        self._bar = tqdm(total=pages, desc=self._what, unit=" pages", disable=None)
+        """Show the bar for a number of pages."""
+        self._bar = tqdm(total=pages, desc=self._title, unit=" pages", disable=None)
         if self._bar.disable:
-            click.echo(f"{self._what}: {pages} pages", err=True)
+            click.echo(f"{self._title}: {pages} pages", err=True)
 
     def advance(self, pages: int = 1) -> None:
-        """Count pages."""
+        """Add processed pages to the bar."""
         if self._bar is not None:
             self._bar.update(pages)
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Stop updating the bar."""
         if self._bar is not None:
             self._bar.close()
 
 
-def reading(store: CrawlStore, what: str) -> tqdm[NoReturn]:
-    """Return a progress bar of the pages of a crawl."""
-    return tqdm(total=History(store).n_fetches(), desc=what, unit=" pages", disable=None)
+def history_progress_bar(store: CrawlStore, title: str) -> tqdm[NoReturn]:
+    """Return a progress bar with one step for each fetch of a crawl."""
+    return tqdm(total=History(store).n_fetches(), desc=title, unit=" pages", disable=None)
 
 
-def crawl(
-    arguments: Mapping[str, str | None], settings: Iterable[str], *, may_fail: bool = False
+def run_crawl(
+    arguments: Mapping[str, str | None],
+    settings: Iterable[str],
+    *,
+    allow_unreachable_seeds: bool = False,
 ) -> None:
-    """Run ``focuscrawl crawl``; exit with its exit code if it fails.
+    """Run ``focuscrawl crawl`` in a child process; exit with the crawl's exit code if it fails.
 
-    After Ctrl-C or SIGTERM the crawl stops cleanly, and this returns.
+    After Ctrl-C or SIGTERM the crawl stops cleanly, and the function returns.
 
     Parameters
     ----------
-    arguments : of the spider; those that are None are not given
-    settings : ``NAME=VALUE`` each
-    may_fail : also return if no start page could be fetched
+    arguments : Mapping[str, str | None]
+        Arguments of the spider by name; None: the argument is not passed.
+    settings : Iterable[str]
+        Scrapy settings, each ``NAME=VALUE``.
+    allow_unreachable_seeds : bool
+        Whether to return, not exit, if no start page could be fetched.
     """
     command = ["-m", "focuscrawl", "crawl"]
     for name, value in arguments.items():
@@ -228,7 +270,8 @@ def crawl(
     with start_python(command) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         while process.poll() is None:
-            with suppress(KeyboardInterrupt):  # the terminal sends it to the crawl, too
+            with suppress(KeyboardInterrupt):  # the terminal interrupts the crawl as well
                 process.wait()
-    if process.returncode and not (may_fail and process.returncode == _UNREACHABLE):
-        raise SystemExit(process.returncode if process.returncode > 0 else 1)
+    code = process.returncode
+    if code and not (allow_unreachable_seeds and code == _SEEDS_UNREACHABLE):
+        raise SystemExit(code if code > 0 else 1)

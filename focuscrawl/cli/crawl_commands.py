@@ -24,63 +24,64 @@ if TYPE_CHECKING:
     from focuscrawl.report.status import ControlledCrawl, Status
 
 
-_Found: TypeAlias = "dict[str, Status | UserError]"
+_Statuses: TypeAlias = "dict[str, Status | UserError]"
 
-_CLEAR = "\x1b[{}F\x1b[J"  # go up so many lines, and erase from there
-_EVERY = 0.2  # seconds between two looks
+_CLEAR = "\x1b[{}F\x1b[J"  # move up by a number of lines and erase everything below
+_POLL_INTERVAL = 0.2  # seconds
 
-_CRAWL = click.argument("crawl", metavar="CRAWL")
-_WAIT = common_options.seconds("--wait", "How long to wait until it has happened.", 60.0)
+_CRAWL = click.argument("crawl", metavar="CRAWL_DIR")
+_WAIT = common_options.seconds_option("--wait", "Longest wait for the crawl to react.", 60.0)
 
 
 @click.command()
-@click.argument("crawls", metavar="CRAWL...", nargs=-1, required=True)
-@common_options.seconds("--every", "How often a terminal shows it anew.", 2.0, least=0.1)
-@click.option("--once", is_flag=True, help="Show it once, also in a terminal.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON a crawl, once.")
+@click.argument("crawls", metavar="CRAWL_DIR...", nargs=-1, required=True)
+@common_options.seconds_option(
+    "--every", "Time between two updates on a terminal.", 2.0, least=0.1
+)
+@click.option("--once", is_flag=True, help="Print the status once, also on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each crawl.")
 def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> None:
-    """Show rates, harvest and lag of crawls.
+    """Show the fetch rate, the harvest rate and the delays of crawls.
 
-    CRAWL is the folder of a crawl. In a terminal until all have ended, or Ctrl-C; else once. Read
-    from the crawls' stores: a crawl does not notice.
+    On a terminal, the status is updated until all crawls have stopped or you press Ctrl-C. The
+    command only reads the stores of the crawls and does not slow the crawls down.
     """
     if as_json:
         for crawl in crawls:
             click.echo(json.dumps({"crawl_dir": crawl, **status_of(crawl).plain()}))
         return
     live = sys.stdout.isatty() and not once
-    # in a terminal, Ctrl-C is how one leaves
     with suppress(KeyboardInterrupt) if live else nullcontext():
-        found: _Found = {crawl: status_of(crawl) for crawl in crawls}
-        lines = _show(found, 0, live=live)
-        while live and not _ended(found):
+        statuses: _Statuses = {crawl: status_of(crawl) for crawl in crawls}
+        lines = _show(statuses, 0, live=live)
+        while live and not _have_all_stopped(statuses):
             time.sleep(every)
-            found = {crawl: _try_again(crawl) for crawl in crawls}
-            lines = _show(found, lines, live=live)
+            statuses = {crawl: _status_or_error(crawl) for crawl in crawls}
+            lines = _show(statuses, lines, live=live)
 
 
-def _try_again(crawl: str) -> Status | UserError:
-    """Return the status, or the error: the table of the other crawls continues."""
+def _status_or_error(crawl: str) -> Status | UserError:
+    # an error of one crawl must not end the display of the others
     try:
         return status_of(crawl)
     except UserError as error:
         return error
 
 
-def _ended(found: _Found) -> bool:
-    return all(not isinstance(each, UserError) and each.ended for each in found.values())
+def _have_all_stopped(statuses: _Statuses) -> bool:
+    return all(not isinstance(each, UserError) and each.ended for each in statuses.values())
 
 
-def _show(found: _Found, above: int, *, live: bool) -> int:
-    """Print the crawls in place of `above` lines; return the number of lines printed."""
+def _show(statuses: _Statuses, printed_lines: int, *, live: bool) -> int:
+    """Print the statuses over the lines printed before; return the number of new lines."""
     lines = []
-    for crawl, each in found.items():
+    for crawl, each in statuses.items():
         text = printable(str(each)) if isinstance(each, UserError) else each.text()
         lines += [crawl, *(f"  {line}" for line in text.splitlines())]
-    if live:  # of a line that wraps only a part would be erased
+    if live:  # a wrapped line could not be erased completely
         width = shutil.get_terminal_size().columns
         lines = [middle(line, width - 1) for line in lines]
-    click.echo((_CLEAR.format(above) if above else "") + "\n".join(lines))
+    click.echo((_CLEAR.format(printed_lines) if printed_lines else "") + "\n".join(lines))
     return len(lines)
 
 
@@ -88,10 +89,10 @@ def _show(found: _Found, above: int, *, live: bool) -> int:
 @common_options.CRAWL_DIR
 @click.argument("url", metavar="URL")
 def why(crawl_dir: str, url: str) -> None:
-    """Say why a URL was fetched, waits, or was left out.
+    """Explain why a URL was fetched, is queued, or was skipped.
 
-    Shows its place and its score, the links that lead there with the scores they had when their
-    pages were read, the path from the seed, and what the apprentice counts for and against it.
+    The command prints the URL's position and score, the links to the URL with their scores, the
+    path from the start page, and the features that raised or lowered the score.
     """
     with closing(open_store(crawl_dir)) as store:
         click.echo(Explanation.of(store, url).text())
@@ -101,50 +102,50 @@ def why(crawl_dir: str, url: str) -> None:
 @_CRAWL
 @_WAIT
 def pause(crawl: str, wait: float) -> None:
-    """Let a crawl fetch nothing more until it is resumed.
+    """Pause the crawl in CRAWL_DIR until it is resumed.
 
-    CRAWL is the folder of a crawl. What is under way is finished. A crawl that is started while
-    it is paused waits, too.
+    The crawl finishes the requests in progress and starts no new ones. A paused crawl stays
+    paused if its process is restarted.
     """
-    asked = controlled(crawl)
-    asked.ask(Command.PAUSE)
-    if not asked.in_use:
-        click.echo(f"{asked.name} is not running; it will wait when it does")
+    controlled_crawl = controlled(crawl)
+    controlled_crawl.ask(Command.PAUSE)
+    if not controlled_crawl.in_use:
+        click.echo(f"{controlled_crawl.name} is not running; it will be paused when it starts")
         return
-    _await(asked, wait, "paused", lambda: asked.status().paused)
+    _wait_for(controlled_crawl, wait, "paused", lambda: controlled_crawl.status().paused)
 
 
 @click.command()
 @_CRAWL
 @_WAIT
 def resume(crawl: str, wait: float) -> None:
-    """Let a paused crawl go on. One that has ended is gone on with by `scrapy crawl`.
+    """Resume the paused crawl in CRAWL_DIR.
 
-    CRAWL is as for `focuscrawl pause`.
+    To resume a crawl whose process has ended, repeat the command that started the crawl.
     """
-    asked = controlled(crawl)
-    if asked.wanted is not Command.PAUSE:
-        raise UserError(f"{asked.name} is not paused: nothing to resume")
-    asked.ask(Command.RUN)
-    if not asked.in_use:
-        click.echo(f"{asked.name} is not running; it will not wait when it does")
+    controlled_crawl = controlled(crawl)
+    if controlled_crawl.wanted is not Command.PAUSE:
+        raise UserError(f"{controlled_crawl.name} is not paused: nothing to resume")
+    controlled_crawl.ask(Command.RUN)
+    if not controlled_crawl.in_use:
+        click.echo(f"{controlled_crawl.name} is not running; it will not be paused when it starts")
         return
-    _await(asked, wait, "resumed", lambda: not asked.status().paused)
+    _wait_for(controlled_crawl, wait, "resumed", lambda: not controlled_crawl.status().paused)
 
 
 @click.command()
 @_CRAWL
 @_WAIT
 def stop(crawl: str, wait: float) -> None:
-    """End a crawl: what is under way is finished, everything is kept for the next run.
+    """Stop the crawl in CRAWL_DIR.
 
-    CRAWL is as for `focuscrawl pause`.
+    The crawl finishes the requests in progress. The command that started the crawl resumes it.
     """
-    asked = controlled(crawl)
-    if not asked.in_use:
-        raise UserError(f"nobody crawls in {asked.name}: nothing to stop")
-    asked.ask(Command.STOP)
-    _await(asked, wait, "stopped", lambda: not asked.in_use)
+    controlled_crawl = controlled(crawl)
+    if not controlled_crawl.in_use:
+        raise UserError(f"no crawl is running in {controlled_crawl.name}: nothing to stop")
+    controlled_crawl.ask(Command.STOP)
+    _wait_for(controlled_crawl, wait, "stopped", lambda: not controlled_crawl.in_use)
 
 
 @click.command()
@@ -152,33 +153,41 @@ def stop(crawl: str, wait: float) -> None:
 @click.argument("budget", type=click.IntRange(min=0))
 @_WAIT
 def extend(crawl: str, budget: int, wait: float) -> None:
-    """Give a crawl that runs another BUDGET: fetches in all, 0 for no limit.
+    """Set the budget of the running crawl in CRAWL_DIR to BUDGET fetches in all; 0: no limit.
 
-    One that has ended goes on by the command that began it, with -a budget=BUDGET.
+    To extend a crawl that has stopped, repeat its command with -a budget=BUDGET.
     """
-    asked = controlled(crawl)
-    if not asked.in_use:
-        fetched = asked.status().fetched
-        with closing(open_store(crawl)) as store:  # arguments of a project's spider are its own
-            said = "-s FOCUSCRAWL_BUDGET" if store.identity().get("spider") else "-a budget"
-        few = f"{budget}, which is no more than the {fetched:,} fetches it has; name a larger one"
+    controlled_crawl = controlled(crawl)
+    name = controlled_crawl.name
+    if not controlled_crawl.in_use:
+        fetched = controlled_crawl.status().fetched
+        if 0 < budget <= fetched:
+            raise UserError(
+                f"no crawl is running in {name}, and it has made {fetched:,} fetches already: "
+                f"name a budget larger than {budget:,}"
+            )
+        with closing(open_store(crawl)) as store:  # a project's spider has its own arguments
+            is_project = store.identity().get("spider")
+        option = "-s FOCUSCRAWL_BUDGET" if is_project else "-a budget"
         raise UserError(
-            f"nobody crawls in {asked.name}: go on with the command that began it, and "
-            f"{said}={few if 0 < budget <= fetched else budget}"
+            f"no crawl is running in {name}: resume it with the command that started it and "
+            f"{option}={budget}"
         )
-    asked.extend(budget)
-    _await(asked, wait, "extended", lambda: not asked.extending)
+    controlled_crawl.extend(budget)
+    _wait_for(controlled_crawl, wait, "extended", lambda: not controlled_crawl.extending)
 
 
-def _await(asked: ControlledCrawl, wait: float, what: str, done: Callable[[], bool]) -> None:
-    """Wait until the crawl has done it, or has ended for another reason."""
+def _wait_for(
+    crawl: ControlledCrawl, wait: float, state: str, is_done: Callable[[], bool]
+) -> None:
+    """Wait until the crawl has obeyed the command, or has stopped for another reason."""
     until = time.monotonic() + wait
-    while not done() and asked.in_use:
+    while not is_done() and crawl.in_use:
         if time.monotonic() >= until:
             raise UserError(
-                f"{asked.name} is not {what} after {wait:g} s: it was asked and will be when it "
-                "looks; see `focuscrawl status`"
+                f"{crawl.name} is not {state} after {wait:g} s; it will obey the command later: "
+                f"check with `focuscrawl status {crawl.name}`"
             )
-        time.sleep(_EVERY)
-    status = asked.status()
-    click.echo(f"{asked.name} {what if done() else status.state}, {status.fetched:,} fetches")
+        time.sleep(_POLL_INTERVAL)
+    status = crawl.status()
+    click.echo(f"{crawl.name} {state if is_done() else status.state}, {status.fetched:,} fetches")

@@ -1,4 +1,4 @@
-"""``focuscrawl critic``: train and check critics."""
+"""``focuscrawl critic``: train critics, check them on labelled pages, measure their quality."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import Bar, check_file, write_file, writing
+from focuscrawl.cli.common_options import (
+    ProgressBar,
+    check_output_file,
+    reporting_write_errors,
+    write_file,
+)
 from focuscrawl.cli.critic_examples import (
-    FewExamples,
-    few_examples_options,
-    live_options,
-    print_unread,
-    train_few_examples,
+    TopicExamples,
+    example_crawl_options,
+    print_unread_examples,
+    topic_examples_options,
+    train_on_topic_examples,
     warn_of_missing_embeddings,
 )
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
@@ -39,8 +44,8 @@ from focuscrawl.critic.critic_files import (
     read_critic,
     save_critic,
 )
-from focuscrawl.critic.example_checks import share_of, too_few
-from focuscrawl.critic.focused_critic import is_from_little
+from focuscrawl.critic.example_checks import estimate_share, too_few_message
+from focuscrawl.critic.focused_critic import is_few_shot
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.critic.training import DEFAULT_KIND, train_critic
@@ -50,13 +55,13 @@ from focuscrawl.page.words import PageWords
 from focuscrawl.report.plain_text import cell, counted, one_line
 from focuscrawl.taxonomy import (
     Label,
-    fitting_minimum,
+    choose_min_examples,
+    parse_topics,
     prune,
     read_dmoz,
     read_labels,
-    read_topics,
 )
-from focuscrawl.taxonomy.pruning import ENOUGH
+from focuscrawl.taxonomy.pruning import EXAMPLES_PER_CLASS
 from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
 
@@ -64,59 +69,69 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.critic.assessment import CheckReport, Example
-    from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, Share
+    from focuscrawl.critic.example_checks import (
+        FewExamplesReport,
+        JudgedPage,
+        ShareEstimate,
+    )
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
-_DOUBTFUL = 10  # examples listed
-_LISTED = 20  # pages called relevant that are listed, for a person to look at
-_NEAREST = 5  # if none is
+_DOUBTFUL = 10  # doubtful examples printed
+_RELEVANT = 20  # pages judged relevant that are printed for a person to check
+_NEAREST = 5  # pages printed if no page is judged relevant
 _TITLE, _URL = 60, 200  # characters
-_SHOWN = 10  # confusions; examples of `critic quality` that look mislabelled
+_SHOWN = 10  # confusions printed; examples of `critic quality` that may be mislabelled
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def critic() -> None:
-    """Train and check critics: they judge whether a page is on the topic."""
+    """Train and check critics. A critic judges whether a page is on the topic."""
 
 
 @critic.command()
 @click.argument("labels", required=False)
 @click.option("--web", help=common_options.EXAMPLES_WEB)
-@click.option("--out", required=True, help="Folder to write, like models/NAME.")
-@click.option("--kind", help="discriminative (usual), flat, hierarchical or words.")
-@few_examples_options
-@live_options
+@click.option("--out", metavar="FOLDER", required=True, help="Folder to write: models/NAME.")
+@click.option(
+    "--kind",
+    metavar="KIND",
+    help="Kind of critic: discriminative, flat, hierarchical or words.  [default: discriminative]",
+)
+@topic_examples_options
+@example_crawl_options
 @click.option(
     "--min-examples",
     type=click.IntRange(min=1),
-    help="Topics with fewer are merged into the topic above; usual: 300 where that leaves a "
-    "hundred classes or more, else 1.",
+    metavar="N",
+    help="Merge topics of a Dmoz dump with fewer than N examples into their parent topics.  "
+    "[default: 300 if at least 100 classes remain, else 1]",
 )
-@common_options.number("--max-examples", "Topics with more are sampled down.", 300)
-@click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
-@click.option("--calibrate", is_flag=True, help="Let the critic's judgements be calibrated.")
-@common_options.random_state()
+@common_options.integer_option("--max-examples", "Most examples sampled from each topic.", 300)
+@click.option("--uniform-prior", is_flag=True, help="Give all classes the same prior probability.")
+@click.option("--calibrate", is_flag=True, help="Calibrate the probabilities of the critic.")
+@common_options.random_state_option()
 @click.option("--force", is_flag=True, help="Replace an existing critic.")
 def train(
     *,
     labels: str | None,
     out: str,
     force: bool,
-    few: FewExamples,
+    examples: TopicExamples,
     others: int,
     crawl_dir: str | None,
     settings: tuple[str, ...],
-    **learning: Any,
+    **training: Any,
 ) -> None:
-    """Train a critic, and write it to --out.
+    """Train a critic and write it to --out.
 
-    From LABELS, a CSV file url,topic[,split] or a Dmoz dump (content.rdf.u8 or .gz); rows of the
-    split `test` are left for `check`. Or from what you have of one topic: --words, a
-    --description, pages that are --good or --bookmarks, pages that are --bad, any of them
-    together. --web is where the pages are, and others to tell them from; without it they are
-    fetched, by a polite crawl that is kept.
+    There are two sources of examples. LABELS is a CSV file url,topic[,split] or a Dmoz dump
+    (content.rdf.u8 or .gz); rows with the split `test` are kept for `critic check`. For a single
+    topic, give --words, --description, --good, --bookmarks, --bad, or several of these options.
+
+    Pages are read from the recorded web --web, which also has the off-topic pages. Without --web,
+    a polite crawl fetches the example pages and other pages and saves them in --crawl-dir.
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
@@ -124,75 +139,81 @@ def train(
     focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
-    if labels is not None and few.given:
+    if labels is not None and examples.given:
         raise UserError(
-            "LABELS have the topics: leave out what is of one topic, like --words and --good"
+            "LABELS cannot be combined with options for a single topic (--words, --description, "
+            "--good, --bad, --bookmarks, --name): leave out one or the other"
         )
-    if labels is None and not (few.phrases or few.good):
+    if labels is None and not (examples.phrases or examples.good):
         raise UserError(
-            "learn from what? Give LABELS, or of one topic --words, --description, --good or "
-            "--bookmarks, or several of these"
+            "no examples to train on: give a file LABELS, or --words, --description, --good or "
+            "--bookmarks for a single topic"
         )
     FORMAT.check_out(Path(out), force=force)
     if labels is not None:
-        with closing(Bar("Reading")) as shown:
-            trained = _from_labels(labels, progress=shown, **learning)
+        with closing(ProgressBar("Reading")) as progress:
+            trained = _train_on_labels(labels, progress=progress, **training)
     else:
-        live = {"out": out, "others": others, "crawl_dir": crawl_dir, "settings": settings}
-        trained = train_few_examples(few, live, **learning)
+        crawl = {"out": out, "others": others, "crawl_dir": crawl_dir, "settings": settings}
+        trained = train_on_topic_examples(examples, crawl, **training)
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
     warn_of_missing_embeddings(trained)
-    if learning["web"] is not None:  # where pages are fetched, that has named them
-        print_unread([*few.good, *few.bad], trained)
+    if training["web"] is not None:  # a crawl of the examples has printed missing pages already
+        print_unread_examples([*examples.good, *examples.bad], trained)
 
 
-def _from_labels(
+def _train_on_labels(
     labels: str,
     *,
     web: str | None,
     kind: str | None,
     progress: Progress,
-    **learning: Any,
+    **training: Any,
 ) -> TrainedCritic:
-    rows = _labels(labels, **learning)
+    rows = _read_labels_or_dmoz(labels, **training)
     if ".rdf" in Path(labels).name:
-        learning["min_examples"] = 1  # a pruned class that the web has half of stays a class
+        training["min_examples"] = 1  # a pruned class stays a class if the web lacks some examples
     if web is None:
-        raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
+        raise UserError(
+            "no recorded web to read the examples from: name a .warc or .warc.gz file, or `demo`, "
+            "with --web"
+        )
     return train_critic(
-        rows, open_web(web), kind=kind or DEFAULT_KIND, progress=progress, **learning
+        rows, open_web(web), kind=kind or DEFAULT_KIND, progress=progress, **training
     )
 
 
-def _labels(
+def _read_labels_or_dmoz(
     name: str, *, min_examples: int | None, max_examples: int, random_state: int, **_: Any
 ) -> list[Label]:
     """Read a table of labels, or the examples of a Dmoz dump after pruning (methods 2)."""
     if ".rdf" not in Path(name).name:
         return read_labels(name)
     click.echo(f"Reading topics of {name}", err=True)
-    held = max(max_examples, min_examples or ENOUGH)
-    dump = read_dmoz(name, max_examples=held, random_state=random_state)
-    least = fitting_minimum(dump) if min_examples is None else min_examples
+    n_kept = max(max_examples, min_examples or EXAMPLES_PER_CLASS)
+    dump = read_dmoz(name, max_examples=n_kept, random_state=random_state)
+    least = choose_min_examples(dump) if min_examples is None else min_examples
     tree = prune(dump, least, max_examples, random_state)
     topics, leaves = len(dump.topics), len(tree.leaves)
-    click.echo(f"{topics:,} topics pruned at {least} examples: {leaves} classes", err=True)
+    click.echo(
+        f"Pruned {topics:,} topics to {leaves} classes of at least {least} examples", err=True
+    )
     return [Label(url, leaf, "train") for leaf in tree.leaves for url in tree.examples(leaf)]
 
 
 def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
-    click.echo(f"{out}: {trained.model.kind} critic, {size / 1024:.0f} KiB")
+    click.echo(f"Saved critic {out}: {trained.model.kind}, {size / 1024:.0f} KiB")
     topics = [topic for _, topic in trained.examples]
     width = max(map(len, trained.model.classes))
     for path in trained.model.classes:
         count = f"{topics.count(path):>6} examples" if topics else ""
         click.echo(f"  {path:<{width}}  {count}".rstrip())
-    for topic in trained.absent:
-        click.echo(f"  {topic}: no example could be read, the critic does not know it")
-    left_out = _listed(trained.skipped)
-    if left_out:
-        click.echo(f"Examples left out: {left_out}")
+    for topic in trained.untrained_topics:
+        click.echo(f"  {topic}: no example could be read, so the critic has no such class")
+    skipped = _describe_skipped(trained.skipped)
+    if skipped:
+        click.echo(f"Skipped examples: {skipped}")
     if trained.cross_validation:
         measured = trained.cross_validation
         click.echo(
@@ -200,26 +221,42 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
             f"accuracy {measured['accuracy']:.3f}, mean recall {measured['mean_recall']:.3f}"
         )
     elif not trained.examples:
-        click.echo("Learned from words alone: a few pages on the topic, --good, would tell more")
+        click.echo(
+            "Trained on phrases only: a few pages on the topic (--good) would improve the critic"
+        )
 
 
 @critic.command()
 @click.argument("spec", metavar="CRITIC")
-@click.option("--labels", help="CSV file url,topic[,split].")
+@click.option("--labels", metavar="FILE", help="CSV file of labelled pages: url,topic[,split].")
 @click.option("--web", required=True, help=common_options.EXAMPLES_WEB)
-@click.option("--topic", help="Check relevance to these topics of LABELS instead of classes.")
-@click.option("--focus", help="Topics to mark in the critic, if they have other names there.")
-@click.option("--calibrated/--raw", default=None, help="Which probabilities to show.")
+@click.option(
+    "--topic",
+    metavar="TOPICS",
+    help="Topics of --labels, separated by commas: check relevance to them, not classes.",
+)
+@click.option(
+    "--focus",
+    metavar="CLASSES",
+    help="Relevant classes of the critic.  [default: the topics of --topic]",
+)
+@click.option(
+    "--calibrated/--raw",
+    default=None,
+    help="Use calibrated or raw probabilities.  [default: as the critic was trained]",
+)
 @click.option(
     "--wrong",
     type=click.IntRange(min=0),
-    help="Without LABELS: how many pages of those listed as called relevant are not.",
+    metavar="N",
+    help="Without --labels: number of pages printed as relevant that are in fact off topic.",
 )
 @click.option(
     "--csv",
     "table",
     type=common_options.PATH,
-    help="Write every page's label and verdict to this file.",
+    metavar="FILE",
+    help="CSV file for the label and the predicted class of every page.",
 )
 def check(
     *,
@@ -232,11 +269,14 @@ def check(
     wrong: int | None,
     table: Path | None,
 ) -> None:
-    """Check CRITIC, a folder, a name in models/ or module:callable, on labelled pages.
+    """Check CRITIC on labelled pages. CRITIC is a folder, a name in models/ or module:callable.
 
-    The `test` rows are used; without any, those that it has not learned from. With --topic the
-    question is whether R > 1/2 on the pages of that topic and nowhere else. A critic learned from
-    words, good and bad pages needs no --labels: its examples are held out in turn.
+    The check uses the rows of --labels with the split `test`; if there are none, it uses the rows
+    that the critic was not trained on. With --topic, a prediction is right if the relevance
+    exceeds 0.5 exactly on the pages of the topic.
+
+    A critic from keywords or from good and bad pages needs no --labels: the check is a
+    cross-validation on the critic's examples.
 
     \b
     focuscrawl critic check models/birds --web pages.warc
@@ -244,13 +284,15 @@ def check(
     focuscrawl critic check mycode:judge --topic /Sports --labels labels.csv --web pages.warc
     focuscrawl critic check models/cycling --topic /Sports/Cycling --focus /good --labels ...
     """
-    check_file(table, "--csv")
+    check_output_file(table, "--csv")
     if labels is None:
         if topic is not None or focus is not None or calibrated is not None:
-            raise UserError("--topic, --focus, --calibrated and --raw go with --labels")
+            raise UserError(
+                "--topic, --focus, --calibrated and --raw need --labels: name a CSV file"
+            )
         predictions: Sequence[Prediction] = _check_without_labels(spec, web, wrong)
     elif wrong is not None:
-        raise UserError("--wrong goes without --labels")
+        raise UserError("--wrong cannot be combined with --labels: leave out one of them")
     else:
         predictions = _check_with_labels(
             spec, labels, web, topic=topic, focus=focus, calibrated=calibrated
@@ -267,24 +309,24 @@ def check(
 
 
 def _check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[Prediction]:
-    """Check a critic from few examples, print what is found, and return every page's verdict."""
+    """Cross-validate a few-shot critic, print the results, and return the predictions."""
     if is_callable_spec(spec):
-        raise UserError(f"critic {spec} has no examples to be checked with: name --labels")
+        raise UserError(f"critic {spec} has no examples to check it on: name --labels")
     trained, _ = read_critic(find_model(spec))
-    if not is_from_little(trained):
-        raise UserError(f"critic {spec} was not learned from few examples: name --labels")
+    if not is_few_shot(trained):
+        raise UserError(f"critic {spec} is not a few-shot critic: name --labels")
     web = open_web(web_name)
     read = read_examples(trained, web)
-    distinct = _distinct(read)
-    with closing(Bar("Checking")) as shown:
-        report = check_few_examples(trained, distinct, web, progress=shown)
-    left_out = Counter(
+    distinct = _remove_near_duplicates(read)
+    with closing(ProgressBar("Checking")) as progress:
+        report = check_few_examples(trained, distinct, web, progress=progress)
+    skipped = Counter(
         {
-            "nearly identical to another": len(read) - len(distinct),
-            "no longer in the web": len(trained.examples) - len(read),
+            "near-duplicates of another example": len(read) - len(distinct),
+            "missing from the web": len(trained.examples) - len(read),
         }
     )
-    click.echo("\n".join(_lines(report, distinct, +left_out, web, wrong)))
+    click.echo("\n".join(_report_lines(report, distinct, +skipped, web, wrong)))
     return [
         Prediction(url, label, report.topic, relevance)
         if relevance > 0.5
@@ -303,217 +345,236 @@ def _check_with_labels(
     calibrated: bool | None,
 ) -> Sequence[Prediction]:
     rows = read_labels(labels)
-    with closing(Bar("Checking")) as shown:
+    with closing(ProgressBar("Checking")) as progress:
         if topic is not None:
-            asked = read_topics(topic)
+            topics = parse_topics(topic)
             judge = load_critic(spec, focus or topic, calibrated=calibrated)
-            report = check_relevance(judge, asked, rows, open_web(web), progress=shown)
+            report = check_relevance(judge, topics, rows, open_web(web), progress=progress)
         elif is_callable_spec(spec) and not Path(spec).exists():
-            raise UserError(f"critic {spec} has no classes to check: add --topic")
+            raise UserError(f"critic {spec} has no classes to check: name a topic with --topic")
         else:
             folder = find_model(spec)
             trained, _ = read_critic(folder)
             if calibrated and trained.calibration is None:
-                raise UserError(f"{folder}: has no calibration; leave out --calibrated")
+                raise UserError(f"critic {folder} has no calibration: leave out --calibrated")
             if calibrated is not None:
                 trained = replace(trained, calibrated=calibrated)
-            report = check_classes(trained, rows, open_web(web), progress=shown)
+            report = check_classes(trained, rows, open_web(web), progress=progress)
     _print_report(report)
     return report.predictions
 
 
 def _print_report(report: CheckReport) -> None:
     click.echo(f"Pages {len(report.predictions)}, accuracy {report.accuracy:.4f}")
-    left_out = _listed(report.skipped)
-    if left_out:
-        click.echo(f"Rows left out: {left_out}")
+    skipped = _describe_skipped(report.skipped)
+    if skipped:
+        click.echo(f"Skipped rows: {skipped}")
     width = max(len(result.topic) for result in report.classes)
     click.echo(f"\n{'':<{width}}   pages  precision  recall")
     for result in report.classes:
         click.echo(
-            f"{result.topic:<{width}}  {result.pages:>6}  {_share(result.precision):>9}  "
-            f"{_share(result.recall):>6}"
+            f"{result.topic:<{width}}  {result.pages:>6}  {_format(result.precision):>9}  "
+            f"{_format(result.recall):>6}"
         )
     if report.confusions:
-        click.echo("\nMost frequent confusions (label -> verdict)")
-        for label, verdict, pages in report.confusions[:_SHOWN]:
-            click.echo(f"{pages:>6}  {label} -> {verdict}")
+        click.echo("\nMost frequent confusions (label -> predicted class)")
+        for label, predicted, pages in report.confusions[:_SHOWN]:
+            click.echo(f"{pages:>6}  {label} -> {predicted}")
     for name, measured in report.reliability.items():
         click.echo(f"\nProbabilities ({name}): Brier {measured.brier:.4f}, ECE {measured.ece:.4f}")
-        click.echo("  said      pages  mean  true")
+        click.echo("  predicted  pages  mean  true")
         for each in measured.bins:
             click.echo(
-                f"  {each.low:.1f}-{each.high:.1f}  {each.pages:>6}  {each.confidence:.2f}  "
+                f"  {each.low:.1f}-{each.high:.1f}    {each.pages:>6}  {each.confidence:.2f}  "
                 f"{each.frequency:.2f}"
             )
 
 
-def _distinct(examples: Sequence[Example]) -> list[Example]:
-    """Return the examples without near-duplicates of earlier ones."""
+def _remove_near_duplicates(examples: Sequence[Example]) -> list[Example]:
     near = {True: MinHashIndex(), False: MinHashIndex()}
     texts: set[tuple[bool, tuple[str, ...]]] = set()
     kept = []
-    for number, example in enumerate(examples):
+    for i, example in enumerate(examples):
         text = (example.good, tuple(example.tokens))
         data = sketch(PageWords(example.tokens))
-        known = data is not None and near[example.good].find_or_add(number, data) is not None
-        if not known and text not in texts:
+        is_near = data is not None and near[example.good].find_or_add(i, data) is not None
+        if not is_near and text not in texts:
             kept.append(example)
         texts.add(text)
     return kept
 
 
-def _lines(
+def _report_lines(
     report: FewExamplesReport,
     examples: Sequence[Example],
-    left_out: Counter[str],
+    skipped: Counter[str],
     web: Web,
     wrong: int | None,
 ) -> list[str]:
-    called = report.called()
-    listed = sorted(called[:_LISTED], key=lambda page: -page.relevance)
+    called = report.called_relevant()
+    listed = sorted(called[:_RELEVANT], key=lambda page: -page.relevance)
     good = sum(example.good for example in examples)
     lines = [
-        f"{_found(report, good)} {_wrong(listed, wrong)}",
-        f"Good examples: {good}, bad ones: {len(examples) - good}"
-        + "".join(f"; {n} {reason}, left out" for reason, n in left_out.items()),
-        f"Of {counted(len(report.others), 'other page')}, {len(called)} called relevant",
+        f"{_describe_recall(report, good)} {_describe_precision(listed, wrong)}",
+        f"Good examples: {good}, bad examples: {len(examples) - good}"
+        + "".join(f"; {n} skipped ({reason})" for reason, n in skipped.items()),
+        f"{len(called)} of {counted(len(report.others), 'other page')} judged relevant",
     ]
     bad = [page.relevance for page in report.examples if page.label != report.topic]
     if bad:
         lines.append(
-            f"Of {counted(len(bad), 'bad example')}, {sum(each > 0.5 for each in bad)} called "
+            f"{sum(each > 0.5 for each in bad)} of {counted(len(bad), 'bad example')} judged "
             "relevant when held out"
         )
     lines += [f"Warning: {one_line(warning)}" for warning in report.warnings]
     title_of = {example.url: example.title for example in examples}
     doubtful = report.doubtful(_DOUBTFUL)
     if doubtful:
-        lines += ["", "Most doubtful examples (R when held out)"]
+        lines += ["", "Most doubtful examples (relevance when held out)"]
         for page in doubtful:
             label = "good" if page.label == report.topic else "bad "
-            lines.append(f"  {page.relevance:.2f}  {label}  {_line(page, title_of[page.url])}")
-    lines += ["", *_others(report, listed, web)]
+            title = title_of[page.url]
+            lines.append(f"  {page.relevance:.2f}  {label}  {_title_and_url(page, title)}")
+    lines += ["", *_list_other_pages(report, listed, web)]
     if report.words_for:
         lines += [
             "",
-            "Words that weigh most",
-            f"  for      {_words(report.words_for)}",
-            f"  against  {_words(report.words_against)}",
+            "Words with the largest weights",
+            f"  for the topic      {_join_words(report.words_for)}",
+            f"  against the topic  {_join_words(report.words_against)}",
         ]
     return lines
 
 
-def _found(report: FewExamplesReport, good: int) -> str:
+def _describe_recall(report: FewExamplesReport, good: int) -> str:
     if report.recall is not None:
-        return f"Finds {_of_ten(report.recall, 'relevant pages')}."
-    return f"How many relevant pages it finds cannot be told: {too_few(good)}."
+        return f"The critic finds {_of_ten(report.recall, 'relevant pages')}."
+    return f"The recall of the critic is unknown: {too_few_message(good)}."
 
 
-def _wrong(listed: Sequence[JudgedPage], wrong: int | None) -> str:
+def _describe_precision(listed: Sequence[JudgedPage], wrong: int | None) -> str:
     if wrong is not None and wrong > len(listed):
-        raise UserError(f"--wrong {wrong}: of other pages, {len(listed)} are listed as relevant")
+        raise UserError(
+            f"--wrong {wrong} is too large: only {len(listed)} other pages are printed as relevant"
+        )
     if not listed:
-        return "Calls no other page relevant."
+        return "The critic judges no other page relevant."
     if wrong is None:
         return (
-            "How much of what it calls relevant is not, only you can tell: count those among the "
-            f"{len(listed)} other pages below, and say --wrong N."
+            "To measure the precision, count the off-topic pages among the "
+            f"{len(listed)} other pages below, and repeat the command with --wrong N."
         )
-    share = _of_ten(share_of(wrong, len(listed)), "pages that it calls relevant are not")
+    share = _of_ten(estimate_share(wrong, len(listed)), "pages judged relevant are off topic")
     return f"{share[0].upper()}{share[1:]}."
 
 
-def _of_ten(share: Share, pages: str) -> str:
+def _of_ten(share: ShareEstimate, pages: str) -> str:
     """Return ``about 7 of 10 relevant pages (4 to 9)``."""
     value, low, high = (round(10 * each) for each in share)
     about = {0: "hardly any", 10: "nearly all"}.get(value, f"about {value} of 10")
     return f"{about} {pages} ({low} to {high})"
 
 
-def _others(report: FewExamplesReport, listed: Sequence[JudgedPage], web: Web) -> list[str]:
-    heading = "Other pages called relevant (R)"
+def _list_other_pages(
+    report: FewExamplesReport, listed: Sequence[JudgedPage], web: Web
+) -> list[str]:
+    heading = "Other pages judged relevant (relevance)"
     if not listed:
-        heading = "Other pages nearest to the topic (R)"
+        heading = "Other pages nearest to the topic (relevance)"
         listed = sorted(report.others, key=lambda page: -page.relevance)[:_NEAREST]
     views = [read_page(web, page.url) for page in listed]
     return [
         heading,
         *(
-            f"  {page.relevance:.2f}  {_line(page, '' if view is None else view.title)}"
+            f"  {page.relevance:.2f}  {_title_and_url(page, '' if view is None else view.title)}"
             for page, view in zip(listed, views, strict=True)
         ),
     ]
 
 
-def _line(page: JudgedPage, title: str) -> str:
+def _title_and_url(page: JudgedPage, title: str) -> str:
     return f"{one_line(title, _TITLE) or '(no title)'}  {one_line(page.url, _URL)}"
 
 
-def _words(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return ", ".join(one_line(word) for word in words)
 
 
 @critic.command()
 @click.argument("spec", metavar="CRITIC")
-@click.option("--topic", required=True, help="Classes that are on the topic, comma-separated.")
-@click.option("--web", "webs", multiple=True, help="Where its examples are; may be repeated.")
-@click.option("--before", help="A critic to compare with, on what it has not learned from.")
-@common_options.path("--out", "Write all of it to this JSON file.")
+@click.option(
+    "--topic",
+    metavar="CLASSES",
+    required=True,
+    help="Relevant classes of the critic, separated by commas.",
+)
+@click.option(
+    "--web",
+    "webs",
+    multiple=True,
+    help="Recorded web with the examples of the critic; repeatable.",
+)
+@click.option(
+    "--before",
+    metavar="CRITIC",
+    help="Earlier critic, to compare both on the examples that only CRITIC was trained on.",
+)
+@common_options.path_option("--out", "JSON file for all results.", metavar="FILE")
 def quality(
     *, spec: str, topic: str, webs: tuple[str, ...], before: str | None, out: Path | None
 ) -> None:
-    """Tell from the examples of CRITIC how good it is: each is judged by what the others teach.
+    """Measure the quality of CRITIC by cross-validation on its examples.
 
-    Precision and recall of R > 1/2, a reliability table, confusions, the words that weigh most,
-    examples that look mislabelled. A critic from words, good and bad pages has kept their words;
-    the pages of another are read from --web.
+    The results are precision and recall at relevance 0.5, a reliability table, confusions, the
+    words with the largest weights, and examples that may be mislabelled. A few-shot critic
+    contains the words of its examples; the examples of other critics are read from --web.
 
     \b
     focuscrawl critic quality models/birds --topic /good
     focuscrawl critic quality models/mine --topic /Sports --web pages.warc --out quality.json
     """
-    check_file(out, "--out")
+    check_output_file(out, "--out")
     trained, _ = read_critic(find_model(spec))
-    marked = read_topics(topic)
-    load_critic(spec, topic)  # refuses classes that it has not
+    marked = parse_topics(topic)
+    load_critic(spec, topic)  # raises an error for unknown classes
     earlier = None if before is None else read_critic(find_model(before))[0]
-    with closing(Bar("Reading")) as shown:
+    with closing(ProgressBar("Reading")) as progress:
         opened = [*map(open_web, webs)]
-        found = Quality.of(trained, marked, opened, before=earlier, progress=shown)
+        measured = Quality.measure(trained, marked, opened, previous=earlier, progress=progress)
     if out is not None:
-        with writing(out, "name another file with --out"):
-            write_whole(out, found.json())
-    without = "it calls none relevant" if found.off else "there are no examples off the topic"
+        with reporting_write_errors(out, "name another file with --out"):
+            write_whole(out, measured.json())
+    reason = "the critic judges no example relevant" if measured.off else "no off-topic examples"
     click.echo(
-        f"{found.on} examples on the topic, {found.off} off it, {found.others} other pages\n"
+        f"{measured.on} relevant examples, {measured.off} off-topic examples, "
+        f"{measured.others} other pages\n"
         + (
-            found.why_not
-            or f"precision {_interval(found.precision, without)}, "
-            f"recall {_interval(found.recall, without)}"
+            measured.why_not
+            or f"precision {_interval(measured.precision, reason)}, "
+            f"recall {_interval(measured.recall, reason)}"
         )
     )
-    if found.change is not None:
-        change = found.change
+    if measured.change is not None:
+        change = measured.change
         click.echo(
-            f"of {counted(change.pages, 'new example')}, {change.right_before} were judged right "
-            f"before, {change.right} are now"
+            f"{counted(change.pages, 'new example')}: {change.right_before} judged right by the "
+            f"earlier critic, {change.right} by this one"
         )
-    for page in found.doubtful[:_SHOWN]:
+    for page in measured.doubtful[:_SHOWN]:
         click.echo(
             f"  {page['relevance']:.2f}  {one_line(page['label'])}  {one_line(page['url'])}"
         )
 
 
-def _interval(share: Share | None, why_not: str) -> str:
+def _interval(share: ShareEstimate | None, why_not: str) -> str:
     if share is None:
         return f"unknown: {why_not}"
     return "{:.2f} ({:.2f} to {:.2f})".format(*share)
 
 
-def _share(value: float) -> str:
+def _format(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3f}"
 
 
-def _listed(skipped: Mapping[str, int]) -> str:
+def _describe_skipped(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{pages} {reason}" for reason, pages in skipped.items() if pages)

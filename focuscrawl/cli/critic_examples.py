@@ -1,4 +1,4 @@
-"""What commands that train critics share: their options, and the crawl that fetches examples."""
+"""Options and functions shared by the commands that train critics; the crawl of the examples."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import Bar, crawl
+from focuscrawl.cli.common_options import ProgressBar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.classifiers import KINDS, LogisticModel
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.focused_critic import TrainedCritic
 from focuscrawl.critic.page_vectors import word_vectors_installed
 from focuscrawl.critic.phrase_model import (
     OFF_TOPIC,
     ON_TOPIC,
-    WordsModel,
-    phrases_of,
-    read_phrases,
-    words_of,
+    PhraseModel,
+    build_phrase_model,
+    parse_description,
+    parse_phrases,
 )
-from focuscrawl.critic.training import read_urls, topic_name, train_critic, train_from_little
+from focuscrawl.critic.training import parse_topic_name, read_urls, train_critic, train_few_shot
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_whole
 from focuscrawl.foundation.urls import normalize
@@ -50,88 +50,92 @@ if TYPE_CHECKING:
     Command = Callable[..., None]
 
 _RECORDING, _LOG, _SEEDS = "pages.warc.gz", "crawl.log", "examples.txt"
-#: fetches reserved for the redirects of each page, where no link is followed
-REDIRECTS = 5
-_SHOWN, _WIDTH = 5, 100  # URLs listed, characters of each
+#: fetches reserved for the redirects of each page if no link is followed
+REDIRECTS_PER_PAGE = 5
+_SHOWN, _WIDTH = 5, 100  # URLs printed, characters of each
 
-#: settings of a project's own crawls that do not apply to a crawl of examples
-_WITHOUT = [f"FOCUSCRAWL_{name}=" for name in ("KNOWLEDGE", "APPRENTICE", "WITHIN")]
-#: one recording of all that is fetched, in the crawl's folder
-_RECORDED = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
-
-
-# -- options and what they name ------------------------------------------------------------
+#: settings of a project that must not affect a crawl of examples
+_RESET_SETTINGS = [f"FOCUSCRAWL_{name}=" for name in ("KNOWLEDGE", "APPRENTICE", "WITHIN")]
+#: record all fetches in one file in the crawl's folder
+_RECORDING_SETTINGS = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
 
 
-def live_options(command: Command) -> Command:
-    """Add the options of a command that fetches pages, and others, where there is no ``--web``."""
-    others = common_options.number(
-        "--others", "Without --web: pages fetched beside the examples.", 200
+# -- options -------------------------------------------------------------------------------
+
+
+def example_crawl_options(command: Command) -> Command:
+    """Add the options of a command that crawls examples and other pages without ``--web``."""
+    others = common_options.integer_option(
+        "--others", "Without --web: number of pages to fetch in addition to the examples.", 200
     )
-    return others(kept_options(command))
+    return others(crawl_folder_options(command))
 
 
-def kept_options(command: Command) -> Command:
-    """Add the options of a command that fetches pages where there is no ``--web``."""
-    kept = click.option(
-        "--crawl-dir", help="Without --web: where they are kept.  [default: crawls/NAME-TIME]"
+def crawl_folder_options(command: Command) -> Command:
+    """Add the options of a command that crawls example pages without ``--web``."""
+    crawl_dir = click.option(
+        "--crawl-dir",
+        metavar="FOLDER",
+        help="Without --web: folder for the crawl of the pages.  [default: crawls/NAME-TIME]",
     )
-    return kept(common_options.SETTINGS(command))
+    return crawl_dir(common_options.SETTINGS(command))
 
 
-def bookmarked(path: Path | None, folder: str | None) -> list[str]:
-    """Return the URLs of bookmarks; none without a file."""
+def read_bookmark_urls(path: Path | None, folder: str | None) -> list[str]:
+    """Return the URLs in a bookmarks file; no file: an empty list."""
     if path is None:
         if folder is not None:
-            raise UserError("--folder goes with --bookmarks: name the file, too")
+            raise UserError("--folder needs --bookmarks: name the bookmarks file")
         return []
     return [bookmark.url for bookmark in read_bookmarks(path, folder)]
 
 
-def parts(text: str | None) -> tuple[str, ...]:
-    """Split a text at its commas."""
+def split_at_commas(text: str | None) -> tuple[str, ...]:
+    """Split a text at commas; drop empty parts."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
-def urls_of(given: Iterable[str]) -> list[str]:
-    """Return the URLs given, with commas between or in files."""
-    found: list[str] = []
-    for each in (part for text in given for part in split_urls(text)):
+def read_url_arguments(arguments: Iterable[str]) -> list[str]:
+    """Return the URLs in arguments: URLs separated by commas, or files of URLs."""
+    urls: list[str] = []
+    for each in (part for text in arguments for part in split_urls(text)):
         if each.lower().startswith(("http:", "https:")):
-            found.append(each)
+            urls.append(each)
             continue
         if not Path(each).exists():
-            raise UserError(f"{each} is no URL, and no file of URLs")
-        found += lines_of(read_text(each)).values()
-    return [normalize(url) or url for url in found]  # the definition refuses what is no URL
+            raise UserError(f"{each} is neither an http(s) URL nor a file of URLs")
+        urls += lines_of(read_text(each)).values()
+    return [normalize(url) or url for url in urls]  # the topic definition rejects invalid URLs
 
 
-def read_description(given: str) -> str:
-    """Return a description: the text given, or that in a file of this name.
+def read_description(argument: str) -> str:
+    """Return a description of a topic: the argument, or the text of the file it names.
 
     Raises
     ------
     UserError
-        It is one word that names no file, or the file cannot be read, or is empty.
+        The argument is a single word that names no file, or the file is empty or unreadable.
     """
-    if os.path.isfile(given):  # noqa: PTH113 - a paragraph may be too long for a path
-        text = read_text(given)
+    if os.path.isfile(argument):  # noqa: PTH113 - a paragraph may be too long for a path
+        text = read_text(argument)
         if not text.strip():
-            raise UserError(f"--description {given}: nothing in it; write what the topic is about")
+            raise UserError(f"--description {argument}: the file is empty; describe the topic")
         return text
-    if len(given.split()) < 2:
-        raise UserError(f"--description {given}: no such file; give a paragraph, or a file of it")
-    return given
+    if len(argument.split()) < 2:
+        raise UserError(
+            f"--description {argument}: no such file; give a paragraph or the name of a text file"
+        )
+    return argument
 
 
-# -- what is printed -----------------------------------------------------------------------
+# -- messages ------------------------------------------------------------------------------
 
 
-def print_unread(judged: Iterable[str], trained: TrainedCritic) -> None:
-    """Name the judged pages that a critic could not learn from."""
+def print_unread_examples(judged: Iterable[str], trained: TrainedCritic) -> None:
+    """Print the judged pages that are missing from the examples of a trained critic."""
     wanted = {normalize(url) or url for url in judged}
     for url in sorted(wanted - {url for url, _ in trained.examples}):
-        click.echo(f"left out, it cannot be read: {one_line(url)}", err=True)
+        click.echo(f"Skipped example, the page cannot be read: {one_line(url)}", err=True)
 
 
 def warn_of_missing_embeddings(trained: TrainedCritic) -> None:
@@ -139,30 +143,30 @@ def warn_of_missing_embeddings(trained: TrainedCritic) -> None:
     model = trained.model
     if not isinstance(model, LogisticModel) or word_vectors_installed():
         return
-    if model.vectors.languages[0][0] == "en":  # they know no other language well
+    if model.vectors.languages[0][0] == "en":  # the embeddings are poor in other languages
         click.echo(
-            "Warning: this critic knows words, but not what they mean: "
-            "pip install 'focuscrawl[embeddings]', and train again",
+            "Warning: the critic was trained without word embeddings. For a better critic, "
+            "install them (pip install 'focuscrawl[embeddings]') and train again",
             err=True,
         )
 
 
-def in_words(definition: TopicDefinition) -> str:
-    """Return what a definition holds, in one line."""
-    held = [
+def describe_definition(definition: TopicDefinition) -> str:
+    """Return the contents of a topic definition in one line."""
+    contents = [
         *([f"topics {', '.join(definition.topics)}"] if definition.topics else []),
         *([counted(len(definition.words), "phrase")] if definition.words else []),
         counted(len(definition.good), "good page"),
         counted(len(definition.bad), "bad page"),
     ]
-    return ", ".join(held)
+    return ", ".join(contents)
 
 
 # -- fetching examples ---------------------------------------------------------------------
 
 
-def judge(pages: Sequence[PageView]) -> list[float]:
-    """Return 0 for every page: the critic of a crawl of examples has nothing to go by."""
+def judge_irrelevant(pages: Sequence[PageView]) -> list[float]:
+    """Return relevance 0 for every page; the critic of crawls that only fetch examples."""
     return [0.0] * len(pages)
 
 
@@ -174,47 +178,56 @@ def fetch_examples(
     crawl_dir: str | None,
     settings: Sequence[str],
     random_state: int = 0,
-    reach: int | None = None,
+    max_distance: int | None = None,
     web: str | None = None,
 ) -> Web:
-    """Crawl pages, and others that their links lead to; return the recording.
-
-    It is a crawl like any other: polite, within the same limits, kept in a folder.
+    """Crawl example pages and pages linked from them, politely; return the recording.
 
     Parameters
     ----------
-    urls : of the examples; what is no URL is skipped
-    out : folder of the critic to be trained; the crawl gets its name
-    others : pages to fetch beside the examples
-    crawl_dir : folder of the crawl; None: a new one in ``crawls``
-    settings : of the crawl, ``NAME=VALUE`` each
-    reach : most links from the examples to the other pages, as many of each example;
-        0: only where the examples are redirected to; None: any number, at random
-    web : recording to take the pages from; None: the Web
+    urls : Sequence[str]
+        URLs of the examples; invalid URLs are skipped.
+    out : str
+        Folder of the critic to be trained; the crawl is named after the folder.
+    others : int
+        Number of pages to fetch in addition to the examples.
+    crawl_dir : str | None
+        Folder of the crawl; None: a new folder in ``crawls``.
+    settings : Sequence[str]
+        Settings of the crawl, each ``NAME=VALUE``.
+    max_distance : int | None
+        Most links between an example and another page; every example gets the same number of
+        other pages. 0: follow only redirects; None: follow links at random, without a limit.
+    web : str | None
+        Recorded web to read the pages from; None: the live Web.
 
     Raises
     ------
     UserError
-        No page could be fetched, or the folder holds a crawl. Single pages that could not be
-        fetched are named in a line.
+        No page could be fetched, or the folder contains a crawl already.
     """
     wanted = {normalize(url) or url: normalize(url) for url in urls}
     seeds = [url for url in wanted.values() if url is not None]
     if not seeds:
-        raise UserError(f"{one_line(urls[0], _WIDTH)} is no http(s) URL: name pages to learn from")
+        raise UserError(
+            f"{one_line(urls[0], _WIDTH)} is not an http(s) URL: name the URLs of example pages"
+        )
     source = None if web is None else open_web(web)
-    folder = _made(crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds)
+    folder = _create_crawl_folder(
+        crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds
+    )
     recording = folder / _RECORDING
-    beside = f" and {counted(others, 'other page')}" if reach != 0 else ""
-    into = recording if source is None else folder
-    click.echo(f"Fetching {counted(len(seeds), 'example')}{beside} into {into}", err=True)
-    strategy, order = "random", list[str]()
-    if reach is not None:
-        share = {"depth": reach, "width": -(-others // len(seeds))}
-        strategy, order = "fish-search", [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(share)}"]
+    and_others = f" and {counted(others, 'other page')}" if max_distance != 0 else ""
+    target = recording if source is None else folder
+    click.echo(f"Fetching {counted(len(seeds), 'example')}{and_others} into {target}", err=True)
+    strategy, strategy_settings = "random", list[str]()
+    if max_distance is not None:
+        options = {"depth": max_distance, "width": -(-others // len(seeds))}
+        strategy = "fish-search"
+        strategy_settings = [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(options)}"]
     arguments = {
         "topic": "/good",
-        "critic": f"{__name__}:{judge.__name__}",
+        "critic": f"{__name__}:{judge_irrelevant.__name__}",
         "strategy": strategy,
         "seeds": str(folder / _SEEDS),
         "budget": str(len(seeds) + others),
@@ -222,39 +235,44 @@ def fetch_examples(
         "random_state": str(random_state),
         "web": web,
     }
-    # the summary that a crawl prints is about its topic: here it goes into the log
-    given = [f"LOG_FILE={folder / _LOG}", *settings, *order, *_WITHOUT]
+    # the log, not the terminal, gets the summary: it is about the topic of the crawl
+    all_settings = [
+        f"LOG_FILE={folder / _LOG}",
+        *settings,
+        *strategy_settings,
+        *_RESET_SETTINGS,
+        *(_RECORDING_SETTINGS if source is None else ()),
+    ]
     try:
-        crawl(arguments, [*given, *(_RECORDED if source is None else ())], may_fail=True)
+        run_crawl(arguments, all_settings, allow_unreachable_seeds=True)
     except SystemExit:
-        _discard_refused(folder)
+        _remove_unstarted_crawl(folder)
         raise
     none = f"none of {counted(len(seeds), 'example')} could be fetched as a page"
     try:
         opened = open_web(str(recording)) if source is None else source
     except UserError as error:
-        why = _errors(folder) or error
-        raise UserError(f"{none} ({why}); see {folder / _LOG}") from None
-    read = read_known([opened], seeds)
+        reason = _fetch_errors(folder) or error
+        raise UserError(f"{none} ({reason}); see the log {folder / _LOG}") from None
+    read = find_pages([opened], seeds)
     missing = [url for url in wanted if url not in read]
     if not read:
-        raise UserError(f"{none}: {_listed(missing)}; see {folder / _LOG}")
+        raise UserError(f"{none}: {_list_urls(missing)}; see the log {folder / _LOG}")
     if missing:
         click.echo(
             f"{counted(len(missing), 'example')} could not be fetched as a page: "
-            f"{_listed(missing)}",
+            f"{_list_urls(missing)}",
             err=True,
         )
     return opened
 
 
-def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
-    """Create the folder of the crawl, with its start pages in it."""
+def _create_crawl_folder(folder: str | Path, seeds: Sequence[str]) -> Path:
     folder = Path(folder)
     if CrawlFolder(folder).exists:
         raise UserError(
-            f"{folder} is there already: learn from its pages with --web {folder / _RECORDING}, "
-            "or name another --crawl-dir"
+            f"folder {folder} contains a crawl already: read its pages with --web "
+            f"{folder / _RECORDING}, or name another folder with --crawl-dir"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -264,8 +282,8 @@ def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
     return folder
 
 
-def _discard_refused(folder: Path) -> None:
-    """Remove what was written for a crawl that was refused; other files stay."""
+def _remove_unstarted_crawl(folder: Path) -> None:
+    """Remove the files written for a crawl that did not start; keep other files."""
     if not CrawlFolder(folder).exists:
         for name in (_SEEDS, _LOG):
             (folder / name).unlink(missing_ok=True)
@@ -273,17 +291,17 @@ def _discard_refused(folder: Path) -> None:
             folder.rmdir()
 
 
-def _errors(folder: Path) -> str:
+def _fetch_errors(folder: Path) -> str:
     """Return why fetches failed; empty if the crawl has not started."""
     try:
         with closing(open_store(folder)) as store:
-            found = Summary.of(store)
+            summary = Summary.of(store)
     except UserError:
         return ""
-    return found.errors_in_words() if found.fetched else ""
+    return summary.errors_in_words() if summary.fetched else ""
 
 
-def _listed(urls: Sequence[str]) -> str:
+def _list_urls(urls: Sequence[str]) -> str:
     shown = [middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
     more = len(urls) - len(shown)
     return ", ".join([*shown, *([f"and {more:,} more"] if more else [])])
@@ -293,15 +311,17 @@ def _listed(urls: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class FewExamples:
-    """What the user has of one topic: phrases and some pages.
+class TopicExamples:
+    """Examples of one topic from the command line: phrases and pages.
 
     Attributes
     ----------
-    words, description : as given
-    phrases : words of each phrase; the description is one
-    good, bad : URLs
-    name : of the topic's class, as given
+    words, description, name : str | None
+        Values of the options ``--words``, ``--description`` and ``--name``.
+    phrases : list[list[str]]
+        Words of each phrase; the description is the last phrase.
+    good, bad : list[str]
+        URLs of relevant and of off-topic pages.
     """
 
     words: str | None
@@ -313,31 +333,38 @@ class FewExamples:
 
     @property
     def given(self) -> bool:
-        """Whether there is any of it."""
+        """Whether any option was given."""
         return bool(self.phrases or self.good or self.bad or self.name is not None)
 
     @property
     def labels(self) -> list[Label]:
-        """The pages as a table of two classes."""
+        """The pages as labelled examples of two classes."""
         sides = ((ON_TOPIC, self.good), (OFF_TOPIC, self.bad))
         return [Label(url, topic, "train") for topic, urls in sides for url in urls]
 
 
-def few_examples_options(command: Command) -> Command:
-    """Add the options that say what a topic is; the command gets ``few``.
+def topic_examples_options(command: Command) -> Command:
+    """Add the options that describe a topic; the command gets their values as ``examples``.
 
-    `UserError` is raised if a file that they name cannot be read, or is empty.
+    Raises
+    ------
+    UserError
+        A file that an option names is empty or cannot be read.
     """
 
     @common_options.WORDS
     @common_options.DESCRIPTION
-    @click.option("--good", help="File of URLs on the topic, one a line.")
-    @click.option("--bad", help="File of URLs off the topic, one a line.")
+    @click.option(
+        "--good", metavar="FILE", help="File of URLs of relevant pages, one URL per line."
+    )
+    @click.option(
+        "--bad", metavar="FILE", help="File of URLs of off-topic pages, one URL per line."
+    )
     @common_options.BOOKMARKS
     @common_options.BOOKMARK_FOLDER
     @common_options.NAME
     @wraps(command)
-    def of_topic(
+    def with_examples(
         *,
         words: str | None,
         description: str | None,
@@ -348,59 +375,64 @@ def few_examples_options(command: Command) -> Command:
         name: str | None,
         **others: Any,
     ) -> None:
-        phrases = phrases_of(words) if words is not None else []
+        phrases = parse_phrases(words) if words is not None else []
         if description is not None:
-            phrases.append(words_of(read_description(description)))
-        liked = [*(read_urls(good) if good is not None else []), *bookmarked(bookmarks, folder)]
-        disliked = read_urls(bad) if bad is not None else []
-        command(few=FewExamples(words, description, phrases, liked, disliked, name), **others)
+            phrases.append(parse_description(read_description(description)))
+        good_urls = read_urls(good) if good is not None else []
+        good_urls += read_bookmark_urls(bookmarks, folder)
+        bad_urls = read_urls(bad) if bad is not None else []
+        examples = TopicExamples(words, description, phrases, good_urls, bad_urls, name)
+        command(examples=examples, **others)
 
-    return of_topic
+    return with_examples
 
 
-def train_few_examples(
-    few: FewExamples,
-    live: Mapping[str, Any],
+def train_on_topic_examples(
+    examples: TopicExamples,
+    crawl: Mapping[str, Any],
     *,
     web: str | None,
     kind: str | None,
     random_state: int,
-    **learning: Any,
+    **training: Any,
 ) -> TrainedCritic:
     """Train the critic of one topic.
 
     Parameters
     ----------
-    live : parameters of `fetch_examples`, if pages are given and no web
+    crawl : Mapping[str, Any]
+        Parameters of `fetch_examples`, which fetches example pages if `web` is None.
     """
-    _check_kind(kind, few, web)
-    if kind == WordsModel.kind:
-        return TrainedCritic(model=read_phrases(few.words or ""))
-    topic = topic_name(few.name)
-    pages = [*few.good, *few.bad]
+    _check_kind(kind, examples, web)
+    if kind == PhraseModel.kind:
+        return TrainedCritic(model=build_phrase_model(examples.words or ""))
+    topic = parse_topic_name(examples.name)
+    good, bad = examples.good, examples.bad
     webs = []
     if web is not None:
         webs = [open_web(web)]
-    elif pages:
-        webs = [fetch_examples(pages, random_state=random_state, **live)]
-    with closing(Bar("Reading")) as shown:
-        common: dict[str, Any] = {"random_state": random_state, "progress": shown}
+    elif good or bad:
+        webs = [fetch_examples([*good, *bad], random_state=random_state, **crawl)]
+    with closing(ProgressBar("Reading")) as progress:
+        common: dict[str, Any] = {"random_state": random_state, "progress": progress}
         if kind in KINDS:
-            return train_critic(few.labels, webs[0], kind=kind, **common, **learning)
-        return train_from_little(few.phrases, few.good, few.bad, webs, topic=topic, **common)
+            return train_critic(examples.labels, webs[0], kind=kind, **common, **training)
+        return train_few_shot(examples.phrases, good, bad, webs, topic=topic, **common)
 
 
-def _check_kind(kind: str | None, few: FewExamples, web: str | None) -> None:
-    """Raise `UserError` if a kind of critic cannot learn from what is given."""
-    pages, text = few.good or few.bad, few.words or few.description
-    if kind == WordsModel.kind and (pages or few.description or few.name or web):
-        raise UserError("--kind words learns from --words alone")
-    if kind in KINDS and (text or few.name or not (few.good and few.bad)):
-        raise UserError(f"--kind {kind} learns from good and bad pages, both and alone")
-    if kind not in {None, LogisticModel.kind, WordsModel.kind, *KINDS}:
-        known = ", ".join([LogisticModel.kind, *KINDS, WordsModel.kind])
+def _check_kind(kind: str | None, examples: TopicExamples, web: str | None) -> None:
+    """Raise `UserError` if a kind of critic cannot be trained on the examples."""
+    pages, text = examples.good or examples.bad, examples.words or examples.description
+    if kind == PhraseModel.kind and (pages or examples.description or examples.name or web):
+        raise UserError("--kind words trains on --words only: leave out the other options")
+    if kind in KINDS and (text or examples.name or not (examples.good and examples.bad)):
+        raise UserError(
+            f"--kind {kind} trains on --good and --bad pages only: give both, leave out the rest"
+        )
+    if kind not in {None, LogisticModel.kind, PhraseModel.kind, *KINDS}:
+        known = ", ".join([LogisticModel.kind, *KINDS, PhraseModel.kind])
         raise UserError(f"unknown kind of critic {kind!r}: choose one of {known}")
-    good, bad = ({normalize(url) or url for url in urls} for urls in (few.good, few.bad))
+    good, bad = ({normalize(url) or url for url in urls} for urls in (examples.good, examples.bad))
     both = sorted(good & bad)
     if both:
-        raise UserError(f"{both[0]} is both good and bad; take it out of one")
+        raise UserError(f"{both[0]} is both a good and a bad page: remove the URL from one list")

@@ -1,4 +1,4 @@
-"""``focuscrawl topic suggest``, ``apply``, ``mark``, ``neighbours``."""
+"""``focuscrawl topic apply``, ``mark``, ``suggest``, ``neighbours``: judgements on pages."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import Bar
+from focuscrawl.cli.common_options import ProgressBar
 from focuscrawl.cli.critic_examples import (
+    describe_definition,
+    example_crawl_options,
     fetch_examples,
-    in_words,
-    live_options,
-    print_unread,
+    print_unread_examples,
     warn_of_missing_embeddings,
 )
-from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import (
     DEFAULT_KIND,
     KINDS,
-    RECORD,
+    RECORD_FILE,
     Teacher,
-    Teaching,
+    TeacherSession,
     apply_definition,
     check_applicable,
     read_judgements,
     suggest,
     write_questions,
 )
-from focuscrawl.feedback.applying import DEFINITION, definition_of
-from focuscrawl.feedback.suggestions import examples_of, neighbours, read_verdict
-from focuscrawl.feedback.teacher import KEY
+from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
+from focuscrawl.feedback.suggestions import neighbour_sources, read_verdict, suggest_neighbours
+from focuscrawl.feedback.teacher import KEY_VARIABLE
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.report.plain_text import counted, middle, one_line
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, normalise
-from focuscrawl.topics import check_marked, edit_definition, pages_learned_from, read_definition
-from focuscrawl.topics.definition import marking
+from focuscrawl.topics import check_marked_classes, edit_definition, read_definition, training_urls
+from focuscrawl.topics.definition import mark_class
 from focuscrawl.webs.opening import open_webs
 
 if TYPE_CHECKING:
@@ -52,13 +52,19 @@ if TYPE_CHECKING:
     from focuscrawl.topics import TopicDefinition
 
 
-_WORDS = {True: "good", False: "bad", None: "unsure"}
+_VERDICT_WORDS = {True: "good", False: "bad", None: "unsure"}
+
+_NO_CHANGE = "No page was judged, so nothing was changed"
 
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
-_WEB = click.option("--web", help="Where pages and examples are that the crawl has not.")
-_NUMBER = common_options.number("--n", "Pages to judge.", 20)
-_OUT = common_options.path("--out", "Write the questions to this CSV.")
-_ANSWERS = common_options.path("--answers", "Take the answers from this CSV.")
+_WEB = click.option(
+    "--web", help="Recorded web with pages and examples that the crawl did not record."
+)
+_NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
+_OUT = common_options.path_option("--out", "CSV file for the pages to judge.", metavar="FILE")
+_ANSWERS = common_options.path_option(
+    "--answers", "CSV file from --out with your verdicts filled in.", metavar="FILE"
+)
 
 
 @click.command()
@@ -66,22 +72,23 @@ _ANSWERS = common_options.path("--answers", "Take the answers from this CSV.")
 @common_options.DEFINITION
 @_WEB
 def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
-    """Have the crawl in CRAWL_DIR follow TOPIC.toml.
+    """Apply the topic definition TOPIC.toml to the crawl in CRAWL_DIR.
 
-    Trains the critic, judges the pages of the crawl anew and re-scores what waits. A crawl that
-    runs does so by itself; one at rest is resumed by the command that began it.
+    The command trains a critic, judges the pages of the crawl again and re-scores the queued
+    URLs. A running crawl does the last two steps itself, before its next fetch. To resume a
+    stopped crawl, repeat the command that started the crawl.
     """
-    made, path = read_definition(definition), crawl_dir / DEFINITION
+    made, path = read_definition(definition), crawl_dir / DEFINITION_FILE
     before = read_definition(path) if path.exists() else made
     _apply(made, crawl_dir, web)
     if definition.resolve() != path.resolve():
 
-        def following(now: TopicDefinition) -> TopicDefinition:
+        def with_new_judgements(now: TopicDefinition) -> TopicDefinition:
             good = [url for url in now.good if url not in before.good]
             bad = [url for url in now.bad if url not in before.bad]
-            return made.judging(good, bad)  # with what was judged while it was trained
+            return made.with_judgements(good, bad)  # judged while the critic was trained
 
-        edit_definition(path, following, lambda: made)  # judgements, marks are added to that
+        edit_definition(path, with_new_judgements, lambda: made)
 
 
 @click.command()
@@ -89,27 +96,32 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Mark CLASS as well, as an alarm proposes, and have the crawl follow.
+    """Mark CLASS as relevant, too, and apply the change to the crawl in CRAWL_DIR.
 
-    CLASS is a class of the crawl's critic; all classes below it are marked with it. What the
-    crawl has fetched is judged anew, and what waits is re-scored, as with apply.
+    CLASS is a class of the crawl's critic, such as an alarm proposes. Its subclasses become
+    relevant as well. The crawl judges its pages again and re-scores its queued URLs.
 
     \b
     focuscrawl topic mark crawls/funds /Business/Investing
     """
-    path, wanted = crawl_dir / DEFINITION, normalise(topic)
+    path, wanted = crawl_dir / DEFINITION_FILE, normalise(topic)
     with closing(open_store(crawl_dir)) as store:
-        known = definition_of(store, crawl_dir, web)
+        known = load_crawl_definition(store, crawl_dir, web)
     if known.critic is None:
-        raise UserError(f"{path} names no critic: there are no classes to mark")
+        raise UserError(
+            f"{path} names no critic, so no class can be marked: judge pages with "
+            "`focuscrawl topic suggest`"
+        )
     if lies_under(wanted, known.topics):
-        raise UserError(f"{wanted} is marked already: {', '.join(known.topics)}")
-    made = marking(known, wanted)
-    check_marked(made)
+        raise UserError(
+            f"class {wanted} is relevant already. Relevant classes: {', '.join(known.topics)}"
+        )
+    made = mark_class(known, wanted)
+    check_marked_classes(made)
     check_applicable(made, crawl_dir, web=web)
-    made = edit_definition(path, lambda now: marking(now, wanted), lambda: known)
+    made = edit_definition(path, lambda now: mark_class(now, wanted), lambda: known)
     _apply(made, crawl_dir, web)
-    click.echo(f"{path}: {in_words(made)}")
+    click.echo(f"{path}: {describe_definition(made)}")
 
 
 @click.command("suggest")
@@ -118,7 +130,8 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     "--topic",
     "definition",
     type=common_options.PATH,
-    help=f"The definition.  [default: CRAWL_DIR/{DEFINITION}, made if need be]",
+    metavar="TOPIC.toml",
+    help=f"Topic definition, created if missing.  [default: CRAWL_DIR/{DEFINITION_FILE}]",
 )
 @_NUMBER
 @click.option(
@@ -127,15 +140,20 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     type=click.Choice(list(KINDS)),
     default=[DEFAULT_KIND],
     show_default=True,
-    help="Which pages; of several kinds, in turn.",
+    help="Kind of pages to judge; repeatable: pages of several kinds alternate.",
 )
 @_OUT
 @_ANSWERS
 @click.option(
-    "--teacher", "endpoint", metavar="URL", help="Ask the model behind this: https://host/v1."
+    "--teacher",
+    "endpoint",
+    metavar="URL",
+    help="Address of an OpenAI-compatible language model that judges the pages: https://host/v1.",
 )
-@click.option("--model", help="Its name there.")
-@common_options.number("--per-minute", "Questions to it, at most.", 60)
+@click.option("--model", metavar="NAME", help="Name of the language model of --teacher.")
+@common_options.integer_option(
+    "--per-minute", "Most requests per minute to the language model of --teacher.", 60
+)
 @_WEB
 def suggest_command(
     *,
@@ -150,12 +168,15 @@ def suggest_command(
     per_minute: int,
     web: str | None,
 ) -> None:
-    """Ask about pages of a crawl, and have it follow the answers; works while it runs.
+    """Choose pages of the crawl in CRAWL_DIR to judge, and apply the verdicts to the crawl.
 
-    Asked are pages that the critic is unsure of and that are unlike those judged before; with
-    --kind others: that their neighbours speak against or for, the top hubs and authorities.
-    Without --out, --answers and --teacher it asks here. A teacher's key is read from
-    FOCUSCRAWL_TEACHER_KEY.
+    By default, the command chooses pages with an uncertain relevance that differ from pages
+    judged before. --kind chooses pages whose neighbours contradict the critic, or the top hubs or
+    authorities.
+
+    The command asks for the verdicts on the terminal, unless you give --out, --answers or
+    --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of the
+    language model. The crawl may be running.
 
     \b
     focuscrawl topic suggest crawls/cycling
@@ -163,56 +184,67 @@ def suggest_command(
     focuscrawl topic suggest crawls/cycling --answers questions.csv
     focuscrawl topic suggest crawls/cycling --teacher http://localhost:11434/v1 --model NAME
     """
-    _check_asking(out, answers)
-    teacher = _teacher_of(endpoint, model, per_minute)
+    _check_answer_options(out, answers)
+    teacher = _make_teacher(endpoint, model, per_minute)
     if teacher is not None and (out or answers):
-        raise UserError("--teacher asks and tells: leave out --out and --answers")
-    path = crawl_dir / DEFINITION if definition is None else definition
+        raise UserError("--teacher cannot be combined with --out or --answers: leave them out")
+    path = crawl_dir / DEFINITION_FILE if definition is None else definition
     with closing(open_store(crawl_dir)) as store:
         of_crawl = definition is None
-        known = definition_of(store, crawl_dir, web) if of_crawl else read_definition(path)
+        known = load_crawl_definition(store, crawl_dir, web) if of_crawl else read_definition(path)
         webs = check_applicable(known, crawl_dir, web=web)
-        settled, teaching = known.judged, None
+        settled, session = known.judged_urls, None
         if teacher is not None:
-            teaching = Teaching(teacher, known, webs, crawl_dir / RECORD)
-            settled |= teaching.unsure
-        settled |= {*pages_learned_from(known)}
+            session = TeacherSession(teacher, known, webs, crawl_dir / RECORD_FILE)
+            settled |= session.unsure
+        settled |= {*training_urls(known)}
         pages = [] if answers else suggest(store, webs, n, known=settled, kinds=kind)
     if not pages and answers is None:
-        raise UserError(f"{crawl_dir}: every page worth asking about was judged already")
-    if teaching is not None:
-        made = _ask_teacher(teaching, pages, known, path)
+        raise UserError(
+            f"no page of {crawl_dir} is left to judge: crawl more pages or choose another --kind"
+        )
+    if session is not None:
+        made = _ask_teacher(session, pages, known, path)
     else:
-        judged = _judgements(pages, out, answers)
+        judged = _get_judgements(pages, out, answers)
         if judged is None:
             return
         made = known
-        if any(judged):  # they are kept, even if the crawl cannot follow
-            made = edit_definition(path, lambda now: now.judging(*judged), lambda: known)
+        if any(judged):  # save the judgements even if they cannot be applied
+            made = edit_definition(path, lambda now: now.with_judgements(*judged), lambda: known)
     if made is known:
-        click.echo("no judgement, no change")
+        click.echo(_NO_CHANGE)
         return
     _apply(made, crawl_dir, web)
-    click.echo(f"{path}: {in_words(made)}")
+    click.echo(f"{path}: {describe_definition(made)}")
 
 
 def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> None:
-    with closing(Bar("Reading")) as examples, closing(Bar("Judging")) as pages:
+    with closing(ProgressBar("Reading")) as examples, closing(ProgressBar("Judging")) as pages:
         applied = apply_definition(definition, crawl_dir, web=web, examples=examples, pages=pages)
-    print_unread(definition.judged, applied.trained)
+    print_unread_examples(definition.judged_urls, applied.trained)
     warn_of_missing_embeddings(applied.trained)
-    click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
-    click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")
+    click.echo(f"Saved critic {applied.critic}: topics {', '.join(applied.topics)}")
+    click.echo(
+        applied.outcome
+        or "The crawl is running: it will judge its pages again before its next fetch"
+    )
 
 
 @click.command("neighbours")
 @common_options.DEFINITION
-@click.option("--web", help="Where the pages are, if the definition names no web.")
-@click.option("--crawl", "crawls", multiple=True, help="A crawl that knows who links to them.")
+@click.option("--web", help="Recorded web with the pages, if TOPIC.toml names none.")
+@click.option(
+    "--crawl",
+    "crawls",
+    multiple=True,
+    metavar="CRAWL_DIR",
+    help="Crawl to look up pages that link to the examples; repeatable.",
+)
 @_NUMBER
 @_OUT
 @_ANSWERS
-@live_options
+@example_crawl_options
 def neighbours_command(
     *,
     definition: Path,
@@ -221,71 +253,76 @@ def neighbours_command(
     n: int,
     out: Path | None,
     answers: Path | None,
-    **live: Any,
+    **crawl_options: Any,
 ) -> None:
-    """Propose pages around the examples of TOPIC.toml as further examples, before a crawl.
+    """Propose pages near the examples of TOPIC.toml as further examples, before a crawl.
 
-    Pages that good pages and seeds link to and, with --crawl, pages that link to them: the most
-    relevant are asked about, here or with --out and --answers, and join the definition. Where no
-    web and no crawl is named they are fetched, by a polite crawl that is kept.
+    Candidates are pages that good pages and start pages link to and, with --crawl, pages that
+    link to these. You judge the most relevant candidates on the terminal, or with --out and
+    --answers. TOPIC.toml gets your verdicts.
+
+    Without --web and --crawl, a polite crawl fetches the pages and saves them in --crawl-dir.
 
     \b
     focuscrawl topic neighbours cycling.toml
     focuscrawl topic neighbours cycling.toml --crawl crawls/cycling --out questions.csv
     """
-    _check_asking(out, answers)
+    _check_answer_options(out, answers)
     known = read_definition(definition)
-    live["out"] = definition.stem
-    pages = _around(known, web, crawls, n, live) if answers is None else []
-    judged = _judgements(pages, out, answers)
+    crawl_options["out"] = definition.stem
+    pages = _find_neighbours(known, web, crawls, n, crawl_options) if answers is None else []
+    judged = _get_judgements(pages, out, answers)
     if judged is None:
         return
     if not any(judged):
-        click.echo("no judgement, no change")
+        click.echo(_NO_CHANGE)
         return
-    made = edit_definition(definition, lambda now: now.judging(*judged), lambda: known)
-    click.echo(f"{definition}: {in_words(made)}")
+    made = edit_definition(definition, lambda now: now.with_judgements(*judged), lambda: known)
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
-def _around(
+def _find_neighbours(
     known: TopicDefinition,
     web: str | None,
     crawls: Sequence[str],
     n: int,
-    live: Mapping[str, Any],
+    crawl_options: Mapping[str, Any],
 ) -> list[Suggestion]:
-    """Return the pages to ask about; `live` says how they are fetched where no web is named."""
-    examples = examples_of(known)
+    """Return the pages to judge; fetch pages with `crawl_options` if no web is named."""
+    examples = neighbour_sources(known)
     webs = open_webs(known.web, "the definition", [web])
     graphs = []
     with ExitStack() as stack:
         for each in crawls:
             store = stack.enter_context(closing(open_store(each)))
             graphs.append(CrawlGraph.of(store))
-            webs += webs_of(store.identity(), Path(each))
+            webs += open_page_webs(store.identity(), Path(each))
         if not webs:
-            webs = [fetch_examples(examples, reach=1, **live)]
-        return neighbours(known, webs, n, crawls=graphs)
+            webs = [fetch_examples(examples, max_distance=1, **crawl_options)]
+        return suggest_neighbours(known, webs, n, crawls=graphs)
 
 
-def _check_asking(out: Path | None, answers: Path | None) -> None:
+def _check_answer_options(out: Path | None, answers: Path | None) -> None:
     if out is not None and answers is not None:
-        raise UserError("--out asks and --answers tells: give one of them")
+        raise UserError("--out and --answers cannot be combined: leave out one of them")
 
 
-def _judgements(
+def _get_judgements(
     pages: Sequence[Suggestion], out: Path | None, answers: Path | None
 ) -> tuple[list[str], list[str]] | None:
-    """Ask about pages, or read the answers; return good and bad URLs, None if asked in a file."""
+    """Return good and bad URLs; None if the pages were written to a file for later verdicts."""
     if out is not None:
         write_questions(pages, out)
-        click.echo(f"wrote {out}: fill in the column verdict (good or bad), then give --answers")
+        click.echo(
+            f"wrote {out}: fill in the column verdict (good or bad), then repeat the command "
+            f"with --answers {out}"
+        )
         return None
-    return _ask_here(pages) if answers is None else read_judgements(answers)
+    return _ask_on_terminal(pages) if answers is None else read_judgements(answers)
 
 
-def _ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
-    """Ask in the terminal; ``q`` ends the questions, and the answers so far count."""
+def _ask_on_terminal(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
+    """Ask for verdicts on the terminal; ``q`` stops early and keeps the verdicts so far."""
     judged = {True: list[str](), False: list[str]()}
     for number, page in enumerate(pages, 1):
         click.echo(f"{number}/{len(pages)}  {page.kind}, {page.reason}")
@@ -299,10 +336,10 @@ def _ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
             if sys.stdin.isatty():
                 raise
             if number > 1:
-                break  # the answers so far count
+                break  # keep the verdicts so far
             raise UserError(
-                "nobody is there to answer: write the questions with --out FILE, and tell the "
-                "answers with --answers FILE"
+                "no verdict could be read from standard input: write the pages to a file with "
+                "--out FILE, and read the verdicts with --answers FILE"
             ) from None
         if answer == "q":
             break
@@ -312,54 +349,53 @@ def _ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
     return judged[True], judged[False]
 
 
-def _teacher_of(endpoint: str | None, model: str | None, per_minute: int) -> Teacher | None:
-    """Return the teacher; None if no endpoint is named."""
+def _make_teacher(endpoint: str | None, model: str | None, per_minute: int) -> Teacher | None:
     if endpoint is None:
         if model is not None:
-            raise UserError("--model goes with --teacher: name the endpoint, too")
+            raise UserError("--model needs --teacher: name the address of the language model")
         return None
     if model is None or not model.strip():
-        raise UserError("--teacher asks a model: name it with --model")
-    return Teacher(endpoint, model.strip(), key=os.environ.get(KEY), per_minute=per_minute)
+        raise UserError("--teacher needs --model: name the language model")
+    return Teacher(
+        endpoint, model.strip(), key=os.environ.get(KEY_VARIABLE), per_minute=per_minute
+    )
 
 
 def _ask_teacher(
-    teaching: Teaching, pages: Sequence[Suggestion], known: TopicDefinition, path: Path
+    session: TeacherSession, pages: Sequence[Suggestion], known: TopicDefinition, path: Path
 ) -> TopicDefinition:
-    """Ask about pages; return the definition with the verdicts, `known` itself if there is none.
+    """Ask the teacher; return the definition with its verdicts, or `known` if there are none.
 
-    Each verdict is in the definition's file before the next is asked for. After Ctrl-C, or if the
-    teacher stops answering, the answers so far count.
+    Each verdict is saved before the next request, so Ctrl-C or a failing teacher loses none.
     """
     made, tokens, found = known, 0, Counter[str]()
-    with closing(teaching):
+    with closing(session):
         try:
-            for number, lesson in enumerate(teaching.ask(pages), 1):
-                tokens += lesson.tokens
-                word = lesson.how if lesson.how in ("no verdict", "unread") else ""
-                word = word or _WORDS[lesson.verdict]
+            for number, answer in enumerate(session.ask(pages), 1):
+                tokens += answer.tokens
+                word = answer.outcome if answer.outcome in ("no verdict", "unread") else ""
+                word = word or _VERDICT_WORDS[answer.verdict]
                 found[word] += 1
-                url = middle(one_line(lesson.page.url), 90)
+                url = middle(one_line(answer.page.url), 90)
                 click.echo(f"{number}/{len(pages)}  {word:10}  {url}")
-                if lesson.verdict is not None:
-                    made = _keep(path, known, lesson.page.url, good=lesson.verdict)
+                if answer.verdict is not None:
+                    made = _save_verdict(path, known, answer.page.url, good=answer.verdict)
         except KeyboardInterrupt:
-            click.echo("interrupted: what was answered counts", err=True)
+            click.echo("Interrupted: the verdicts so far are saved", err=True)
         except UserError as error:
             if made is known:
                 raise
             n = counted(found["good"] + found["bad"], "answer")
             raise UserError(
-                f"{error}; {path} holds {n} of it, which focuscrawl topic apply has the crawl "
-                "follow"
+                f"{error}. {n} saved in {path}: apply them with `focuscrawl topic apply`"
             ) from None
         finally:
             if found:
-                said = ", ".join(f"{n} {word}" for word, n in found.items())
-                click.echo(f"{one_line(teaching.model)}: {said}; {tokens:,} tokens")
+                verdicts = ", ".join(f"{n} {word}" for word, n in found.items())
+                click.echo(f"{one_line(session.model)}: {verdicts}; {tokens:,} tokens")
     return made
 
 
-def _keep(path: Path, known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
+def _save_verdict(path: Path, known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
     judged = ([url], []) if good else ([], [url])
-    return edit_definition(path, lambda now: now.judging(*judged), lambda: known)
+    return edit_definition(path, lambda now: now.with_judgements(*judged), lambda: known)

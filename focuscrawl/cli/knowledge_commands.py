@@ -1,4 +1,4 @@
-"""``focuscrawl knowledge`` and ``focuscrawl recrawl``."""
+"""``focuscrawl knowledge`` and ``focuscrawl recrawl``: re-crawl a topic with earlier results."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import click
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import crawl, reading
+from focuscrawl.cli.common_options import history_progress_bar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
-from focuscrawl.critic.critic_files import refuse_program
+from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.foundation.user_input import whole_number
-from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
-from focuscrawl.offline.knowledge_export import collection_of
+from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, learn
+from focuscrawl.offline.knowledge_export import read_crawl_record
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,44 +35,51 @@ _URL = 90  # characters
 
 @click.group()
 def knowledge() -> None:
-    """Learn from crawls what the next ones can use."""
+    """Learn from crawls of a topic and save a knowledge file for the next crawl."""
 
 
 @knowledge.command(name="learn")
 @common_options.CRAWL_DIRS
-@click.option("--topic", required=True, help="Topic path(s) of the crawls.")
-@common_options.path("--out", "The file.  [default: knowledge/TOPIC.db]")
+@click.option(
+    "--topic",
+    metavar="TOPICS",
+    required=True,
+    help="Topic paths of the crawls, separated by commas.",
+)
+@common_options.path_option(
+    "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]", metavar="FILE"
+)
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
-    """Take finished crawls of a topic, the oldest first, into one file of knowledge.
+    """Add finished crawls of a topic, named from oldest to newest, to a knowledge file.
 
-    A file that is there is learned on: it keeps what earlier crawls have taught. It is
-    replaced when a crawl is learned as a whole, and else stays as it was. Of several crawls those
-    that it has already are passed over.
+    An existing knowledge file keeps the results of earlier crawls. After each crawl the file is
+    replaced as a whole; an error leaves the file unchanged. Crawls that the file already contains
+    are skipped.
 
     \b
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
     focuscrawl crawl -a knowledge=knowledge/Sports_Cycling.db -a topic=/Sports/Cycling
     """
-    topics = _topics_of(topic)
+    topics = _normalise_topics(topic)
     path = out or _default_path(topics)
-    for crawl_dir in crawl_dirs:  # before the first is learned
+    for crawl_dir in crawl_dirs:  # check all crawls before the file changes
         _check_topic(Path(crawl_dir), topics)
     for crawl_dir in crawl_dirs:
         try:
-            learned = _learn_crawl(Path(crawl_dir), topics, path)
-        except LearnedAlreadyError as error:
+            update = _learn_crawl(Path(crawl_dir), topics, path)
+        except AlreadyLearnedError as error:
             if len(crawl_dirs) == 1:
                 raise
-            click.echo(str(error))  # a command that was interrupted is repeated: the rest is new
+            click.echo(str(error))  # the user may repeat an interrupted command
         else:
-            click.echo(f"{path}: {_in_words(learned)} in {crawl_dir}")
+            click.echo(f"{path}: {_describe_update(update)} in {crawl_dir}")
 
 
-def _topics_of(topic: str) -> str:
-    """Return topic paths as a crawl keeps them."""
-    topics = ",".join(read_topics(topic))
+def _normalise_topics(topic: str) -> str:
+    """Return topic paths as the store of a crawl has them."""
+    topics = ",".join(parse_topics(topic))
     if not topics:
-        raise UserError("no topic given: name the topic path of the crawl")
+        raise UserError("no topic given: name the topic path of the crawl with --topic")
     return topics
 
 
@@ -81,51 +88,53 @@ def _default_path(topics: str) -> Path:
 
 
 def _check_topic(folder: Path, topics: str) -> None:
-    """Raise `UserError` unless there is a crawl of these topics."""
+    """Raise `UserError` unless the folder contains a crawl of the topics."""
     with closing(open_store(folder)) as store:
-        found = store.identity().get("topic", "")
-    if found != topics:
-        raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
+        topic = store.identity().get("topic", "")
+    if topic != topics:
+        raise UserError(
+            f"the crawl in {folder} has the topic {topic or '(none)'}, not {topics}: "
+            "correct --topic or leave the crawl out"
+        )
 
 
 def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     _check_topic(folder, topics)
-    with closing(open_store(folder)) as store, reading(store, "Learning") as bar:
-        return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
+    with closing(open_store(folder)) as store, history_progress_bar(store, "Learning") as bar:
+        return learn(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
 
 
-def _in_words(learned: UpdateCounts) -> str:
+def _describe_update(update: UpdateCounts) -> str:
     return (
-        f"{counted(learned.fetches, 'fetch')}, "
-        f"{learned.relevant:,} relevant; {counted(learned.new, 'new page')}, "
-        f"{learned.changed:,} changed, {learned.unchanged:,} unchanged, {learned.failed:,} failed"
+        f"{counted(update.fetches, 'fetch')}, "
+        f"{update.relevant:,} relevant; {counted(update.new, 'new page')}, "
+        f"{update.changed:,} changed, {update.unchanged:,} unchanged, {update.failed:,} failed"
     )
 
 
 @knowledge.command()
 @click.argument("file", metavar="FILE", type=common_options.PATH)
 @click.argument("urls", metavar="[URL...]", nargs=-1)
-@common_options.top()
+@common_options.top_option()
 def show(file: Path, urls: tuple[str, ...], top: int) -> None:
-    """Say what a file of knowledge holds, or what it knows of single URLs."""
-    known = Knowledge(file)
-    with closing(known):
+    """Print a summary of a knowledge file, or the records of single URLs."""
+    with closing(Knowledge(file)) as known:
         for url in urls:
-            click.echo("\n".join(_of_url(known, url)))
+            click.echo("\n".join(_describe_url(known, url)))
         if not urls:
-            click.echo("\n".join(_of_all(known, top)))
+            click.echo("\n".join(_describe_knowledge(known, top)))
 
 
-def _of_all(known: Knowledge, top: int) -> list[str]:
-    about = known.about
+def _describe_knowledge(known: Knowledge, top: int) -> list[str]:
+    about = known.meta
     judged = int(about["relevant_pages"]) + int(about["other_pages"])
     facts = {
         "topic": one_line(about["topic"]),
         "critic": one_line(about["critic_name"]),
-        "URLs": f"{len(known):,}, {len(known.waiting(1_000_000)):,} more never fetched",
+        "URLs": f"{len(known):,}, {len(known.queued_urls(1_000_000)):,} more never fetched",
         "judged": f"{judged:,} pages in all crawls, {int(about['relevant_pages']):,} relevant",
-        "apprentice": "none" if known.graduate is None else "kept",
-        "time": f"counted in {one_line(about['clock'])}",
+        "apprentice": "none" if known.trained_apprentice is None else "saved",
+        "time": f"measured in {one_line(about['clock'])}",
     }
     rows = [["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]]
     for number, name, at, *numbers in known.history():
@@ -138,20 +147,20 @@ def _of_all(known: Knowledge, top: int) -> list[str]:
     return [*lines, "", "keywords", f"  {keywords}"]
 
 
-def _of_url(known: Knowledge, given: str) -> list[str]:
-    url = normalize(given)
+def _describe_url(known: Knowledge, argument: str) -> list[str]:
+    url = normalize(argument)
     if url is None:
-        raise UserError(f"{given} {no_url(given)}")
+        raise UserError(f"{argument} {no_url(argument)}")
     page = known.page(url)
     if page is None:
         expected = float(known.predict([url], [""])[0])
-        return [f"{url}", f"  never fetched; by its nearest pages R = {expected:.3f}"]
+        return [url, f"  never fetched; predicted relevance {expected:.3f} (by similar pages)"]
     lines = [
         f"{one_line(page.url)}",
         f"  relevance {page.relevance:.3f}, hub {page.hub:.3f}, authority {page.authority:.3f}",
-        f"  visited at {page.visited:.2f}, {counted(page.accesses, 'visit')} more than one, "
-        f"{page.changes} found a change"
-        + ("" if page.changed is None else f", the last at {page.changed:.2f}"),
+        f"  fetched at time {page.visited:.2f}; fetched again {counted(page.accesses, 'time')}, "
+        f"{counted(page.changes, 'change')} found"
+        + ("" if page.changed is None else f", the latest at time {page.changed:.2f}"),
     ]
     if page.failures:
         lines.append(f"  failed {page.failures} times in a row")
@@ -163,12 +172,27 @@ def _of_url(known: Knowledge, given: str) -> list[str]:
 
 @click.command()
 @click.argument("topic")
-@click.option("--budget", required=True, help="Fetches; 0: no limit.")
-@common_options.path("--knowledge", "File of what is known.  [default: knowledge/TOPIC.db]")
-@click.option("--critic", help="Who judges.  [default: who judged before; at first models/demo]")
-@click.option("--seeds", help="Start URLs, or a file, of the first time.  [default: the critic's]")
-@click.option("--web", help="A recorded web.  [default: the live Web]")
-@click.option("--crawl-dir", help="[default: crawls/TOPIC-TIME]")
+@click.option("--budget", metavar="N", required=True, help="Number of fetches; 0: no limit.")
+@common_options.path_option(
+    "--knowledge",
+    "Knowledge file of the topic.  [default: knowledge/TOPIC.db]",
+    metavar="FILE",
+)
+@click.option(
+    "--critic",
+    help="Critic that judges the pages.  [default: the critic of the knowledge file; in the "
+    "first crawl models/demo]",
+)
+@click.option(
+    "--seeds",
+    metavar="URLS|FILE",
+    help="Start pages of the first crawl: URLs or a file of URLs.  "
+    "[default: the critic's examples]",
+)
+@click.option("--web", help="Recorded web to crawl.  [default: the live Web]")
+@click.option(
+    "--crawl-dir", metavar="FOLDER", help="Folder of the crawl.  [default: crawls/TOPIC-TIME]"
+)
 @common_options.SETTINGS
 def recrawl(
     *,
@@ -181,63 +205,65 @@ def recrawl(
     crawl_dir: str | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Crawl TOPIC again: what is new or has changed, then learn from it.
+    """Crawl TOPIC again for new and changed pages, and update the knowledge file.
 
-    The first time, when nothing is known yet, this is a crawl like any other. Later it fetches
-    known pages where they have probably changed, asks servers for them only if they have, and
-    follows new links. What it finds goes into the knowledge, which is replaced at the end.
+    Without a knowledge file, the command runs an ordinary first crawl. Later crawls fetch known
+    pages that have probably changed, with conditional requests, and follow new links. At the end
+    the results of the crawl are added to the knowledge file.
 
     \b
     focuscrawl recrawl /Sports/Cycling --budget 500 --critic models/cycling
     """
-    topics = _topics_of(topic)
+    topics = _normalise_topics(topic)
     path = knowledge or _default_path(topics)
     whole_number().read("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
-    known_at = None
+    existing_file = None
     if path.exists():
         with closing(Knowledge(path)) as known:
-            critic = critic or _who_judged(known)
-            if known.about.get("topic") != topics:
+            critic = critic or _critic_of(known)
+            if known.meta.get("topic") != topics:
                 raise UserError(
-                    f"knowledge {path} is of topic {known.about.get('topic')}, not {topics}: "
-                    "name the file of this topic with --knowledge"
+                    f"knowledge file {path} has the topic {known.meta.get('topic')}, not "
+                    f"{topics}: name the file of the topic with --knowledge"
                 )
-        known_at = str(path)
+        existing_file = str(path)
         settings = ("FOCUSCRAWL_REVISIT=1", *settings)
         seeds = None
-    with _alone(path):
+    with _lock_recrawl(path):
         arguments = {"topic": topics, "budget": budget, "crawl_dir": str(folder)}
-        others = {"knowledge": known_at, "critic": critic, "seeds": seeds, "web": web}
-        crawl(arguments | others, settings)
+        others = {"knowledge": existing_file, "critic": critic, "seeds": seeds, "web": web}
+        run_crawl(arguments | others, settings)
         with closing(open_store(folder)) as store:
             if not History(store).n_fetches():
-                click.echo(f"{path}: nothing was due, nothing was fetched")
+                click.echo(f"{path}: no page was due for a fetch, so nothing was fetched")
                 return
-        learned = _learn_crawl(folder, topics, path)
-    click.echo(f"{path}: {_in_words(learned)}")
+        update = _learn_crawl(folder, topics, path)
+    click.echo(f"{path}: {_describe_update(update)}")
 
 
-def _who_judged(known: Knowledge) -> str:
-    """Return the critic that judged before; a file from a stranger names no program to run."""
-    name = known.about.get("critic_name", "")
-    return refuse_program(name, str(known.path), "--critic ")
+def _critic_of(known: Knowledge) -> str:
+    """Return the critic of a knowledge file, which may come from a stranger: no callable."""
+    name = known.meta.get("critic_name", "")
+    return reject_callable_spec(name, str(known.path), "--critic ")
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Allow one recrawl of a topic at a time: cron jobs may overtake each other."""
-    made = not path.parent.exists()
+def _lock_recrawl(path: Path) -> Iterator[None]:
+    """Allow one recrawl of a topic at a time: cron jobs may overlap."""
+    is_new_folder = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    busy = f"another recrawl with {path} is running: wait for it, or name another file"
+        raise UserError(
+            f"{path} cannot be written ({error.strerror}): name another file with --knowledge"
+        ) from None
+    busy = f"another recrawl with {path} is running: wait for its end, or name another file"
     try:
-        # not the lock of the file itself, which learning the crawl takes at the end
+        # the lock of the knowledge file itself is needed at the end, to add the crawl
         with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
             yield
     finally:
-        if made:
-            with suppress(OSError):  # a folder that holds something stays
+        if is_new_folder:
+            with suppress(OSError):  # the folder is not empty
                 path.parent.rmdir()

@@ -9,16 +9,16 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import check_folder, write_files
+from focuscrawl.cli.common_options import check_output_folder, write_files
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import refuse_link, write_whole
-from focuscrawl.lab.evaluator import evaluators_of
+from focuscrawl.lab.evaluator import load_evaluators
 from focuscrawl.lab.planning import plan_runs
-from focuscrawl.lab.results import Results, collect
-from focuscrawl.lab.run_process import crawl_all, unfinished
+from focuscrawl.lab.results import Results, collect_results
+from focuscrawl.lab.run_process import crawl_runs, runs_to_crawl
 from focuscrawl.lab.study_file import read_study
 from focuscrawl.lab.study_report import PAGE, report_files
-from focuscrawl.lab.study_tables import markdown_of, text_of
+from focuscrawl.lab.study_tables import format_markdown, format_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,49 +35,57 @@ def lab() -> None:
 
 @lab.command()
 @common_options.STUDY
-@common_options.out("Folder of results.")
-@common_options.processes("Crawls")
-@click.option("--keep/--tidy", default=False, help="Keep every crawl, not only its fetches.")
+@common_options.out_option("Folder for the results.", "FOLDER")
+@common_options.processes_option("Number of crawls at a time.")
+@click.option(
+    "--keep/--tidy",
+    default=False,
+    help="Keep the folder of every crawl, or only the table of fetches.  [default: --tidy]",
+)
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
-    """Crawl every web, topic, draw and strategy of a study.
+    """Run the crawls of the study STUDY.toml: every web, topic, seed sample and strategy.
 
-    Runs that are done are not repeated: after an interruption the same command goes on. Writes
-    fetches.parquet, runs.parquet and tables.md.
+    After an interruption, the same command runs only the missing crawls. The results are
+    fetches.parquet, runs.parquet and tables.md in the folder --out.
     """
-    check_folder(out)
+    check_output_folder(out)
     study = read_study(study_file)
     runs = plan_runs(study, out)
-    evaluators = evaluators_of(study.webs, runs)
-    with _alone(out):
+    evaluators = load_evaluators(study.webs, runs)
+    with _lock_folder(out):
         failed = crawl_with_progress(runs, processes, study.title, keep=keep)
-        results = collect(study, runs, out, failed, evaluators)
-    write_whole(out / "tables.md", markdown_of(results))
-    click.echo(text_of(results))
+        results = collect_results(study, runs, out, failed, evaluators)
+    write_whole(out / "tables.md", format_markdown(results))
+    click.echo(format_text(results))
     click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
     if failed:
-        click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
+        click.echo(f"{len(failed)} of {len(runs)} crawls failed: repeat the command to retry them")
         raise SystemExit(1)
 
 
-def _alone(out: Path) -> AbstractContextManager[object]:
-    """Allow one run in a folder at a time: each would take the other's crawls."""
+def _lock_folder(out: Path) -> AbstractContextManager[object]:
+    """Allow one `lab run` in a folder at a time; two would overwrite each other's crawls."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         return FileLock(out / ".lock", fallback_to_soft=False).acquire(blocking=False)
     except Timeout:
-        raise UserError(f"another lab run in {out} is running: wait for it") from None
+        raise UserError(
+            f"another `lab run` is running in {out}: wait for its end, or name another --out"
+        ) from None
     except OSError as error:
-        raise UserError(f"--out {out} cannot be made: {error.strerror}") from None
+        raise UserError(
+            f"folder {out} cannot be created ({error.strerror}): name another with --out"
+        ) from None
 
 
 def crawl_with_progress(
     runs: Sequence[Run], processes: int, title: str, *, keep: bool = False
 ) -> dict[str, str]:
-    """Crawl the `runs` that are not done yet; return the error of each that failed, by name."""
+    """Run the missing crawls of `runs`; return the errors of the failed ones by name."""
     failed: dict[str, str] = {}
-    done = len(runs) - len(unfinished(runs, keep=keep))
+    done = len(runs) - len(runs_to_crawl(runs, keep=keep))
     with tqdm(total=len(runs), initial=done, unit="crawl", desc=title) as bar:
-        for ended, error in crawl_all(runs, processes, keep=keep):
+        for ended, error in crawl_runs(runs, processes, keep=keep):
             if error is not None:
                 failed[ended.name] = error
                 bar.set_postfix_str(f"{len(failed)} failed", refresh=False)
@@ -89,20 +97,23 @@ def crawl_with_progress(
 
 @lab.command()
 @common_options.RESULTS
-@common_options.path("--out", "[default: DIR/report]")
-@click.option("--csv", is_flag=True, help="Write the tables as CSV, too.")
+@common_options.path_option(
+    "--out", "Folder for the report.  [default: DIR/report]", metavar="FOLDER"
+)
+@click.option("--csv", is_flag=True, help="Also write the tables as CSV files.")
 @click.option(
     "--open",
     "show",
     type=click.Choice(["yes", "no"]),
     default="no",
     show_default=True,
-    help="Show the page in the browser.",
+    help="Open the report in the browser.",
 )
 def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
-    """Draw and tabulate the results that `lab run` has left in DIR.
+    """Write a report with tables and figures on the results of `lab run` in DIR.
 
-    Writes report.html, a page of its own with everything in it, and its pictures as PNG.
+    The report is one HTML file, report.html, that contains all figures; the figures are also
+    written as PNG files.
     """
     results = Results.open(folder)
     files = report_files(results, csv=csv)
@@ -110,7 +121,7 @@ def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
         out = folder / "report"
         refuse_link(out)
     write_files(out, files)
-    click.echo(text_of(results))
+    click.echo(format_text(results))
     click.echo(f"wrote {out / PAGE} and {len(files) - 1} files beside it")
     if show == "yes":
         click.launch(str(out / PAGE))

@@ -16,38 +16,38 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import as_user_error
 from focuscrawl.report.plain_text import printable
 
-# passwords in URIs, also in those that were taken for paths
+# passwords in URIs, also in URIs that `pathlib` has normalised to paths
 _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@", re.IGNORECASE)
 
-#: subcommand: its module, imported only when it is called, and one-line help
+#: subcommand: (module, imported only when the subcommand is called; one-line help)
 _SUBCOMMANDS = {
-    "apprentice": ("cli.apprentice_command", "Train apprentices on crawls that are over."),
-    "collect": ("cli.collect_command", "Take the pages of a crawl home."),
-    "crawl": ("commands.anywhere", "Crawl the pages of a topic."),
+    "apprentice": ("cli.apprentice_command", "Train apprentices on finished crawls."),
+    "collect": ("cli.collect_command", "Export relevant pages of a crawl with their text."),
+    "crawl": ("commands.anywhere", "Crawl pages of a topic."),
     "critic": ("cli.critic_commands", "Train and check critics."),
     "distill": ("cli.report_commands", "List the hubs and authorities of a crawl."),
-    "extend": ("cli.crawl_commands", "Give a running crawl another budget."),
-    "knowledge": ("cli.knowledge_commands", "Learn from crawls what the next ones can use."),
+    "extend": ("cli.crawl_commands", "Change the budget of a running crawl."),
+    "knowledge": ("cli.knowledge_commands", "Learn from crawls for the next crawl of a topic."),
     "lab": ("cli.lab_commands", "Compare strategies on recorded webs."),
-    "new": ("cli.new_command", "Begin a project: settings, topic, seeds."),
-    "paths": ("cli.paths_commands", "Learn paths to goal pages; forage other sites."),
-    "pause": ("cli.crawl_commands", "Let a running crawl wait."),
-    "plan": ("commands.plan", "Judge start pages; what a crawl takes."),
-    "recrawl": ("cli.knowledge_commands", "Crawl a topic again: what is new, changed."),
+    "new": ("cli.new_command", "Create a project: settings, topic, start pages."),
+    "paths": ("cli.paths_commands", "Learn paths to goal pages; find goal pages on sites."),
+    "pause": ("cli.crawl_commands", "Pause a running crawl."),
+    "plan": ("commands.plan", "Check start pages; estimate time and disk."),
+    "recrawl": ("cli.knowledge_commands", "Crawl a topic again for new and changed pages."),
     "report": ("cli.report_commands", "Summarise crawls and draw their curves."),
-    "resume": ("cli.crawl_commands", "Let a paused crawl go on."),
-    "rounds": ("cli.rounds_command", "Crawl in rounds, on a cluster."),
-    "status": ("cli.crawl_commands", "Show how crawls are doing."),
-    "stop": ("cli.crawl_commands", "End a running crawl."),
-    "studio": ("cli.studio_command", "Topics and crawls, in a browser."),
+    "resume": ("cli.crawl_commands", "Resume a paused crawl."),
+    "rounds": ("cli.rounds_command", "Crawl in rounds, on one machine or a cluster."),
+    "status": ("cli.crawl_commands", "Show the progress of crawls."),
+    "stop": ("cli.crawl_commands", "Stop a running crawl."),
+    "studio": ("cli.studio_command", "Manage topics and crawls in a browser."),
     "topic": ("cli.topic_commands", "Define topics; judge pages of a crawl."),
-    "web": ("cli.web_commands", "Look into recorded webs."),
-    "why": ("cli.crawl_commands", "Say why a URL was fetched, or waits."),
+    "web": ("cli.web_commands", "Inspect recorded webs."),
+    "why": ("cli.crawl_commands", "Explain why a URL was fetched, queued or skipped."),
 }
 COMMANDS = {name: text for name, (_, text) in _SUBCOMMANDS.items()}
 
-#: subcommand: the extra of the package that it needs
-EXTRA_OF = {
+#: subcommand: the optional dependency (extra) that the subcommand needs
+REQUIRED_EXTRAS = {
     "distill": "report",
     "lab": "lab",
     "report": "report",
@@ -56,33 +56,33 @@ EXTRA_OF = {
 }
 
 
-class OneLineErrors(click.Group):
-    """Prints an error that the user can cause as one line, and exits with code 2."""
+class OneLineErrorGroup(click.Group):
+    """Command group that prints a `UserError` as one line and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print the errors that the user can correct."""
+        """Run the command; print errors that the user can correct."""
         try:
             return super().invoke(ctx)
         except UserError as error:
-            _refuse(ctx, error)
+            _exit_with_error(ctx, error)
         except WorkerError as error:
-            _refuse(ctx, error, 1)
+            _exit_with_error(ctx, error, 1)
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except OSError as error:
-            refused = as_user_error(error)
-            if refused is None:
+            user_error = as_user_error(error)
+            if user_error is None:
                 raise
-            _refuse(ctx, refused)
+            _exit_with_error(ctx, user_error)
         except Exception:
-            damage = _find_damage()
+            damage = _find_store_damage()
             if damage is None:
                 raise
-            _refuse(ctx, damage)
+            _exit_with_error(ctx, damage)
 
 
-class _Commands(OneLineErrors):
-    """Loads a subcommand only when it is called."""
+class _LazyCommands(OneLineErrorGroup):
+    """Command group that imports a subcommand only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]
@@ -91,7 +91,7 @@ class _Commands(OneLineErrors):
         if cmd_name not in COMMANDS:
             return None
         module = f"focuscrawl.{_SUBCOMMANDS[cmd_name][0]}"
-        extra = EXTRA_OF.get(cmd_name)
+        extra = REQUIRED_EXTRAS.get(cmd_name)
         with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
             command: click.Command = getattr(importlib.import_module(module), cmd_name)
         return command
@@ -101,23 +101,22 @@ class _Commands(OneLineErrors):
             formatter.write_dl([*COMMANDS.items()])
 
 
-def _refuse(ctx: click.Context, error: Exception, code: int = 2) -> NoReturn:
-    """Print in one line what is wrong, and exit."""
-    said = _CREDENTIALS.sub(r"\1//", printable(str(error)))
-    click.echo(f"focuscrawl: {said}", err=True)
+def _exit_with_error(ctx: click.Context, error: Exception, code: int = 2) -> NoReturn:
+    message = _CREDENTIALS.sub(r"\1//", printable(str(error)))
+    click.echo(f"focuscrawl: {message}", err=True)
     ctx.exit(code)
 
 
-def _find_damage() -> UserError | None:
-    """Return what is wrong with a store that was read, if that may be the cause of a failure."""
+def _find_store_damage() -> UserError | None:
+    """Return the damage of an opened store, which may have caused an unexpected exception."""
     if "focuscrawl.store" not in sys.modules:
         return None
-    from focuscrawl.store.crawl_store import find_damage  # noqa: PLC0415 - keeps --help quick
+    from focuscrawl.store.crawl_store import find_damage  # noqa: PLC0415 - keeps --help fast
 
     return find_damage()
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="focuscrawl")
 def main() -> None:
-    """Focused crawling: crawls of a topic, critics, reports and recorded webs."""
+    """Crawl the pages of a topic; train critics; report on crawls and export their pages."""

@@ -23,15 +23,15 @@ default = crawl_settings
 _SETTINGS = '''\
 """Settings of the crawls in this folder."""
 
-from focuscrawl.settings import *  # a crawl that is decent to the sites it visits
+from focuscrawl.settings import *  # polite defaults of focuscrawl
 
-# Say who is crawling: a page or an address where people can reach you.
+# Name your crawler, with a page or an address where site owners can reach you.
 # USER_AGENT = "cycling-survey (+https://example.org/about-our-crawler)"
 
-# The synthetic web, to try things out. Take this line out for the live Web.
+# The synthetic demo web, for trying out focuscrawl. Delete this line to crawl the live Web.
 FOCUSCRAWL_WEB = "demo"
 
-# What `focuscrawl crawl` is told with -a comes before these.
+# Arguments given with `focuscrawl crawl -a` override these settings.
 FOCUSCRAWL_TOPIC = "/good"
 FOCUSCRAWL_CRITIC = "models/topic"
 FOCUSCRAWL_SEEDS = "seeds.txt"
@@ -39,16 +39,16 @@ FOCUSCRAWL_BUDGET = 100
 '''
 
 _TOPIC = """\
-# What the topic is: phrases that its pages have. Pages can be added, too:
-# good = ["https://..."] on the topic, bad = ["https://..."] beside it.
-# After a change, train a critic anew, and name its folder in crawl_settings.py:
+# The topic: phrases that occur on its pages. You can also add example pages:
+# good = ["https://..."] for relevant pages, bad = ["https://..."] for off-topic pages.
+# After a change, train a new critic and name its folder in crawl_settings.py:
 #     focuscrawl topic train topic.toml --out models/topic-2
 
 words = ["road cycling", "bicycle", "peloton"]
 """
 
 _SEEDS = """\
-# Start pages, one a line. These are of the synthetic web.
+# Start pages, one URL per line. These URLs are pages of the synthetic demo web.
 https://peloton-37.demo.example/
 https://spokes-6.demo.example/
 """
@@ -64,15 +64,16 @@ FILES = {
 @click.command()
 @click.argument("folder", metavar="DIR", type=common_options.PATH)
 def new(*, folder: Path) -> None:
-    """Write a project to DIR: scrapy.cfg, settings, a topic and start pages, to go on from.
+    """Create a project in DIR: scrapy.cfg, settings, a topic definition and start pages.
 
-    As they are written they crawl the synthetic web; what to change for your own topic is in them.
+    The new project crawls the synthetic demo web. Comments in the files explain the changes for
+    your own topic.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UserError(f"{folder} is there already: name a new folder, or an empty one")
+        raise UserError(f"{folder} exists and is not an empty folder: name a new folder")
     write_files(folder, {name: text.encode() for name, text in FILES.items()}, "DIR")
     click.echo(
-        f"wrote {', '.join(FILES)}; go on there:\n"
+        f"wrote {', '.join(FILES)}. Next:\n"
         f"    cd {shlex.quote(str(folder))}\n"
         "    focuscrawl topic train topic.toml --out models/topic\n"
         "    focuscrawl crawl"

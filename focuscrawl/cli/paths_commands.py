@@ -1,4 +1,4 @@
-"""``focuscrawl paths``: learn the paths to the pages you want, and forage other sites."""
+"""``focuscrawl paths``: learn link paths to goal pages, and find goal pages on other sites."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import check_file, crawl
+from focuscrawl.cli.common_options import check_output_file, run_crawl
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.offline.link_graph import CrawlGraph
-from focuscrawl.paths.path_features import PathReader
+from focuscrawl.paths.path_features import PathFeatureReader
 from focuscrawl.paths.path_model import FORMAT, read_model, save_model
-from focuscrawl.paths.path_training import TrainingOptions, WebPages, calibrate, observe
+from focuscrawl.paths.path_training import TrainingOptions, WebPages, calibrate, read_corpus
 from focuscrawl.paths.path_training import train as train_model
 from focuscrawl.paths.states import FAIL, GOAL
 from focuscrawl.paths.training_paths import (
@@ -51,32 +51,47 @@ if TYPE_CHECKING:
 
 _TRAINING = ("farthest", "untied", "one_state", "l2", "gamma", "max_iter", "printed_rewards")
 _KEYS = (
-    "NUMBER: take a link   /WORDS: only links with these words   m LABEL: a milestone",
-    "g: a goal   f: a dead end   b: back   u: undo   q: save and quit",
+    "NUMBER: follow a link   /WORDS: show links with these words   m LABEL: mark a milestone",
+    "g: mark a goal   f: mark a dead end   b: back   u: undo   q: save and quit",
 )
-_LINKS = 40  # shown of a page
+_LINKS = 40  # links printed of a page
 _WIDTH = 60  # characters of a title
-_FEATURES = 6  # of a label
-_LISTED = 10  # goal pages
-_STOP = 0.03  # goals a fetch
+_FEATURES = 6  # features printed of a label
+_LISTED = 10  # goal pages printed
+_STOP = 0.03  # goals per fetch
 
 
 @click.group()
 def paths() -> None:
-    """Learn the paths to the pages you want, and forage other sites for them."""
+    """Learn link paths to goal pages on some sites, and find goal pages on other sites."""
 
 
-def labelled(command: Command) -> Command:
-    """Add the options of a table of labels, and of the paths that are taken by it.
+def label_options(command: Command) -> Command:
+    """Add the options of a table of page labels and of the sampling of training paths.
 
-    The command gets ``labels``, ``column``, ``sampling``, ``random_state``.
+    The command gets the parameters ``labels``, ``column``, ``sampling`` and ``random_state``.
     """
 
-    @common_options.path("--labels", "CSV: url and a column of labels.", required=True)
-    @click.option("--column", default="topic", help="Of --labels, the label.", show_default=True)
-    @common_options.number("--paths", "Paths to goals, at most, of each site.", PathSampling.goals)
-    @common_options.share("--fails", "Paths to fails, for each of these.", PathSampling.fails)
-    @common_options.random_state()
+    @common_options.path_option(
+        "--labels",
+        "CSV file of labelled pages: a column url and a column of labels.",
+        required=True,
+        metavar="FILE",
+    )
+    @click.option(
+        "--column",
+        metavar="NAME",
+        default="topic",
+        show_default=True,
+        help="Column of --labels that contains the label of a page.",
+    )
+    @common_options.integer_option(
+        "--paths", "Most paths to goals sampled from each site.", PathSampling.goals
+    )
+    @common_options.float_option(
+        "--fails", "Number of paths to dead ends for each path to a goal.", PathSampling.fails
+    )
+    @common_options.random_state_option()
     @wraps(command)
     def sampled(*, paths: int, fails: float, **rest: object) -> None:
         command(sampling=PathSampling(paths, fails), **rest)
@@ -84,37 +99,45 @@ def labelled(command: Command) -> Command:
     return sampled
 
 
-def training(command: Command) -> Command:
-    """Add the options of a model's training; the command gets ``training``."""
+def training_options(command: Command) -> Command:
+    """Add the options of the training of a path model; the command gets ``training``."""
 
-    @click.option("--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones.")
-    @common_options.number(
+    @click.option(
+        "--ends-only", is_flag=True, help="Train on goals and dead ends only, without milestones."
+    )
+    @common_options.integer_option(
         "--farthest",
-        "With --ends-only: clicks from a goal that are told apart.",
+        "With --ends-only: largest number of clicks from a goal with a label of its own.",
         TrainingOptions.farthest,
         most=50,
     )
     @click.option(
-        "--untied", is_flag=True, help="With --ends-only: no features shared by distances."
+        "--untied",
+        is_flag=True,
+        help="With --ends-only: train separate weights for each distance from a goal.",
     )
     @click.option(
         "--one-state",
         is_flag=True,
-        help="One state a label, and words of links on the ways from one to another.",
+        help="Use one state for each label, with link words as features of transitions.",
     )
-    @common_options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True)
-    @common_options.share(
+    @common_options.float_option(
+        "--l2", "L2 penalty on the weights.", TrainingOptions.l2, min_open=True
+    )
+    @common_options.float_option(
         "--gamma",
-        "Discount of a goal for each step to it.",
+        "Discount factor of the reward of a goal for each click.",
         TrainingOptions.gamma,
         max=1,
         min_open=True,
     )
-    @common_options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter)
+    @common_options.integer_option(
+        "--max-iter", "Most iterations of L-BFGS.", TrainingOptions.max_iter
+    )
     @click.option(
         "--printed-rewards",
         is_flag=True,
-        help="Rewards of labels by the paper's equations 3 to 5 to the letter.",
+        help="Compute rewards exactly by equations 3 to 5 of the paper.",
     )
     @wraps(command)
     def trained(*, ends_only: bool, **given: Any) -> None:
@@ -126,72 +149,76 @@ def training(command: Command) -> Command:
 
 @paths.command()
 @click.argument("start", metavar="START_URL")
-@common_options.out("paths.jsonl; paths in it stay.")
-@click.option("--web", help="Walk a recorded web, or `demo`.  [default: the live Web]")
-@common_options.path(
-    "--warc", "Live: where pages are recorded, to train on.  [default: beside --out, .warc.gz]"
+@common_options.out_option("File for the paths (.jsonl); new paths are appended.", "FILE")
+@click.option("--web", help="Recorded web with the site, or `demo`.  [default: the live Web]")
+@common_options.path_option(
+    "--warc",
+    "On the live Web: WARC file that records the visited pages.  [default: the name of --out "
+    "with .warc.gz]",
+    metavar="FILE",
 )
-@click.option("--agent", help="Live: the User-Agent to send.")
+@click.option("--agent", metavar="TEXT", help="On the live Web: User-Agent header to send.")
 @click.option(
     "--private",
     default="",
     metavar="ADDRESSES",
-    help="Live: private addresses that may be visited, comma-separated.",
+    help="On the live Web: private addresses that may be visited, separated by commas.",
 )
 def record(
     *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str
 ) -> None:
-    """Walk a site, link by link, and save the paths to goals and to dead ends.
+    """Browse a site from START_URL on the terminal, and save paths to goals and dead ends.
 
-    A goal or a dead end ends a path, and you are back on the page before it. Pages on the way
-    may be labelled as milestones (`m people`); sites of a kind should get the same labels.
+    The key g or f marks the current page as a goal or a dead end, saves the path and returns to
+    the page before. `m LABEL` marks a page on the way as a milestone. Use the same labels on
+    similar sites.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl
     focuscrawl paths train people.jsonl --web people.warc.gz --out models/people
     """
-    door = normalize(start)
-    if door is None:
+    start_url = normalize(start)
+    if start_url is None:
         raise UserError(f"{start} {no_url(start)}")
-    kept = read_paths(out) if out.exists() else []
+    earlier = read_paths(out) if out.exists() else []
     with ExitStack() as opened:
         if web is not None:
             source = open_web(web)
-            (known,) = source.resolve([door])
+            (known,) = source.resolve([start_url])
             if known is None:
                 raise UserError(
-                    f"{start} is not in {web}: `focuscrawl web urls {web}` lists what is"
+                    f"{start} is not in {web}: list its URLs with `focuscrawl web urls {web}`"
                 )
-            pages, door = WebPages(source), known
+            pages, start_url = WebPages(source), known
         else:
             networks = Networks.of(filter(None, private.split(",")))
             recorder = opened.enter_context(
                 WarcRecorder(warc or out.with_name(f"{out.name.partition('.')[0]}.warc.gz"))
             )
             pages = WebPages(LiveWeb(networks, recorder, *([] if agent is None else [agent])))
-        session = _Session(pages, Walk.begin(door))
+        session = _Session(pages, Walk.start_at(start_url))
         try:
             session.run()
-        finally:  # an interrupt must not lose what was clicked
+        finally:  # an interrupt must not lose the paths so far
             saved = session.walk.saved
             if saved:
-                write_paths([*kept, *saved], out)
+                write_paths([*earlier, *saved], out)
             click.echo(f"{counted(len(saved), 'path')} saved" + (f" in {out}" if saved else ""))
 
 
 class _Session:
-    """Shows a page, and reads what the person does next."""
+    """Prints the links of the current page and reads the user's commands."""
 
     def __init__(self, pages: WebPages, walk: Walk) -> None:
         self._pages = pages
-        self._past: list[Walk] = []
-        self._words = ""
+        self._undo_stack: list[Walk] = []
+        self._filter_words = ""
         self.walk = walk
-        if pages.view(walk.here) is None:
-            raise UserError(f"{walk.here} is no page")
+        if pages.view(walk.current_page) is None:
+            raise UserError(f"{walk.current_page} is not an HTML page: name another start URL")
 
     def run(self) -> None:
-        """Repeat until the person quits, or the input ends."""
+        """Read and execute commands until the user quits or the input ends."""
         shown = self._show()
         while True:
             click.echo("> ", nl=False)
@@ -199,72 +226,82 @@ class _Session:
             if not line or line.strip() in {"q", "quit"}:
                 return
             try:
-                shown = self._act(line.strip(), shown)
+                shown = self._execute(line.strip(), shown)
             except UserError as error:
                 click.echo(one_line(str(error)))
 
-    def _act(self, line: str, shown: list[LinkChoice]) -> list[LinkChoice]:
-        """Do what a line says; return the links that have numbers now."""
+    def _execute(self, line: str, shown: list[LinkChoice]) -> list[LinkChoice]:
+        """Execute a command; return the links that are numbered on the screen now."""
         if line.startswith("/"):
-            self._words = line[1:].strip().lower()
+            self._filter_words = line[1:].strip().lower()
             return self._show()
-        if line == "u" and self._past:
-            self.walk = self._past.pop()
+        if line == "u" and self._undo_stack:
+            self.walk = self._undo_stack.pop()
             return self._show()
         walk, label = None, line.removeprefix("m ").strip()
         if line.isdecimal():
             walk = self._follow(int(line), shown)
         elif line.startswith("m ") and label not in {"", GOAL, FAIL}:
-            walk = self.walk.milestone(label)
+            walk = self.walk.label_page(label)
         elif line in {"g", "f"} and len(self.walk.pages) > 1:
-            walk = self.walk.end(goal=line == "g")
+            walk = self.walk.finish_path(goal=line == "g")
         elif line == "b":
             walk = self.walk.back()
         if walk is None:
             click.echo("\n".join(_KEYS))
             return shown
-        self._past.append(self.walk)
-        self.walk, self._words = walk, ""
+        self._undo_stack.append(self.walk)
+        self.walk, self._filter_words = walk, ""
         return self._show()
 
     def _follow(self, number: int, shown: list[LinkChoice]) -> Walk:
         if not 1 <= number <= len(shown):
-            raise UserError(f"there is no link {number}: they go from 1 to {len(shown)}")
-        to = shown[number - 1].url
-        if self._pages.view(to) is None:
-            raise UserError(f"{to} is no page: take another link")
-        return self.walk.follow(to)
+            raise UserError(
+                f"link {number} does not exist: choose a number from 1 to {len(shown)}"
+            )
+        url = shown[number - 1].url
+        if self._pages.view(url) is None:
+            raise UserError(f"{url} is not an HTML page: follow another link")
+        return self.walk.follow(url)
 
     def _show(self) -> list[LinkChoice]:
         walk = self.walk
-        view = self._pages.view(walk.here)
+        view = self._pages.view(walk.current_page)
         assert view is not None
-        found = [
-            door
-            for door in link_choices(view, self._pages.targets(walk.here))
-            if self._words in f"{door.anchor} {door.url}".lower()
+        links = [
+            link
+            for link in link_choices(view, self._pages.targets(walk.current_page))
+            if self._filter_words in f"{link.anchor} {link.url}".lower()
         ]
         label = f"  [{walk.labels[-1]}]" if walk.labels[-1] else ""
         click.echo(f"\n{one_line(view.title, _WIDTH) or 'no title'}{label}")
-        click.echo(
-            f"{one_line(walk.here)}  (click {len(walk.pages) - 1}, {len(walk.saved)} saved)"
-        )
-        for number, door in enumerate(found[:_LINKS], 1):
+        place = f"(click {len(walk.pages) - 1}, {len(walk.saved)} saved)"
+        click.echo(f"{one_line(walk.current_page)}  {place}")
+        for number, link in enumerate(links[:_LINKS], 1):
             click.echo(
-                f"{number:>4}  {one_line(door.anchor, _WIDTH) or '-'}  {one_line(door.url)}"
+                f"{number:>4}  {one_line(link.anchor, _WIDTH) or '-'}  {one_line(link.url)}"
             )
-        if len(found) > _LINKS:
-            click.echo(f"      and {len(found) - _LINKS} more: /WORDS shows those with the words")
-        return found
+        if len(links) > _LINKS:
+            click.echo(f"      and {len(links) - _LINKS} more: filter the links with /WORDS")
+        return links
 
 
 @paths.command()
 @click.argument("source", metavar="WEB|CRAWL_DIR")
-@click.option("--goal", required=True, help="The label of the pages looked for.")
-@click.option("--starts", help="Front doors: URLs, or a file of them.  [default: the crawl's own]")
-@click.option("--site-column", help="Of --labels, whose page it is: goals are of the same site.")
-@common_options.out("paths.jsonl.")
-@labelled
+@click.option("--goal", metavar="LABEL", required=True, help="Label of goal pages.")
+@click.option(
+    "--starts",
+    metavar="URLS|FILE",
+    help="Start pages of the sites: URLs or a file of URLs.  "
+    "[default: the start pages of the crawl]",
+)
+@click.option(
+    "--site-column",
+    metavar="NAME",
+    help="Column of --labels with the site of a page: paths lead only to goals of the same site.",
+)
+@common_options.out_option("File for the paths (.jsonl).", "FILE")
+@label_options
 def extract(
     *,
     source: str,
@@ -277,50 +314,56 @@ def extract(
     random_state: int,
     out: Path,
 ) -> None:
-    """Take paths out of a recorded web, or out of a crawl, whose pages are labelled.
+    """Extract training paths from a recorded web or a crawl with labelled pages.
 
-    To each goal one of the shortest ways from the front door, and ways that leave these for
-    pages with no goal behind them.
+    For each goal page, the command extracts one of the shortest paths from the start page of the
+    site. Paths to dead ends leave a shortest path for a page from which no goal can be reached.
 
     \b
     focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
         --starts doors.txt --out people.jsonl
     """
-    check_file(out, "--out")
-    walked = None
+    check_output_file(out, "--out")
+    graph = None
     if (Path(source) / "crawl.db").is_file():
         with closing(open_store(source)) as store:
-            walked = CrawlGraph.of(store)
-        links, resolve = walked.links, walked.resolve
+            graph = CrawlGraph.of(store)
+        links, resolve = graph.links, graph.resolve
     else:
         web = open_web(source)
         links, resolve = WebPages(web).links, web.resolve
     table = read_page_labels(labels, resolve, label=column, site=site_column)
     if starts is not None:
-        doors = [url for url in resolve(read_seeds(starts, ())) if url is not None]
-    elif walked is not None:
-        doors = walked.starts
+        start_urls = [url for url in resolve(read_seeds(starts, ())) if url is not None]
+    elif graph is not None:
+        start_urls = graph.starts
     else:
-        raise UserError("where do sites begin? Name their front doors with --starts")
-    if not doors:
-        raise UserError(f"{source} has none of the front doors {starts}")
-    found, said = [], []
-    for door in doors:
+        raise UserError("a recorded web has no start pages: name them with --starts")
+    if not start_urls:
+        raise UserError(f"{source} contains none of the start pages {starts}")
+    found, lines = [], []
+    for start_url in start_urls:
         of_site = extract_paths(
-            door,
+            start_url,
             links,
-            table.goals(goal, door),
+            table.goals(goal, start_url),
             table.labels,
             sampling=sampling,
             random_state=random_state,
         )
-        ends = sum(path.succeeds for path in of_site)
-        said.append(f"{door}: {counted(ends, 'path')} to goals, {len(of_site) - ends:,} to fails")
+        goals = sum(path.succeeds for path in of_site)
+        lines.append(
+            f"{start_url}: {counted(goals, 'path')} to goals, "
+            f"{len(of_site) - goals:,} to dead ends"
+        )
         found += of_site
     if not found:
-        raise UserError(f"no page labelled {goal!r} can be reached: is {column} the right column?")
+        raise UserError(
+            f"no page with the label {goal!r} can be reached: check --goal, --starts and --column "
+            f"{column}"
+        )
     written = write_paths(found, out)
-    click.echo("\n".join([*said, f"{out}: {counted(written, 'path')}"]))
+    click.echo("\n".join([*lines, f"{out}: {counted(written, 'path')}"]))
 
 
 @paths.command()
@@ -328,10 +371,10 @@ def extract(
     "files", metavar="PATHS.jsonl...", nargs=-1, required=True, type=common_options.PATH
 )
 @click.option("--web", required=True, help=common_options.EXAMPLES_WEB)
-@common_options.out("models/NAME.")
-@training
+@common_options.out_option("New folder for the path model, such as models/NAME.", "FOLDER")
+@training_options
 def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOptions) -> None:
-    """Train a model on paths, and write it to --out.
+    """Train a path model on the paths in PATHS.jsonl, and write the model to --out.
 
     \b
     focuscrawl paths train people.jsonl --web pages.warc --out models/people
@@ -339,17 +382,17 @@ def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOpt
     FORMAT.check_out(out)
     pages = WebPages(open_web(web))
     walks = [path for file in files for path in read_paths(file)]
-    corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
+    corpus = read_corpus(walks, pages, PathFeatureReader(training.reading, keep_words=True))
     with tqdm(desc="Fitting", unit=" steps", disable=None) as bar:
         model = train_model(corpus, training, on_iteration=bar.update)
     model = replace(model, calibration=calibrate(corpus, training))
     about = {"paths": len(corpus.paths), "sites": len(set(corpus.sites.tolist()))}
     save_model(model, out, about)
-    left = len(walks) - len(corpus.paths)
+    skipped = len(walks) - len(corpus.paths)
     click.echo(
-        f"{out}: learned from {counted(len(corpus.paths), 'path')} on "
+        f"Saved path model {out}: trained on {counted(len(corpus.paths), 'path')} on "
         f"{counted(about['sites'], 'site')}"
-        + (f"; {left:,} left out, for a page or a link that {web} lacks" if left else "")
+        + (f"; {skipped:,} skipped (a page or a link is missing in {web})" if skipped else "")
     )
     _print_model(model)
 
@@ -368,30 +411,32 @@ def _print_model(model: PathModel) -> None:
 @paths.command()
 @click.argument("model", metavar="MODEL")
 @click.argument("sites", metavar="SITES.txt")
-@common_options.out("Folder of the forage.")
-@click.option("--web", help="A recorded web to forage.  [default: the live Web]")
-@common_options.number("--budget", "Fetches; 0: no limit.", 1000, least=0)
-@common_options.number(
-    "--per-site", "Fetches after which a site is given up; 0: never.", 0, least=0
-)
+@common_options.out_option("Folder for the crawl and goals.csv.", "FOLDER")
+@click.option("--web", help="Recorded web with the sites.  [default: the live Web]")
+@common_options.integer_option("--budget", "Number of fetches; 0: no limit.", 1000, least=0)
+@common_options.integer_option("--per-site", "Most fetches on a site; 0: no limit.", 0, least=0)
 @click.option(
     "--stop",
-    type=common_options.Number(0),
-    help=f"Goals a fetch below which a site is given up; 0: never.  [default: {_STOP:g}]",
+    type=common_options.FiniteFloat(0),
+    metavar="RATE",
+    help="Stop crawling a site when fewer goals per fetch are expected; 0: never.  "
+    f"[default: {_STOP:g}]",
 )
 @click.option(
     "--printed-scores",
     is_flag=True,
-    help="Scores by the paper's equations 6 and 7 to the letter: every path by itself.",
+    help="Compute link scores exactly by equations 6 and 7 of the paper, for each path alone.",
 )
 @click.option(
     "--adapt/--no-adapt",
     default=None,
-    help="Scores go by what the directories of the site brought, too.  [default: adapt, "
-    "but for --printed-scores]",
+    help="Adapt link scores to the goals found in each directory of a site.  [default: --adapt; "
+    "with --printed-scores: --no-adapt]",
 )
-@common_options.share("--threshold", "Score below which nothing is fetched.", 0.0)
-@common_options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
+@common_options.float_option("--threshold", "Lowest score of links to follow.", 0.0)
+@common_options.float_option(
+    "--least", "Lowest goal probability of pages in goals.csv.", 0.5, max=1
+)
 @common_options.SETTINGS
 def forage(
     *,
@@ -408,15 +453,15 @@ def forage(
     least: float,
     settings: tuple[str, ...],
 ) -> None:
-    """Forage sites for goal pages; SITES.txt has the front door of each, one a line.
+    """Find goal pages on the sites in SITES.txt, a file with one start URL per site and line.
 
-    Writes goals.csv into --out, where the crawl is kept, too: each goal page with the path that
-    led to it. The same command goes on with a forage that was interrupted.
+    The links to follow are chosen by MODEL, a path model. The result is goals.csv in --out: each
+    goal page with the path to it. After an interruption, the same command resumes the crawl.
 
     \b
     focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."
     """
-    trained, _ = read_model(Path(model))  # errors are found here, not in another process
+    trained, _ = read_model(Path(model))  # find errors before the child process starts
     read_seeds(sites, ())
     arguments = {
         "critic": model,
@@ -434,10 +479,10 @@ def forage(
         of_strategy["printed_scores"] = True
     if adapt or (adapt is None and not printed_scores):
         of_strategy["adapt"] = True
-    crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(of_strategy)}", *settings])
+    run_crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(of_strategy)}", *settings])
     with closing(open_store(out)) as store:
         found = goal_pages(store, least=least)
     write_goals(found, out / "goals.csv")
     for page in found[:_LISTED]:
         click.echo(f"{page.probability:.2f}  {page.path[-1]}  {one_line(page.title, 50)}")
-    click.echo(f"{counted(len(found), 'goal page')}, with their paths in {out / 'goals.csv'}")
+    click.echo(f"{counted(len(found), 'goal page')} found; pages and paths: {out / 'goals.csv'}")

@@ -1,4 +1,4 @@
-"""``focuscrawl report`` and ``focuscrawl distill``: what crawls achieved."""
+"""``focuscrawl report`` and ``focuscrawl distill``: summaries, curves, hubs and authorities."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import click
 import pandas as pd
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import check_file, write_file, write_files
-from focuscrawl.distiller import RULES
+from focuscrawl.cli.common_options import check_output_file, write_file, write_files
+from focuscrawl.distiller import SITE_RULES
 from focuscrawl.foundation.files import refuse_link
 from focuscrawl.report import comparison, html_report
 from focuscrawl.report.figures import learned, learning_curves, learning_figure, loss_figure, png
@@ -28,20 +28,24 @@ if TYPE_CHECKING:
 
 @click.command()
 @common_options.CRAWL_DIRS
-@common_options.path(
+@common_options.path_option(
     "--out",
-    "Folder for the figures and the page.  [default: CRAWL_DIR/report, for several crawls "
-    "./report]",
+    "Folder for the report.  [default: CRAWL_DIR/report; for several crawls: ./report]",
+    metavar="FOLDER",
 )
-@common_options.path("--csv", "Also write one row a fetch to this file.")
+@common_options.path_option(
+    "--csv", "CSV file for a table with one row for each fetch.", metavar="FILE"
+)
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
-    """Summarise crawls and draw their curves; works while they run.
+    """Summarise crawls and draw their loss curves; the crawls may be running.
 
-    Writes loss.png and report.html, a page of its own with everything in it. Several crawls are
-    compared: the first is the baseline. Crawls of one topic by one strategy may have learned from
-    each other: give them in the order they were made, and learning.png says so.
+    The report consists of report.html, one HTML file that contains all figures, and loss.png.
+    Several crawls are compared with the first crawl.
+
+    If each crawl of a topic learned from the crawl before, name the crawls from oldest to newest:
+    learning.png then shows the progress from crawl to crawl.
     """
-    check_file(csv, "--csv")
+    check_output_file(csv, "--csv")
     folders = list({Path(name).resolve(): name for name in crawl_dirs}.values())
     with ExitStack() as opened:
         stores = [opened.enter_context(closing(open_store(folder))) for folder in folders]
@@ -56,8 +60,8 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
             if (sentence := comparison.in_one_sentence(summaries, crawls)) is not None:
                 click.echo(f"{sentence}\n")
         pages = dict(zip(labels, crawls, strict=True))
-        told = dict(zip(labels, map(milestones, stores), strict=True))
-        curves = {"loss.png": png(loss_figure(pages, told))}
+        events = dict(zip(labels, map(milestones, stores), strict=True))
+        curves = {"loss.png": png(loss_figure(pages, events))}
         if comparison.consecutive(summaries):
             learning = learning_curves(pages, min(map(len, crawls)))
             click.echo("\n".join([*learned(learning), ""]))
@@ -94,25 +98,27 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
 
 @click.command()
 @common_options.CRAWL_DIR
-@common_options.top()
+@common_options.top_option()
 @click.option(
     "--sites",
-    type=click.Choice(RULES),
-    help="Links within a site do not count: within a host, within a registered domain; with none "
-    "they do.  [default: host; none if every link stays on its host]",
+    type=click.Choice(SITE_RULES),
+    help="Ignore links within a host or a registered domain; none: count all links.  "
+    "[default: host; none if every link stays on its host]",
 )
-@common_options.path("--csv", "Also write all pages with a score to this file.")
-@common_options.path("--html", "Also write the lists as a page of their own.")
+@common_options.path_option(
+    "--csv", "CSV file for all pages with a hub or authority score.", metavar="FILE"
+)
+@common_options.path_option("--html", "HTML file for the lists.", metavar="FILE")
 def distill(
     crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
 ) -> None:
-    """List the hubs and authorities of a crawl; works while it runs.
+    """List the hubs, the authorities and the most relevant sites of a crawl.
 
-    Hubs link to relevant pages, authorities are what hubs link to. Then the sites that are
-    densest with relevant pages.
+    Hubs are pages that link to many relevant pages. Authorities are relevant pages that many hubs
+    link to. The crawl may be running.
     """
-    check_file(csv, "--csv")
-    check_file(html, "--html")
+    check_output_file(csv, "--csv")
+    check_output_file(html, "--html")
     with closing(open_store(crawl_dir)) as store:
         found = Distillation.of(store, sites)
     click.echo(text(found, top))
@@ -127,4 +133,4 @@ def distill(
 
 
 def _encoded(content: str) -> bytes:
-    return content.encode("utf-8", "replace")  # a stranger's title may hold half a character
+    return content.encode("utf-8", "replace")  # titles of pages may contain lone surrogates

@@ -1,4 +1,4 @@
-"""``focuscrawl rounds``: a crawl in rounds, by processes of this machine or by Apache Spark."""
+"""``focuscrawl rounds``: crawl in rounds, with local processes or on Apache Spark."""
 
 from __future__ import annotations
 
@@ -29,37 +29,51 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
 
 @click.command()
 @click.argument("plan_file", metavar="PLAN.toml", type=common_options.PATH)
-@click.option("--out", "root", required=True, help="Folder of the tables, or its URI: s3://...")
+@click.option(
+    "--out",
+    "root",
+    required=True,
+    metavar="FOLDER|URI",
+    help="Folder for the Parquet tables of the crawl, or a URI: s3://...",
+)
 @click.option(
     "--master",
-    help="Who does the work: processes[2], or Spark's local[2], spark://..., yarn, k8s://...  "
-    "[default: a process a core]",
+    metavar="MASTER",
+    help="Executor of the crawl: processes[N], or a Spark master: local[N], spark://..., yarn, "
+    "k8s://...  [default: one process for each core]",
 )
 @click.option(
     "--from",
-    "begun",
+    "earlier_crawl",
     type=common_options.PATH,
-    help="Go on from the crawl in this folder, which stays as it is.",
+    metavar="CRAWL_DIR",
+    help="Earlier crawl to continue; its folder is not changed.",
 )
-@common_options.path("--folder", "Write the crawl into this folder, too, for reports.")
+@common_options.path_option(
+    "--folder",
+    "New folder for a copy of the crawl, for reports and exports.",
+    metavar="FOLDER",
+)
 @click.option(
     "--pages",
     type=click.IntRange(1),
-    help="With --folder: a random sample of so many pages.  [default: all]",
+    metavar="N",
+    help="With --folder: copy a random sample of N pages.  [default: all pages]",
 )
 def rounds(
     plan_file: Path,
     root: str,
     *,
     master: str | None,
-    begun: Path | None,
+    earlier_crawl: Path | None,
     folder: Path | None,
     pages: int | None,
 ) -> None:
-    """Crawl in rounds, over tables of Parquet.
+    """Crawl in rounds as the file PLAN.toml says, with the crawl's data in Parquet tables.
 
-    A round fetches the best links of all hosts, then learns from them. It is kept whole or not at
-    all: the same command goes on after the last one.
+    Each round fetches the links with the highest scores and then trains the link classifier. A
+    round is saved completely or not at all. After an interruption, the same command resumes the
+    crawl after the last saved round.
 
     \b
     focuscrawl rounds rounds.toml --out rounds/cycling
@@ -67,16 +81,18 @@ def rounds(
     """
     plan = read_plan(plan_file)
     if pages is not None and folder is None:
-        raise UserError("--pages is how many pages --folder writes: name a folder, too")
+        raise UserError("--pages needs --folder: name a folder for the copy of the crawl")
     if folder is not None and (folder / "crawl.db").exists():
-        raise UserError(f"{folder} holds a crawl already: name a new folder with --folder")
+        raise UserError(f"{folder} contains a crawl already: name a new folder with --folder")
     with closing(_master(master)) as workers:
-        last = crawl_in_rounds(plan, root, workers, _tell, watch=_bar, folder=begun)
+        last = crawl_in_rounds(
+            plan, root, workers, _print_round, watch=_stage_progress, folder=earlier_crawl
+        )
     click.echo(in_words(last["stop"], last["fetched"]))
     if folder is not None:
         written = write_folder(root, folder, pages)
-        of_all = "" if written == last["fetched"] else f", {written:,} of its fetches"
-        click.echo(f"as a crawl{of_all}: {folder}")
+        sample = "" if written == last["fetched"] else f" ({written:,} of its fetches)"
+        click.echo(f"Saved a copy of the crawl{sample}: {folder}")
 
 
 def _master(name: str | None) -> Master:
@@ -87,12 +103,11 @@ def _master(name: str | None) -> Master:
 
 
 @contextmanager
-def _bar(what: str, tasks: int) -> Iterator[Callable[[int], object]]:
-    """Show on a terminal how many tasks of a stage are done."""
+def _stage_progress(what: str, tasks: int) -> Iterator[Callable[[int], object]]:
     with tqdm(total=tasks, desc=what, unit=" buckets", leave=False, disable=None) as bar:
         yield bar.update
 
 
-def _tell(last: Mapping[str, Any]) -> None:
+def _print_round(last: Mapping[str, Any]) -> None:
     rate = last["relevance"] / max(last["fetched"], 1)
     click.echo(f"round {last['round']}: {last['fetched']:,} fetches, harvest rate {rate:.3f}")

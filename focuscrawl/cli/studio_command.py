@@ -1,4 +1,4 @@
-"""``focuscrawl studio``: topics, critics and crawls of a folder, in a browser."""
+"""``focuscrawl studio``: manage the topics, critics and crawls of a folder in a browser."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ from focuscrawl.studio.serving import Studio, has_browser
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. Others than this machine's own let the network in.",
+    metavar="ADDRESS",
+    help="Address to listen on; addresses other than 127.0.0.1 open the studio to the network.",
 )
 @click.option(
     "--port",
     default=8222,
     show_default=True,
     type=click.IntRange(0, 65535),
-    help="Port to listen on; 0 for one that is free.",
+    metavar="N",
+    help="Port to listen on; 0: a free port.",
 )
 @click.option(
     "--public-url",
     metavar="URL",
-    help="Address that browsers use where a proxy stands before the studio, as for TLS: "
-    "https://studio.example.org, or a path below one.",
+    help="Public address of the studio behind a reverse proxy, such as "
+    "https://studio.example.org/focuscrawl.",
 )
 @common_options.SETTINGS
-@click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--read-only", is_flag=True, help="Show all pages, but allow no changes.")
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 def studio(
     folder: Path,
     host: str,
@@ -51,26 +53,29 @@ def studio(
     read_only: bool,
     no_browser: bool,
 ) -> None:
-    """Serve FOLDER, else the current one, to a browser on this machine, until Ctrl-C.
+    """Start the studio for the topics and crawls in FOLDER (default: the current folder).
 
-    The address that is printed holds a token: who has it can do what you can.
+    Ctrl-C stops the studio. The printed address contains a secret token: anybody with the address
+    can start crawls and delete data.
 
-    Crawls that begin here have the settings given with -s, and none of a project:
-    -s USER_AGENT="cycling-survey (+https://example.org/about-our-crawler)"
+    Crawls started in the studio use the settings given with -s, not the settings of a Scrapy
+    project: -s USER_AGENT="cycling-survey (+https://example.org/about-our-crawler)"
     """
     pairs = [each.partition("=") for each in settings]
     if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
-        raise UserError(f"-s {wrong[0]!r:.100} is no setting: give NAME=VALUE")
+        raise UserError(f"-s {wrong[0]!r:.100} is not a setting: write NAME=VALUE")
     served = Studio(
         StudioFolder(folder),
         host,
         port,
         read_only=read_only,
-        public_url=None if public_url is None else PublicUrl.read(public_url),
+        public_url=None if public_url is None else PublicUrl.parse(public_url),
     )
     os.environ[SETTINGS] = json.dumps({name: value for name, _, value in pairs})
-    os.chdir(folder)  # paths in definitions and crawls are relative to it
-    click.echo(f"The studio is at {served.address}\nCtrl-C ends it; crawls go on without it.")
+    os.chdir(folder)  # paths in definitions and crawls are relative to the served folder
+    click.echo(
+        f"The studio is at {served.address}\nCtrl-C stops the studio; crawls continue to run."
+    )
     if has_browser() and not no_browser:
         webbrowser.open(served.address)
     served.serve()

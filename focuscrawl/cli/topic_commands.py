@@ -1,7 +1,8 @@
-"""``focuscrawl topic``: write definitions of topics, train their critics."""
+"""``focuscrawl topic``: write topic definitions and train their critics."""
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from dataclasses import replace
 from functools import wraps
@@ -12,42 +13,42 @@ import click
 import numpy as np
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import Bar
+from focuscrawl.cli.common_options import ProgressBar
 from focuscrawl.cli.critic_examples import (
-    REDIRECTS,
-    bookmarked,
+    REDIRECTS_PER_PAGE,
+    crawl_folder_options,
+    describe_definition,
+    example_crawl_options,
     fetch_examples,
-    in_words,
-    kept_options,
-    live_options,
-    parts,
-    print_unread,
+    print_unread_examples,
+    read_bookmark_urls,
     read_description,
-    urls_of,
+    read_url_arguments,
+    split_at_commas,
     warn_of_missing_embeddings,
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
-from focuscrawl.critic.phrase_model import phrases_of, words_of
+from focuscrawl.critic.phrase_model import parse_description, parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.knowledge import Keywords
-from focuscrawl.knowledge.keywords import ranked, read_candidates
+from focuscrawl.knowledge.keywords import rank_candidates, read_candidates
 from focuscrawl.report.plain_text import counted, middle, one_line, table
-from focuscrawl.taxonomy import ROOT, normalise, read_labels, read_topics
+from focuscrawl.taxonomy import ROOT, normalise, parse_topics, read_labels
 from focuscrawl.topics import (
     TopicDefinition,
-    check_marked,
+    check_marked_classes,
     edit_definition,
-    fit_classes,
-    pages_learned_from,
+    rank_classes,
     read_definition,
     train_definition,
+    training_urls,
     write_definition,
 )
-from focuscrawl.topics.definition import class_tree, pages_below, refined
+from focuscrawl.topics.definition import class_tree, count_examples, split_classes
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_webs
 
@@ -55,28 +56,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WIDTH = 100  # characters of a URL
-_QUERY = 8  # keywords of the query that a callable gets
-_EACH = 3  # classes shown of a page
+_QUERY = 8  # keywords in the query for a callable
+_CLASSES = 3  # classes printed for each page
 
 
 @click.group()
 def topic() -> None:
-    """Define a topic, judge pages of a crawl, and have it follow."""
+    """Define a topic, judge pages of a crawl, and apply the judgements to the crawl."""
 
 
 for command in (apply, mark, neighbours_command, suggest_command):
     topic.add_command(command)
 
 
-def _judged_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that name examples; the command gets the URLs as ``good`` and ``bad``."""
+def _example_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for example pages; the command gets the URLs as ``good`` and ``bad``."""
 
-    @click.option("--good", multiple=True, help="URLs on the topic, or a file of them.")
-    @click.option("--bad", multiple=True, help="URLs off the topic, or a file of them.")
+    @click.option(
+        "--good",
+        multiple=True,
+        metavar="URLS|FILE",
+        help="Relevant pages: URLs or a file of URLs; repeatable.",
+    )
+    @click.option(
+        "--bad",
+        multiple=True,
+        metavar="URLS|FILE",
+        help="Off-topic pages: URLs or a file of URLs; repeatable.",
+    )
     @common_options.BOOKMARKS
     @common_options.BOOKMARK_FOLDER
     @wraps(command)
-    def judged(
+    def with_examples(
         *,
         good: tuple[str, ...],
         bad: tuple[str, ...],
@@ -84,22 +95,32 @@ def _judged_options(command: Callable[..., None]) -> Callable[..., None]:
         folder: str | None,
         **others: Any,
     ) -> None:
-        liked = [*urls_of(good), *bookmarked(bookmarks, folder)]
-        command(good=liked, bad=urls_of(bad), **others)
+        good_urls = [*read_url_arguments(good), *read_bookmark_urls(bookmarks, folder)]
+        command(good=good_urls, bad=read_url_arguments(bad), **others)
 
-    return judged
+    return with_examples
 
 
 @topic.command()
 @common_options.DEFINITION
-@click.option("--critic", help="A trained critic: its classes are the taxonomy.")
-@click.option("--topic", "marked", help="Classes of it to mark, comma-separated.")
-@click.option("--web", help="Where the pages of its examples are.")
+@click.option("--critic", help="Trained critic whose classes are the taxonomy of the topic.")
+@click.option(
+    "--topic",
+    "marked",
+    metavar="CLASSES",
+    help="Relevant classes of --critic, separated by commas.",
+)
+@click.option("--web", help="Recorded web with the example pages.")
 @common_options.WORDS
 @common_options.DESCRIPTION
 @common_options.NAME
-@click.option("--seeds", multiple=True, help="Start URLs, or a file of them.")
-@_judged_options
+@click.option(
+    "--seeds",
+    multiple=True,
+    metavar="URLS|FILE",
+    help="Start pages of crawls: URLs or a file of URLs; repeatable.",
+)
+@_example_options
 def new(
     *,
     definition: Path,
@@ -113,7 +134,7 @@ def new(
     good: list[str],
     bad: list[str],
 ) -> None:
-    """Write a definition of a topic to TOPIC.toml.
+    """Create the topic definition TOPIC.toml.
 
     \b
     focuscrawl topic new cycling.toml --critic models/demo --topic /Sports/Cycling
@@ -121,75 +142,83 @@ def new(
     focuscrawl topic new mine.toml --bookmarks bookmarks.html --folder Bikes --bad bad.txt
     """
     if definition.exists():
-        raise UserError(f"{definition} is there already: add to it with focuscrawl topic add")
+        raise UserError(
+            f"{definition} exists already: add examples with `focuscrawl topic add {definition}`"
+        )
     made = TopicDefinition(
         critic=critic,
         web=web,
-        topics=parts(marked),
-        words=parts(words),
-        seeds=tuple(urls_of(seeds)),
+        topics=split_at_commas(marked),
+        words=split_at_commas(words),
+        seeds=tuple(read_url_arguments(seeds)),
         name=name,
         description=None if description is None else read_description(description),
-    ).judging(good, bad)
+    ).with_judgements(good, bad)
     if made.topics and critic is None:
-        raise UserError("--topic marks classes of a critic: name it with --critic")
-    check_marked(made)
+        raise UserError("--topic needs --critic: name the critic that has the classes")
+    check_marked_classes(made)
     write_definition(made, definition)
-    click.echo(f"{definition}: {in_words(made)}")
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 @topic.command()
 @common_options.DEFINITION
-@_judged_options
+@_example_options
 def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
-    """Add examples to TOPIC.toml; of two judgements of a page the latest counts."""
+    """Add example pages to TOPIC.toml. A new judgement of a page replaces an earlier one."""
     if not good and not bad:
-        raise UserError("nothing to add: give --good, --bad or --bookmarks")
-    made = edit_definition(definition, lambda known: known.judging(good, bad))
-    click.echo(f"{definition}: {in_words(made)}")
+        raise UserError("no examples to add: give --good, --bad or --bookmarks")
+    made = edit_definition(definition, lambda known: known.with_judgements(good, bad))
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 @topic.command()
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
-@click.option("--crawl-dir", required=True, help="Where they are kept.")
-@click.option("--web", help="Take them from this recording instead of the Web.")
+@click.option(
+    "--crawl-dir", metavar="FOLDER", required=True, help="Folder for the crawl of the pages."
+)
+@click.option("--web", help="Recorded web to read the pages from.  [default: the live Web]")
 @common_options.SETTINGS
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch pages that are to be judged, or files of their URLs: no link is followed.
+    """Fetch example pages politely, without following links; URL may be a file of URLs.
 
-    It is a polite crawl that is kept; `topic train` learns from it with --web.
+    The crawl is saved in --crawl-dir. To train on the recorded pages, name the recording with
+    `topic train --web`.
 
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
     """
-    wanted = urls_of(urls)
+    wanted = read_url_arguments(urls)
     fetch_examples(
         wanted,
         out="examples",
-        others=REDIRECTS * len(wanted),
+        others=REDIRECTS_PER_PAGE * len(wanted),
         crawl_dir=crawl_dir,
         settings=settings,
-        reach=0,
+        max_distance=0,
         web=web,
     )
 
 
 @topic.command()
 @common_options.DEFINITION
-@click.option("--out", required=True, help="Folder of the critic, like models/NAME.")
+@click.option(
+    "--out", metavar="FOLDER", required=True, help="Folder for the critic, such as models/NAME."
+)
 @click.option(
     "--web",
     "named",
     multiple=True,
-    help="Where the pages are, if the definition names no web; may be repeated.",
+    help="Recorded web with the pages, if TOPIC.toml names none; repeatable.",
 )
-@live_options
-def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) -> None:
-    """Train the critic of TOPIC.toml, for a new crawl.
+@example_crawl_options
+def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
+    """Train the critic of the topic definition TOPIC.toml, for a new crawl.
 
-    Pages that no web is named for are fetched, by a polite crawl that is kept.
+    Without a recorded web, a polite crawl fetches the example pages and saves them in
+    --crawl-dir.
 
     \b
     focuscrawl topic train cycling.toml --out models/cycling
@@ -199,26 +228,29 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
     FORMAT.check_out(Path(out))
     known = read_definition(definition)
     webs = open_webs(known.web, definition, named)
-    pages = () if webs else pages_learned_from(known)
+    pages = () if webs else training_urls(known)
     if pages:
-        webs = [fetch_examples(pages, out=out, **live)]
-    with closing(Bar("Reading")) as shown:
-        trained, topics = train_definition(known, webs, progress=shown)
+        webs = [fetch_examples(pages, out=out, **crawl_options)]
+    with closing(ProgressBar("Reading")) as progress:
+        trained, topics = train_definition(known, webs, progress=progress)
     save_critic(trained, out)
-    print_unread(known.judged, trained)
+    print_unread_examples(known.judged_urls, trained)
     warn_of_missing_embeddings(trained)
-    click.echo(f"{out}: topics {', '.join(topics)}")
+    marked = ",".join(topics)
+    click.echo(f"Saved critic {out}. Crawl with -a critic={out} -a topic={shlex.quote(marked)}")
 
 
 @topic.command()
 @click.argument("critic", metavar="CRITIC")
-@click.option("--under", help="Only this class and those below it.")
-@common_options.number("--examples", "Example URLs shown of a class.", 2, least=0)
+@click.option("--under", metavar="CLASS", help="List only CLASS and its subclasses.")
+@common_options.integer_option(
+    "--examples", "Number of example URLs printed for each class.", 2, least=0
+)
 def tree(*, critic: str, under: str | None, examples: int) -> None:
-    """List the classes of CRITIC, a folder or a name in models/: what can be marked.
+    """List the classes of CRITIC, a folder or a name in models/.
 
-    Each with the number of the pages that it was learned from, those below it included, and
-    some of them. Of a critic that was learned from little, the phrases as well.
+    Each class is printed with the number of its training examples, including those of its
+    subclasses, and some of their URLs. For a few-shot critic, the phrases are printed as well.
 
     \b
     focuscrawl topic tree models/demo
@@ -229,17 +261,17 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     top = ROOT if under is None else normalise(under)
     if top not in classes:
         near = classes.nearest(top) or list(classes.leaves[:5])
-        raise UserError(f"{critic} has no class {top}; near it: {', '.join(near)}")
+        raise UserError(f"critic {critic} has no class {top}. Similar: {', '.join(near)}")
     shown = [path for path in (top, *classes.descendants(top)) if path != ROOT]
-    pages = pages_below(classes)
+    pages = count_examples(classes)
     leaves = len(classes.leaves_under(top))
     click.echo(
         f"{critic}: {trained.model.kind}, {counted(leaves, 'topic')}, "
         f"{counted(pages[top], 'example')}"
     )
     if trained.phrases:
-        said = ", ".join(" ".join(phrase) for phrase in trained.phrases)
-        click.echo(f"phrases: {one_line(said, 200)}")
+        phrases = ", ".join(" ".join(phrase) for phrase in trained.phrases)
+        click.echo(f"phrases: {one_line(phrases, 200)}")
     least = min((path.count("/") for path in shown), default=0)
     for path in shown:
         indent = "  " * (path.count("/") - least)
@@ -247,10 +279,10 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
         click.echo(f"{indent}{one_line(path)}{count}")
         for url in classes.examples(path)[:examples]:
             click.echo(f"{indent}    {middle(one_line(url), _WIDTH)}")
-    for path in trained.absent:
-        click.echo(f"{one_line(path)}: had no example that could be read; it cannot be marked")
+    for path in trained.untrained_topics:
+        click.echo(f"{one_line(path)}: no example could be read, so the critic has no such class")
     if not trained.examples:
-        click.echo("learned from words alone: there is no example")
+        click.echo("The critic was trained on phrases only and has no examples")
 
 
 @topic.command("seeds")
@@ -258,15 +290,20 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 @click.option(
     "--candidates",
     required=True,
-    help="A JSON file of an engine's answers, a CSV of url,title,description, or module:callable.",
+    metavar="FILE|CALLABLE",
+    help="Search results: a JSON file, a CSV file url,title,description, or module:callable.",
 )
-@click.option("--query", help="What a callable is asked with; usual: the topic's first words.")
-@common_options.number("--n", "Start URLs to take.", 20)
+@click.option(
+    "--query",
+    metavar="TEXT",
+    help="Search query for a callable.  [default: the first words of the topic]",
+)
+@common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
-    """Take the start URLs of TOPIC.toml from candidates: those most like the topic's words.
+    """Add start pages to TOPIC.toml: the search results most similar to the topic.
 
-    Words are those of the definition, and those that tell the examples of its critic from others;
-    a candidate is as like them as its title and description are.
+    The similarity of a search result is computed from its title and description. The words of the
+    topic are those of TOPIC.toml and the most typical words of the critic's examples.
 
     \b
     focuscrawl topic seeds cycling.toml --candidates answers.json
@@ -276,16 +313,16 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     keywords = _keywords(known)
     if not keywords.weights:
         raise UserError(
-            f"{definition} has no words to rank by: add words = [...] or a description to it"
+            f"{definition} has no words to rank search results by: add words = [...] or "
+            "description = ..."
         )
-    asked = query or " ".join([*keywords.weights][:_QUERY])
-    found = read_candidates(candidates, asked)
-    best = ranked(found, keywords)
+    found = read_candidates(candidates, query or " ".join([*keywords.weights][:_QUERY]))
+    best = rank_candidates(found, keywords)
     if not best:
         words = ", ".join([*keywords.weights][:_QUERY])
         raise UserError(
-            f"none of {counted(len(found), 'candidate')} has a word of the topic ({words}): "
-            "give it more words, or other candidates"
+            f"none of {counted(len(found), 'search result')} contains a word of the topic "
+            f"({words}): add words to {definition}, or give other search results"
         )
     for each, score in best[:n]:
         click.echo(f"{score:.2f}  {middle(one_line(each.url), 90)}  {one_line(each.title, 60)}")
@@ -295,30 +332,36 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
         return replace(now, seeds=tuple(dict.fromkeys([*now.seeds, *urls])))
 
     made = edit_definition(definition, with_seeds)
-    click.echo(f"{definition}: {in_words(made)}")
+    click.echo(f"{definition}: {describe_definition(made)}")
 
 
 def _keywords(known: TopicDefinition) -> Keywords:
-    phrases = phrases_of(", ".join(known.words)) if known.words else []
+    phrases = parse_phrases(", ".join(known.words)) if known.words else []
     if known.description is not None:
-        phrases.append(words_of(known.description))
+        phrases.append(parse_description(known.description))
     sources = [dict.fromkeys((word for phrase in phrases for word in phrase), 1.0)]
     if known.critic is not None and known.topics:
         critic = load_critic(known.critic, ",".join(known.topics))
         sources += [getattr(critic, of, dict)() for of in ("phrase_words", "example_words")]
     if not any(sources):
-        sources.append(Keywords.of_topics([*known.topics, known.name or ""]).weights)
-    return Keywords.of_all(*sources)
+        sources.append(Keywords.from_topics([*known.topics, known.name or ""]).weights)
+    return Keywords.merge(*sources)
 
 
 @topic.command()
 @click.argument("urls", metavar="URL...", nargs=-1)
-@click.option("--critic", required=True, help="Whose classes: a folder, or a name in models/.")
+@click.option(
+    "--critic",
+    required=True,
+    help="Critic with the classes: a folder or a name in models/.",
+)
 @click.option("--web", help=common_options.EXAMPLES_WEB)
-@kept_options
-@common_options.path("--bookmarks", "Also the pages of a bookmarks.html.")
+@crawl_folder_options
+@common_options.path_option(
+    "--bookmarks", "Bookmarks file of a browser with further pages.", metavar="FILE"
+)
 @common_options.BOOKMARK_FOLDER
-@common_options.top("Rows.")
+@common_options.top_option("Number of classes printed in the summary.")
 def classify(
     *,
     urls: tuple[str, ...],
@@ -330,17 +373,18 @@ def classify(
     folder: str | None,
     top: int,
 ) -> None:
-    """Propose the classes that pages fit best, to be marked in a definition.
+    """Classify pages, to find the classes that a topic definition should mark as relevant.
 
-    Pages are read from --web; without it they are fetched, by a polite crawl that is kept.
+    The pages are read from --web. Without --web, a polite crawl fetches the pages and saves them
+    in --crawl-dir.
 
     \b
     focuscrawl topic classify https://bikes.example/ --critic models/dmoz
     focuscrawl topic classify --bookmarks bookmarks.html --critic models/dmoz --web pages.warc.gz
     """
-    wanted = list(dict.fromkeys([*urls, *bookmarked(bookmarks, folder)]))
+    wanted = list(dict.fromkeys([*urls, *read_bookmark_urls(bookmarks, folder)]))
     if not wanted:
-        raise UserError("classify which pages? Give URLs, or --bookmarks")
+        raise UserError("no pages to classify: give URLs or --bookmarks")
     wrong = [url for url in wanted if normalize(url) is None]
     if wrong:
         raise UserError(f"{wrong[0]} {no_url(wrong[0])}")
@@ -349,16 +393,16 @@ def classify(
         opened = fetch_examples(
             wanted,
             out="classify",
-            others=REDIRECTS * len(wanted),
+            others=REDIRECTS_PER_PAGE * len(wanted),
             crawl_dir=crawl_dir,
             settings=settings,
-            reach=0,
+            max_distance=0,
         )
     else:
         opened = open_web(web)
-    with closing(Bar("Reading")) as shown:
-        shown.start(len(wanted))
-        read = read_known([opened], wanted, progress=shown)
+    with closing(ProgressBar("Reading")) as progress:
+        progress.start(len(wanted))
+        read = find_pages([opened], wanted, progress=progress)
     if not read:
         raise UserError(
             f"none of {counted(len(wanted), 'page')} is in {web}: leave out --web to fetch them"
@@ -366,29 +410,34 @@ def classify(
     bags = [page.bag for page in read.values()]
     probabilities = np.exp(trained.model.log_posteriors(bags, trained.calibration))
     for url, row in zip(read, probabilities, strict=True):
-        best = np.argsort(-row, kind="stable")[:_EACH]
+        best = np.argsort(-row, kind="stable")[:_CLASSES]
         classes = ", ".join(f"{trained.model.classes[i]} {row[i]:.2f}" for i in best.tolist())
         click.echo(f"{middle(one_line(url), 90)}\n  {classes}")
     rows = [["pages", "share", "class"]]
     rows += [
         [str(fit.pages), f"{fit.share:.2f}", fit.topic]
-        for fit in fit_classes(trained.model.classes, probabilities)[:top]
+        for fit in rank_classes(trained.model.classes, probabilities)[:top]
     ]
-    click.echo(f"\nof {counted(len(read), 'page')}:")
+    click.echo(f"\nClasses of {counted(len(read), 'page')}:")
     click.echo("\n".join(table(rows, left={2})))
     if web is not None and len(read) < len(wanted):
-        click.echo(f"left out: {counted(len(wanted) - len(read), 'page')} not in {web}", err=True)
+        missing = counted(len(wanted) - len(read), "page")
+        click.echo(f"Skipped {missing} missing from {web}", err=True)
 
 
 @topic.command()
 @common_options.DEFINITION
 @click.argument("pages", metavar="PAGES.csv", type=common_options.PATH)
-@click.option("--mark", help="Mark only these sub-classes, comma-separated; the rest is off.")
+@click.option(
+    "--mark",
+    metavar="CLASSES",
+    help="Relevant subclasses, separated by commas.  [default: all, if the class is relevant]",
+)
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
-    """Split a class that is too broad: move pages into sub-classes of it.
+    """Split a class of TOPIC.toml that is too broad into subclasses.
 
-    PAGES.csv has the columns url and topic, the path of a sub-class. What stays of the class
-    becomes its sub-class Other. Marked is what was, unless --mark says which sub-classes are.
+    PAGES.csv has the columns url and topic, the path of the subclass. Pages of the class that are
+    not in PAGES.csv form the subclass Other. With --mark, only some subclasses are relevant.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
@@ -400,7 +449,7 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
         if url is None:
             raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
         moved.setdefault(label.topic, []).append(url)
-    marks = None if mark is None else read_topics(mark)
-    made = edit_definition(definition, lambda known: refined(known, moved, marks))
+    marks = None if mark is None else parse_topics(mark)
+    made = edit_definition(definition, lambda known: split_classes(known, moved, marks))
     for path, urls in sorted(made.classes.items()):
         click.echo(f"{path}: {counted(len(urls), 'page')}")

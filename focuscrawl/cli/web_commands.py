@@ -1,4 +1,4 @@
-"""``focuscrawl web``: look into recorded webs, write the index of an archive."""
+"""``focuscrawl web``: inspect recorded webs and write archive indexes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _HOSTS_SHOWN = 10
 
 @click.group()
 def web() -> None:
-    """Look into recorded webs (.warc, .warc.gz), archives (.cdxj, .parquet) and the demo."""
+    """Inspect recorded webs (.warc, .warc.gz), archives (.cdxj, .parquet) and the demo web."""
 
 
 @web.command()
 @click.argument("warc", metavar="WEB")
-@click.option("--all-hosts", is_flag=True, help="List every host, not only the largest.")
+@click.option("--all-hosts", is_flag=True, help="List all hosts, not only the ten largest.")
 def info(warc: str, all_hosts: bool) -> None:
-    """Say what a web holds: pages, hosts, statuses, and whether the file is whole."""
+    """Print the numbers of pages, hosts and HTTP statuses, and whether the file is complete."""
     opened = open_web(warc)
     urls = list(opened.urls())
     hosts = Counter(map(host, urls)).most_common()
@@ -50,7 +50,7 @@ def info(warc: str, all_hosts: bool) -> None:
 @web.command()
 @click.argument("warc", metavar="WEB")
 def urls(warc: str) -> None:
-    """Print every URL, one a line, in the order recorded."""
+    """Print all URLs of a recorded web, one per line, in the order recorded."""
     for url in open_web(warc).urls():
         click.echo(url)
 
@@ -58,22 +58,25 @@ def urls(warc: str) -> None:
 @web.command()
 @click.argument("warc", metavar="WEB")
 @click.argument("url")
-@click.option("--head", is_flag=True, help="Print the status and the header fields instead.")
+@click.option("--head", is_flag=True, help="Print the status and the headers, not the body.")
 def get(warc: str, url: str, head: bool) -> None:
-    """Print the body that URL was answered with, byte for byte.
+    """Print the recorded body of URL, byte for byte.
 
-    A terminal is shown it as text, without what it would obey.
+    On a terminal, the body is printed as text without control characters.
     """
     opened = open_web(warc)
     answer = opened.fetch(_resolve(opened, warc, url))
     if answer is None or answer.failure:
-        why = f": {one_line(answer.failure)}" if answer is not None else ""
-        raise UserError(f"{url} has no answer in {warc}{why}")
+        reason = f": {one_line(answer.failure)}" if answer is not None else ""
+        raise UserError(f"{warc} has no response for {url}{reason}")
     if head:
         lines = [f"{answer.status} {answer.url}", *map(": ".join, answer.headers)]
         click.echo("\n".join(map(one_line, lines)))
     elif answer.too_large:
-        raise UserError(f"the body of {url} is larger than a crawl takes in: get it from {warc}")
+        raise UserError(
+            f"the body of {url} exceeds the size limit of crawls: read it from {warc} with a "
+            "WARC tool"
+        )
     elif sys.stdout.isatty():
         click.echo(printable(answer.body.decode("utf-8", "replace")))
     else:
@@ -82,12 +85,16 @@ def get(warc: str, url: str, head: bool) -> None:
 
 @web.command()
 @click.argument("archives", metavar="FILES", nargs=-1, required=True, type=common_options.PATH)
-@common_options.out("The index: .cdxj, or .parquet with the columns of Common Crawl.")
-@common_options.path(
-    "--base", "Folder that names of the files begin at.  [default: that of the index]"
+@common_options.out_option(
+    "Index file: .cdxj, or .parquet with the columns of Common Crawl's index.", "FILE"
+)
+@common_options.path_option(
+    "--base",
+    "Folder that file names in the index are relative to.  [default: the folder of the index]",
+    metavar="FOLDER",
 )
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
-    """Write the index of WARC files, by which they are a web wherever they are.
+    """Write an index of WARC files, so that a crawl can replay them as one recorded web.
 
     \b
     focuscrawl web index pages-*.warc.gz --out pages.parquet
@@ -102,15 +109,14 @@ def _describe_file(recorded: RecordedWeb) -> None:
     listed = ", ".join(f"{status}: {pages:,}" for status, pages in sorted(statuses.items()))
     click.echo(f"statuses {listed}")
     if recorded.truncated_at is None:
-        click.echo(f"file whole, {counted(recorded.records, 'record')}")
+        click.echo(f"file complete, {counted(recorded.records, 'record')}")
     else:
         click.echo(
-            f"file cut at byte {recorded.truncated_at:,}, "
-            f"{counted(recorded.records, 'whole record')} before it"
+            f"file truncated at byte {recorded.truncated_at:,}, after "
+            f"{counted(recorded.records, 'complete record')}"
         )
     if recorded.damaged:
-        thing = "stretch" if recorded.damaged == 1 else "stretches"
-        click.echo(f"{recorded.damaged:,} unreadable {thing} left out")
+        click.echo(f"{counted(recorded.damaged, 'unreadable section')} skipped")
 
 
 def _resolve(opened: Web, warc: str, url: str) -> str:
@@ -119,5 +125,5 @@ def _resolve(opened: Web, warc: str, url: str) -> str:
         raise UserError(f"{url} {no_url(url)}")
     resolved = opened.resolve([normalized])[0]
     if resolved is None:
-        raise UserError(f"{url} is not in {warc}: `focuscrawl web urls {warc}` lists what is")
+        raise UserError(f"{url} is not in {warc}: list its URLs with `focuscrawl web urls {warc}`")
     return resolved

@@ -1,10 +1,9 @@
-"""What is taken home of a crawl: its pages on the topic, with their text, each once.
+"""Export of a crawl: selection of relevant pages, export files and the datasheet.
 
-Here: which pages, near-duplicates, boilerplate, files of several kinds, the datasheet. Not here:
-how text is extracted (`focuscrawl.text`).
+`focuscrawl.text` extracts the texts of the pages.
 """
 
-from focuscrawl.collection.collection import Collection, Wanted, collect
+from focuscrawl.collection.collection import Collection, ExportOptions, collect
 from focuscrawl.collection.export_files import write_collection
 
-__all__ = ["Collection", "Wanted", "collect", "write_collection"]
+__all__ = ["Collection", "ExportOptions", "collect", "write_collection"]

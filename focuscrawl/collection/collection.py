@@ -1,4 +1,4 @@
-"""The pages of a crawl that are exported: read again, their text extracted, each once."""
+"""Select the pages of a crawl to export, and extract their texts for `focuscrawl collect`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from focuscrawl.collection.origin import Origin, answer_of, signals_of
+from focuscrawl.collection.origin import Origin, find_answer, read_robots_signals
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
-from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host
 from focuscrawl.foundation.user_input import SILENT, Progress
 from focuscrawl.page.documents import is_pdf
-from focuscrawl.page.metadata import primary
+from focuscrawl.page.metadata import primary_subtag
 from focuscrawl.page.words import PageWords, tokenize
 from focuscrawl.report.plain_text import without_controls
-from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
+from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import FILE, TextStore
 from focuscrawl.webs import open_web
@@ -36,62 +36,71 @@ if TYPE_CHECKING:
 
 
 _DIGEST = 16  # bytes of a page's digest in the store
-_FEW = 10  # words: less is no text
-_TEMPLATE = 5  # pages of a host, and a fifth of them: a line of so many is boilerplate
-_SHARE = 0.2
-_AT_A_TIME = 50  # pages that are read before their texts are taken
+_MIN_WORDS = 10  # shorter texts count as boilerplate
+# a line is boilerplate if at least 5 pages and a fifth of the pages of its host have the line
+_BOILERPLATE_PAGES, _BOILERPLATE_SHARE = 5, 0.2
+_BATCH = 50  # pages read before their texts are extracted
 
+NOT_RECORDED = "not recorded, or changed since the fetch"
+_UNREADABLE = "no text could be extracted"
 
-#: column: its type, by the name it has in Arrow, and what it says to who has only the collection
+#: column: Arrow type, and description for readers who have only the exported files
 COLUMNS = {
-    "url": ("string", "address of the page"),
-    "seq": ("int64", "number of its fetch in the crawl"),
+    "url": ("string", "URL of the page"),
+    "seq": ("int64", "number of the fetch in the crawl"),
     "fetched_at": ("timestamp", "time of the fetch, UTC"),
-    "relevance": ("float64", "R: the critic's probability that the page is on the topic"),
+    "relevance": ("float64", "probability, given by the critic, that the page is on the topic"),
     "topic": ("string", "the critic's most probable class of the topic"),
     "language": (
         "string",
-        "ISO 639-1, by the words of the text, else as the page says; empty: unknown",
+        "ISO 639-1 code, detected from the text or else declared by the page; empty: unknown",
     ),
-    "language_confidence": ("float64", "probability of the language; 0: only the page says so"),
-    "title": ("string", "as the page says"),
-    "description": ("string", "as the page says"),
-    "author": ("string", "as the page says"),
-    "date": ("date", "published or changed, as the page says"),
+    "language_confidence": (
+        "float64",
+        "probability of the detected language; 0: the language is only declared by the page",
+    ),
+    "title": ("string", "title declared by the page"),
+    "description": ("string", "description declared by the page"),
+    "author": ("string", "author declared by the page"),
+    "date": ("date", "date of publication or change declared by the page"),
     "license": (
         "string",
-        "what the page links to as its licence; empty: nothing, which is no permission",
+        "licence that the page links to; empty: the page names none and gives no permission",
     ),
     "robots": (
         "string",
-        "what the page asks of robots and text miners; unknown: it is kept no longer",
+        "directives of the page for robots and text mining; unknown: response not recorded",
     ),
-    "kind": ("string", "type of its JSON-LD or Open Graph"),
-    "canonical": ("string", "address that the page names as its own"),
+    "kind": ("string", "type of the page by its JSON-LD or Open Graph"),
+    "canonical": ("string", "canonical URL declared by the page"),
     "text": ("string", "main text, plain"),
     "markdown": ("string", "main text with headings, lists and emphasis"),
-    "words": ("int64", "words of the text, as spaces part them"),
+    "words": ("int64", "number of words of the text, split at white space"),
     "hash": ("string", "SHA-256 of the text in UTF-8"),
-    "extractor": ("string", "what found the text"),
-    "duplicates": ("list<string>", "addresses of pages that say the same, or nearly"),
+    "extractor": ("string", "method that extracted the text"),
+    "duplicates": ("list<string>", "URLs of pages with the same or nearly the same text"),
     "chunks": (
         "list<chunk>",
-        "parts of the text: its characters (code points) from start up to end",
+        "parts of the text: offsets of their first character (code point) and of their end",
     ),
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which pages are taken home.
+class ExportOptions:
+    """Options that select and extract the exported pages.
 
     Attributes
     ----------
-    min_relevance : R at least
-    languages : codes of ISO 639-1; empty: all
-    extractor : one of `focuscrawl.text.EXTRACTORS`
-    near_duplicates : False: of pages that say nearly the same one stands for all
+    min_relevance : float
+        Lowest relevance of exported pages.
+    languages : tuple[str, ...]
+        ISO 639-1 codes; empty: all languages.
+    extractor : str
+        One of `focuscrawl.text.EXTRACTORS`.
+    near_duplicates : bool
+        Export near-duplicates, too. False: export the most relevant page of each group.
     """
 
     min_relevance: float = 0.5
@@ -101,13 +110,15 @@ class Wanted:
 
 
 @dataclass
-class CollectedPage:
-    """One page that is taken home; see docs/how-to/export.md.
+class ExportedPage:
+    """An exported page; docs/how-to/export.md describes the columns.
 
     Attributes
     ----------
-    duplicates : URLs of pages that say the same, as the crawl found, or nearly the same
-    robots : what it asks of robots, see `focuscrawl.collection.origin`; None: it is not kept
+    duplicates : list[str]
+        URLs of pages with the same or nearly the same content.
+    robots : list[str] | None
+        Robots and text-mining directives (`read_robots_signals`); None: no recorded response.
     """
 
     seq: int
@@ -116,7 +127,7 @@ class CollectedPage:
     relevance: float
     topic: str
     title: str
-    of: PageText
+    content: PageText
     hash: str
     duplicates: list[str] = field(default_factory=list)
     robots: list[str] | None = field(default_factory=list)
@@ -124,23 +135,26 @@ class CollectedPage:
 
 @dataclass
 class Collection:
-    """What is taken home of a crawl.
+    """The pages to export from a crawl, and their provenance.
 
     Attributes
     ----------
-    identity : of the crawl, see `focuscrawl.store.CrawlStore.identity`
-    wanted : which pages were to be taken
-    pages : in the order fetched
-    left_out : how many pages were not taken, by why
-    fetched : pages of the crawl that are relevant enough
-    webs : that hold the pages as they came, in the order to look for one
-    origin : what else its crawl has kept
+    identity : dict[str, str]
+        Identity of the crawl (`focuscrawl.store.CrawlStore.identity`).
+    pages : list[ExportedPage]
+        Pages in the order fetched.
+    skipped : Counter[str]
+        Number of skipped pages by reason.
+    fetched : int
+        Number of the crawl's pages with enough relevance.
+    webs : Sequence[Web]
+        Webs with the recorded responses, searched in this order.
     """
 
     identity: dict[str, str]
-    wanted: Wanted
-    pages: list[CollectedPage]
-    left_out: Counter[str]
+    options: ExportOptions
+    pages: list[ExportedPage]
+    skipped: Counter[str]
     fetched: int
     webs: Sequence[Web] = ()
     origin: Origin = field(default_factory=Origin)
@@ -149,59 +163,61 @@ class Collection:
 def collect(
     store: CrawlStore,
     folder: Path,
-    wanted: Wanted,
+    options: ExportOptions,
     *,
     web: str | None = None,
     processes: int = 2,
     progress: Progress = SILENT,
-    measuring: Progress = SILENT,
+    critic_progress: Progress = SILENT,
 ) -> Collection:
-    """Read the relevant pages of a crawl again, and take their text.
+    """Select the relevant pages of a crawl and extract their texts.
 
-    Texts are kept in the crawl's folder (`TextStore`), so that another export, by other filters,
-    reads no page twice. Of pages that say nearly the same (`MinHashIndex`) the most relevant one
-    stands for all.
+    Extracted texts are cached in the crawl's folder (`TextStore`), so another export with other
+    filters extracts no text twice. The most relevant page of a group of near-duplicates
+    (`MinHashIndex`) represents the group.
 
     Parameters
     ----------
-    web : recording of pages that the crawl has not kept itself
-    measuring : told of the examples that the critic is measured by
+    web : str | None
+        Recorded web with pages that the crawl did not record.
+    critic_progress : Progress
+        Receives the progress of measuring the critic's quality.
 
     Raises
     ------
     UserError
-        The pages are nowhere, or what extracts texts is not installed.
+        The pages are not recorded, or the text extractor is not installed.
     """
     identity = store.identity()
-    rows = [*store.rows(_PAGES, (_DIGEST, wanted.min_relevance))]
-    left_out: Counter[str] = Counter()
+    rows = [*store.rows(_PAGES, (_DIGEST, options.min_relevance))]
+    skipped: Counter[str] = Counter()
     progress.start(len(rows))
     pages = []
-    webs = _webs(identity, folder, web)
-    for row, text in _texts(rows, webs, folder, wanted, processes):
+    webs = _open_webs(identity, folder, web)
+    for row, text in _extract_texts(rows, webs, folder, options, processes):
         progress.advance()
         if isinstance(text, str):
-            left_out[text] += 1
+            skipped[text] += 1
         else:
-            pages.append(_collected(row, text))
-    pages = _in_languages(pages, wanted.languages, left_out)
-    pages = _without_boilerplate(pages, left_out)
-    repeated = _repeated(store)
+            pages.append(_exported_page(row, text))
+    pages = _filter_languages(pages, options.languages, skipped)
+    pages = _drop_boilerplate(pages, skipped)
+    duplicates = _recorded_duplicates(store)
     for page in pages:
-        page.duplicates = repeated.get(page.url, [])
-    if not wanted.near_duplicates:
-        pages = _once(pages, left_out)
+        page.duplicates = duplicates.get(page.url, [])
+    if not options.near_duplicates:
+        pages = _drop_near_duplicates(pages, skipped)
     for page in pages:
-        answer = answer_of(webs, page.url)
-        page.robots = None if answer is None else signals_of(answer)
-    origin = Origin.of(store, folder, webs, measuring)
-    return Collection(identity, wanted, pages, left_out, len(rows), webs, origin)
+        answer = find_answer(webs, page.url)
+        page.robots = None if answer is None else read_robots_signals(answer)
+    origin = Origin.of(store, folder, webs, critic_progress)
+    return Collection(identity, options, pages, skipped, len(rows), webs, origin)
 
 
-def _webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence[Web]:
-    """Return the webs to look for pages in; none if the crawl has kept nothing but texts."""
+def _open_webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence[Web]:
+    """Open the webs with the pages; return none if the crawl has only cached texts."""
     try:
-        return webs_of(identity, folder, [] if named is None else [open_web(named)])
+        return open_page_webs(identity, folder, [] if named is None else [open_web(named)])
     except UserError:
         if named is not None or not (folder / FILE).exists():
             raise
@@ -215,8 +231,8 @@ WHERE p.relevance >= ? AND p.duplicate_of IS NULL AND p.digest IS NOT NULL ORDER
 """
 
 
-def _repeated(store: CrawlStore) -> dict[str, list[str]]:
-    """Return the URLs that the crawl took for duplicates of each page, in the order fetched."""
+def _recorded_duplicates(store: CrawlStore) -> dict[str, list[str]]:
+    """Return the URLs of the duplicates that the crawl found of each page, in fetch order."""
     rows = store.rows(
         "SELECT u.url, first.url FROM page p JOIN url u ON u.id = p.url "
         "JOIN url first ON first.id = p.duplicate_of ORDER BY p.seq"
@@ -227,40 +243,44 @@ def _repeated(store: CrawlStore) -> dict[str, list[str]]:
     return found
 
 
-def _texts(
-    rows: Sequence[sqlite3.Row], webs: Sequence[Web], folder: Path, wanted: Wanted, processes: int
+def _extract_texts(
+    rows: Sequence[sqlite3.Row],
+    webs: Sequence[Web],
+    folder: Path,
+    options: ExportOptions,
+    processes: int,
 ) -> Iterator[tuple[sqlite3.Row, PageText | str]]:
-    """Yield each page with its text, or with why there is none."""
+    """Yield each page with its text, or with the reason for a missing text."""
     with (
         TextStore(folder) as texts,
-        ExtractorApart(wanted.extractor, processes) as extractor,
+        ExtractorPool(options.extractor, processes) as extractor,
     ):
-        asked: list[tuple[sqlite3.Row, RawPage]] = []
+        batch: list[tuple[sqlite3.Row, RawPage]] = []
 
-        def extracted() -> Iterator[tuple[sqlite3.Row, PageText | str]]:
-            found = extractor.extract(page for _, page in asked)
-            for (row, _), text in zip(asked, found, strict=True):
-                texts.put(row["digest"], wanted.extractor, text)
-                yield row, text if text is not None else "too hard to read"
-            asked.clear()
+        def extract_batch() -> Iterator[tuple[sqlite3.Row, PageText | str]]:
+            found = extractor.extract(page for _, page in batch)
+            for (row, _), text in zip(batch, found, strict=True):
+                texts.put(row["digest"], options.extractor, text)
+                yield row, text if text is not None else _UNREADABLE
+            batch.clear()
 
         for row in rows:
             try:
-                text = texts.get(row["digest"], wanted.extractor)
+                text = texts.get(row["digest"], options.extractor)
             except KeyError:
-                page = _read(webs, row["url"], row["digest"])
+                page = _read_page(webs, row["url"], row["digest"])
                 if page is None:
-                    yield row, "not kept, or changed since"
+                    yield row, NOT_RECORDED
                     continue
-                asked.append((row, page))
-                if len(asked) >= _AT_A_TIME:
-                    yield from extracted()
+                batch.append((row, page))
+                if len(batch) >= _BATCH:
+                    yield from extract_batch()
             else:
-                yield row, text if text is not None else "too hard to read"
-        yield from extracted()
+                yield row, text if text is not None else _UNREADABLE
+        yield from extract_batch()
 
 
-def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
+def _read_page(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
     for web in webs:
         (known,) = web.resolve([url])
         answer = None if known is None else web.fetch(known)
@@ -274,135 +294,129 @@ def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
     return None
 
 
-def _collected(row: sqlite3.Row, text: PageText) -> CollectedPage:
+def _exported_page(row: sqlite3.Row, text: PageText) -> ExportedPage:
     fetched = datetime.fromisoformat(row["fetched_at"])
     text = text.map(without_controls)
-    return CollectedPage(
+    return ExportedPage(
         seq=row["seq"],
         url=row["url"],
         fetched_at=fetched if fetched.tzinfo else fetched.replace(tzinfo=UTC),
         relevance=row["relevance"],
         topic=row["topic"] or "",
         title=row["title"] or text.title,
-        of=text,
+        content=text,
         hash=sha256(text.text.encode("utf-8", "surrogatepass")).hexdigest(),
     )
 
 
-def _in_languages(
-    pages: list[CollectedPage], languages: Sequence[str], left_out: Counter[str]
-) -> list[CollectedPage]:
+def _filter_languages(
+    pages: list[ExportedPage], languages: Sequence[str], skipped: Counter[str]
+) -> list[ExportedPage]:
     if not languages:
         return pages
-    wanted = {primary(code) for code in languages}
-    kept = [page for page in pages if page.of.language in wanted]
+    wanted = {primary_subtag(code) for code in languages}
+    kept = [page for page in pages if page.content.language in wanted]
     if len(kept) < len(pages):
-        left_out["in other languages, or nobody knows"] = len(pages) - len(kept)
+        skipped["other or unknown language"] = len(pages) - len(kept)
     return kept
 
 
-def _without_boilerplate(
-    pages: list[CollectedPage], left_out: Counter[str]
-) -> list[CollectedPage]:
-    """Leave out pages that say nothing but what many pages of their host say, line by line."""
-    hosts: dict[str, Counter[str]] = defaultdict(Counter)
-    number: Counter[str] = Counter()
+def _drop_boilerplate(pages: list[ExportedPage], skipped: Counter[str]) -> list[ExportedPage]:
+    """Drop pages whose lines nearly all occur on many pages of the host."""
+    line_counts: dict[str, Counter[str]] = defaultdict(Counter)
+    n_pages: Counter[str] = Counter()
     for page in pages:
         name = host(page.url)
-        number[name] += 1
-        hosts[name].update(set(_lines(page)))
+        n_pages[name] += 1
+        line_counts[name].update(set(_lines(page)))
     kept = []
     for page in pages:
         name = host(page.url)
-        most = max(_TEMPLATE, _SHARE * number[name])
-        own = (line for line in _lines(page) if hosts[name][line] < most)
-        if sum(len(line.split()) for line in own) >= _FEW:
+        limit = max(_BOILERPLATE_PAGES, _BOILERPLATE_SHARE * n_pages[name])
+        own = (line for line in _lines(page) if line_counts[name][line] < limit)
+        if sum(len(line.split()) for line in own) >= _MIN_WORDS:
             kept.append(page)
     if len(kept) < len(pages):
-        left_out["nothing but boilerplate"] = len(pages) - len(kept)
+        skipped["only boilerplate"] = len(pages) - len(kept)
     return kept
 
 
-def _lines(page: CollectedPage) -> list[str]:
-    return [line for each in page.of.text.splitlines() if (line := each.strip())]
+def _lines(page: ExportedPage) -> list[str]:
+    return [line for each in page.content.text.splitlines() if (line := each.strip())]
 
 
-def _once(pages: list[CollectedPage], left_out: Counter[str]) -> list[CollectedPage]:
-    """Keep, of pages that say nearly the same, the most relevant one, which names the others."""
+def _drop_near_duplicates(pages: list[ExportedPage], skipped: Counter[str]) -> list[ExportedPage]:
+    """Keep the most relevant page of each group of near-duplicates, with the others' URLs."""
     index = MinHashIndex()
     by_seq = {page.seq: page for page in pages}
-    same: dict[str, int] = {}  # by the hash of the text
+    first_seq: dict[str, int] = {}  # by the hash of the text
     kept = []
     for page in sorted(pages, key=lambda each: (-each.relevance, each.seq)):
-        first = same.setdefault(page.hash, page.seq)
+        first = first_seq.setdefault(page.hash, page.seq)
         if first == page.seq:
-            words, _ = tokenize([page.of.text])
+            words, _ = tokenize([page.content.text])
             data = sketch(PageWords(words))
             near = None if data is None else index.find_or_add(page.seq, data)
             first = page.seq if near is None else near[0]
-            same[page.hash] = first
+            first_seq[page.hash] = first
         if first == page.seq:
             kept.append(page)
         else:
             by_seq[first].duplicates += [page.url, *page.duplicates]
     if len(kept) < len(pages):
-        left_out["say nearly the same as another"] = len(pages) - len(kept)
+        skipped["near-duplicate of another page"] = len(pages) - len(kept)
     return sorted(kept, key=lambda each: each.seq)
 
 
 class Chunk(NamedTuple):
-    """A part of a text, from one character up to another."""
+    """A part of a text: offsets of the first character and of the end."""
 
     start: int
     end: int
 
 
-def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:
-    """Return a page as a row.
+def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
+    """Return a page as a row of the table `COLUMNS`.
 
     Parameters
     ----------
-    chunk : characters of a chunk at most; 0: no chunks
+    chunk : int
+        Longest chunk in characters; 0: no chunks.
     """
-    of = page.of
+    content = page.content
     row: dict[str, Any] = {
         "url": page.url,
         "seq": page.seq,
         "fetched_at": page.fetched_at,
         "relevance": page.relevance,
         "topic": page.topic,
-        "language": of.language,
-        "language_confidence": of.confidence,
+        "language": content.language,
+        "language_confidence": content.confidence,
         "title": page.title,
-        "description": of.description,
-        "author": of.author,
-        "date": of.date,
-        "license": of.license,
+        "description": content.description,
+        "author": content.author,
+        "date": content.date,
+        "license": content.license,
         "robots": "unknown" if page.robots is None else ", ".join(page.robots),
-        "kind": of.kind,
-        "canonical": of.canonical,
-        "text": of.text,
-        "markdown": of.markdown,
-        "words": len(of.text.split()),
+        "kind": content.kind,
+        "canonical": content.canonical,
+        "text": content.text,
+        "markdown": content.markdown,
+        "words": len(content.text.split()),
         "hash": page.hash,
-        "extractor": of.extractor,
-        "duplicates": list(map(_plain, page.duplicates)),
+        "extractor": content.extractor,
+        "duplicates": list(map(_sanitize, page.duplicates)),
     }
-    row = {k: _plain(v) if isinstance(v, str) else v for k, v in row.items()}
-    return {**row, "chunks": chunks_of(row["text"], chunk) if chunk else []}
+    row = {k: _sanitize(v) if isinstance(v, str) else v for k, v in row.items()}
+    return {**row, "chunks": split_into_chunks(row["text"], chunk) if chunk else []}
 
 
-def _plain(text: str) -> str:
+def _sanitize(text: str) -> str:
     return _SURROGATE.sub("\ufffd", without_controls(text))
 
 
-def chunks_of(text: str, most: int) -> list[Chunk]:
-    """Split a text at sentences and paragraphs, for retrieval.
-
-    Parameters
-    ----------
-    most : characters of a chunk
-    """
+def split_into_chunks(text: str, most: int) -> list[Chunk]:
+    """Split a text at sentences and paragraphs into chunks of at most `most` characters."""
     with needs("text", "chunks of text"):
         from semantic_text_splitter import TextSplitter  # noqa: PLC0415
     found = TextSplitter(most).chunk_indices(text)

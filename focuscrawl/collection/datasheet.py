@@ -1,7 +1,7 @@
-"""The datasheet of a collection: what it is, where it comes from, what was left out and why.
+"""Write the datasheet of an export: contents, provenance, completeness, skipped pages, licences.
 
-It answers, in its own words, what T. Gebru et al. ask in Datasheets for datasets, Communications
-of the ACM 64(12), 2021: for whoever gets a collection, and has not made it.
+The sections answer the questions of T. Gebru et al., Datasheets for datasets, Communications of
+the ACM 64(12), 2021, for readers who did not run the crawl.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 _TOP = 20  # rows of a table
 _USES = [
-    "- For reading, search, statistics and models of texts on the topic, as far as the law and "
-    "the licences of the pages allow; most pages belong to those who wrote them, and this "
-    "collection gives no right to them.",
-    "- It is no sample of the Web, nor of the topic: it has what is linked from where the crawl "
-    "began, by way of pages that the critic holds for relevant, and more of sites with "
-    "many pages.",
-    "- Pages name people, and may say of them what is false, private or out of date. Who asks "
-    "to be left out is found by `url` or by the words of `text`.",
-    "- R is a measurement, not a judgement: look at pages with R near the limit first.",
+    "- Use the collection for reading, search, statistics and language models on the topic, as "
+    "far as the law and the licences of the pages allow. Most pages belong to their authors, and "
+    "the collection gives no rights to them.",
+    "- The collection is not a random sample of the Web or of the topic. It contains pages that "
+    "links lead to from the start pages by way of relevant pages, and more pages of large sites.",
+    "- Pages name people, and may contain false, private or outdated statements about them. Find "
+    "the pages of people who ask for removal by `url` or by the words of `text`.",
+    "- Relevance is computed, not judged by a person: check pages close to the lowest exported "
+    "relevance first.",
 ]
 _PACKAGES = ("trafilatura", "resiliparse", "py3langid", "semantic-text-splitter", "pyarrow")
 
@@ -43,100 +43,103 @@ _PACKAGES = ("trafilatura", "resiliparse", "py3langid", "semantic-text-splitter"
 def datasheet(
     collection: Collection, now: datetime, *, command: str = "", columns: Sequence[str] = ()
 ) -> str:
-    """Return the datasheet as Markdown; what pages say is text in it.
+    """Return the datasheet as Markdown; text from pages is escaped.
 
     Parameters
     ----------
-    command : that made the collection; empty: it is not known
-    columns : of its table, of `focuscrawl.collection.collection.COLUMNS`
+    command : str
+        Command that wrote the export; empty: unknown.
+    columns : Sequence[str]
+        Columns of the table, from `focuscrawl.collection.collection.COLUMNS`.
     """
-    topic = _text(collection.identity.get("topic", "?"))
+    topic = _escape(collection.identity.get("topic", "?"))
     sections = {
-        "What it is": _what(collection, topic),
-        "How it was told what is on the topic": _critic(collection),
-        "Where it comes from": _crawl(collection),
-        "How complete it is": _completeness(collection),
-        "What was left out, and why": _left_out(collection),
-        "What was done to the pages": _done(collection, columns),
-        "What pages ask of robots": _robots(collection),
+        "Contents": _contents(collection, topic),
+        "How pages were judged": _critic(collection),
+        "Crawl": _crawl(collection),
+        "Completeness": _completeness(collection),
+        "Skipped pages": _skipped(collection),
+        "Processing": _processing(collection, columns),
+        "Robots and text-mining directives": _robots(collection),
         "Licences": _licences(collection),
-        "What it is good for, and what not": _USES,
+        "Uses and limits": _USES,
         "Hosts": _table("host", Counter(host(page.url) for page in collection.pages)),
         "Columns": _columns(columns),
-        "How to make it again": _made(collection, command),
+        "How to repeat the export": _reproduction(collection, command),
     }
     lines = [
         f"# {topic}: {counted(len(collection.pages), 'page')}",
         "",
-        f"Collected {now:%Y-%m-%d} by focuscrawl {__version__}.",
+        f"Exported {now:%Y-%m-%d} by focuscrawl {__version__}.",
     ]
-    for heading, said in sections.items():
-        if said:
-            lines += ["", f"## {heading}", *said]
+    for heading, section in sections.items():
+        if section:
+            lines += ["", f"## {heading}", *section]
     return "\n".join([*lines, ""])
 
 
-def _what(collection: Collection, topic: str) -> list[str]:
+def _contents(collection: Collection, topic: str) -> list[str]:
     pages = collection.pages
-    words = sum(len(page.of.text.split()) for page in pages)
+    words = sum(len(page.content.text.split()) for page in pages)
     lines = [
-        f"Pages of the Web on one topic, {topic}, found by a focused crawl: one that follows the "
-        "links which are likely to lead to more of them.",
+        f"Web pages on the topic {topic}, found by a focused crawl. A focused crawl follows the "
+        "links that are likely to lead to relevant pages.",
         "",
     ]
     phrases = collection.origin.critic.phrases
     if phrases:
-        lines.append(f"- The topic in words: {', '.join(map(_text, phrases))}.")
+        lines.append(f"- Phrases of the topic: {', '.join(map(_escape, phrases))}.")
     lines += [
         f"- {counted(words, 'word')} on {counted(len(pages), 'page')} of "
         f"{counted(len({host(page.url) for page in pages}), 'host')}.",
-        f"- Languages: {_listed(page.of.language or 'unknown' for page in pages)}.",
+        f"- Languages: {_list_counts(page.content.language or 'unknown' for page in pages)}.",
     ]
-    dates = sorted(page.of.date for page in pages if page.of.date is not None)
+    dates = sorted(page.content.date for page in pages if page.content.date is not None)
     if dates:
         lines.append(
-            f"- {counted(len(dates), 'page')} say when they were written or changed: from "
-            f"{dates[0]} to {dates[-1]}, half of them since {dates[len(dates) // 2]}."
+            f"- {counted(len(dates), 'page')} with a date of publication or change, from "
+            f"{dates[0]} to {dates[-1]}; median {dates[len(dates) // 2]}."
         )
     return lines
 
 
 def _critic(collection: Collection) -> list[str]:
-    identity, card, pages = collection.identity, collection.origin.critic, collection.pages
-    named = _text(identity.get("critic_name", identity.get("critic", "?")))
+    identity, quality, pages = collection.identity, collection.origin.critic, collection.pages
+    name = _escape(identity.get("critic_name", identity.get("critic", "?")))
     lines = [
-        f"A text classifier, the critic {named}, gives every page its relevance R: how probable "
-        "it is, by its words, that the page is on the topic. Pages with R ≥ "
-        f"{collection.wanted.min_relevance:g} were taken; no person has looked at all of them.",
+        f"A text classifier, the critic {name}, gave every page its relevance: the probability, "
+        "by its words, that the page is on the topic. Pages with relevance ≥ "
+        f"{collection.options.min_relevance:g} were exported. No person has checked all pages.",
         "",
     ]
     if pages:
         mean = sum(page.relevance for page in pages) / len(pages)
-        lines.append(f"- Mean R of the pages: {mean:.2f}.")
-    if card.why_not:
-        return [
-            *lines,
-            f"- How often the critic is right was not measured: {_text(card.why_not)}.",
-        ]
-    examples = f"{counted(card.on, 'example')} on the topic and {card.off:,} off it"
-    lines.append(f"- Measured by cross-validation on its own examples, {examples}, at R > ½:")
-    none = "it takes none of them" if card.off else "there are no examples off the topic"
+        lines.append(f"- Mean relevance of the exported pages: {mean:.2f}.")
+    if quality.why_not:
+        return [*lines, f"- The critic's quality was not measured: {_escape(quality.why_not)}."]
+    examples = f"{counted(quality.on, 'relevant example')} and {quality.off:,} off-topic examples"
+    lines.append(
+        f"- Quality measured by cross-validation on the critic's own {examples}, at a relevance "
+        "above 0.5:"
+    )
+    missing = "no example was judged relevant" if quality.off else "there is no off-topic example"
     lines += [
-        "  - precision, how many of the pages it takes are on the topic: "
-        f"{_share(card.precision, none)}",
-        f"  - recall, how many pages on the topic it takes: {_share(card.recall, none)}",
+        "  - precision, the share of relevant pages among pages judged relevant: "
+        f"{_describe_share(quality.precision, missing)}",
+        "  - recall, the share of relevant pages that are judged relevant: "
+        f"{_describe_share(quality.recall, missing)}",
     ]
-    if card.others:
+    if quality.others:
         lines.append(
-            f"  - of {counted(card.others, 'page')} that stand for all others, and that "
-            f"nobody has looked at, it takes {card.called:,}."
+            f"  - of {counted(quality.others, 'other page')} that nobody has labelled, "
+            f"{quality.called:,} were judged relevant."
         )
-    return [*lines, "- On other pages than its examples it may be right more or less often."]
+    return [*lines, "- The quality on other pages may be higher or lower."]
 
 
-def _share(share: tuple[float, float, float] | None, why_not: str) -> str:
+def _describe_share(share: tuple[float, float, float] | None, reason: str) -> str:
     if share is None:
-        return f"unknown, {why_not}."
+        return f"unknown, {reason}."
     return "{:.2f} (90 % interval {:.2f} to {:.2f}).".format(*share)
 
 
@@ -144,28 +147,28 @@ def _crawl(collection: Collection) -> list[str]:
     identity, origin, pages = collection.identity, collection.origin, collection.pages
     live = identity.get("web", LIVE) == LIVE
     web = "" if live else identity.get("web_name", "?")
-    where = f"the recorded web {_text(PurePath(web).name)}" if web else "the live Web"
-    lines = [f"- Crawled on {where}, by the strategy {_text(identity.get('strategy', '?'))}."]
+    where = f"the recorded web {_escape(PurePath(web).name)}" if web else "the live Web"
+    lines = [f"- Crawled on {where} with the strategy {_escape(identity.get('strategy', '?'))}."]
     if pages:
         fetched = [page.fetched_at for page in pages]
         lines.append(
             f"- Fetched from {min(fetched):%Y-%m-%d %H:%M} to {max(fetched):%Y-%m-%d %H:%M} UTC"
-            + (", from the recording: what the pages say is older." if web else ".")
+            + (", from a recording; the pages themselves are older." if web else ".")
         )
     if origin.stopped:
-        lines.append(f"- Why the crawl ended: {_text(origin.stopped)}.")
+        lines.append(f"- Why the crawl stopped: {_escape(origin.stopped)}.")
     limits = {
-        "only on hosts": identity.get("hosts"),
-        "not at": identity.get("deny"),
-        "of pages in these languages alone": identity.get("languages"),
-        "links from the start at most": identity.get("max_depth"),
-        "found also by": identity.get("discover"),
+        "allowed hosts": identity.get("hosts"),
+        "excluded URLs": identity.get("deny"),
+        "languages": identity.get("languages"),
+        "most links from a start page": identity.get("max_depth"),
+        "other sources of URLs": identity.get("discover"),
     }
-    lines += [f"- Scope: {what} {_text(value)}." for what, value in limits.items() if value]
+    lines += [f"- Scope: {limit}: {_escape(value)}." for limit, value in limits.items() if value]
     if origin.seeds:
-        lines.append(f"- It began at {counted(len(origin.seeds), 'URL')} (R, or - if none):")
+        lines.append(f"- {counted(len(origin.seeds), 'start page')}, with relevance if fetched:")
         lines += [
-            f"  - {'-' if relevance is None else f'{relevance:.2f}'} {_text(url)}"
+            f"  - {'-' if relevance is None else f'{relevance:.2f}'} {_escape(url)}"
             for url, relevance in origin.seeds[:_TOP]
         ]
         if len(origin.seeds) > _TOP:
@@ -176,75 +179,75 @@ def _crawl(collection: Collection) -> list[str]:
 def _completeness(collection: Collection) -> list[str]:
     estimate = collection.origin.completeness
     if estimate is None:
-        return ["The crawl has made no estimate."]
+        return ["The crawl recorded no estimate of its recall."]
     low, high = estimate.interval
     return [
-        f"By its own estimate the crawl has {estimate.recall:.2f} (90 % interval {low:.2f} to "
-        f"{high:.2f}) of the pages with R > ½ that links from its start lead to: "
-        f"{estimate.relevant:,} are here; {estimate.discovered:,.0f} were expected among the "
-        f"links that waited, {estimate.undiscovered:,.0f} beyond. Pages that no such link leads "
-        "to are not in the sum, nor are those that the critic does not know for what they are.",
+        f"Estimated recall: {estimate.recall:.2f} (90 % interval {low:.2f} to {high:.2f}), the "
+        "share of reachable relevant pages that the crawl fetched. Reachable pages are those that "
+        f"links lead to from the start pages. The crawl fetched {estimate.relevant:,} relevant "
+        f"pages. About {estimate.discovered:,.0f} more were queued, and about "
+        f"{estimate.undiscovered:,.0f} not yet discovered. The estimate does not count relevant "
+        "pages that no such link leads to, or that the critic misjudges.",
     ]
 
 
-def _left_out(collection: Collection) -> list[str]:
-    origin, least = collection.origin, collection.wanted.min_relevance
+def _skipped(collection: Collection) -> list[str]:
+    origin, least = collection.origin, collection.options.min_relevance
     counts: Counter[str] = Counter()
-    for what, number in origin.outcomes.items():
-        if what not in (PAGE, UNCHANGED):
-            counts[f"came to no page of its own: {what}"] = number
+    for outcome, number in origin.outcomes.items():
+        if outcome not in (PAGE, UNCHANGED):
+            counts[outcome] = number
     off = origin.fetched - counts.total() - collection.fetched
     if off > 0:
-        counts[f"R < {least:g}, or no text"] = off
-    counts.update(collection.left_out)
+        counts[f"relevance < {least:g}, or no text"] = off
+    counts.update(collection.skipped)
     if origin.forbidden:
-        counts["never fetched: robots.txt forbids it"] = origin.forbidden
-    whole = f"{counted(origin.fetched, 'fetch')} of the crawl, " if origin.fetched else ""
-    begun = f"Of {whole}{counted(collection.fetched, 'page')} with R ≥ {least:g}:"
-    return [begun, "", *(_table("why", counts) if counts else ["Nothing."])]
+        counts["not fetched: forbidden by robots.txt"] = origin.forbidden
+    fetches = f"{counted(origin.fetched, 'fetch')} and " if origin.fetched else ""
+    intro = f"Of {fetches}{counted(collection.fetched, 'page')} with relevance ≥ {least:g}:"
+    return [intro, "", *(_table("reason", counts) if counts else ["No page was skipped."])]
 
 
-def _done(collection: Collection, columns: Sequence[str]) -> list[str]:
-    pages, wanted = collection.pages, collection.wanted
+def _processing(collection: Collection, columns: Sequence[str]) -> list[str]:
+    pages, options = collection.pages, collection.options
     others = sum(len(page.duplicates) for page in pages)
     near = (
-        "Pages that say nearly the same are all here."
-        if wanted.near_duplicates
-        else "Of pages that say nearly the same (MinHash) the one with the highest R is here"
-        + (f", and names the others: {others:,} in all." if "duplicates" in columns else ".")
+        "Near-duplicate pages are included."
+        if options.near_duplicates
+        else "Of near-duplicate pages (MinHash), only the page with the highest relevance is "
+        "included"
+        + (f" and lists the others: {others:,} in all." if "duplicates" in columns else ".")
     )
     return [
-        f"- Main texts were found by {_listed(page.of.extractor for page in pages)}; menus, "
-        "advertisements and the like are left out where they were told from the text. An archive "
-        "(WARC) has the pages as they came.",
+        "- Extractors of the main text: "
+        f"{_list_counts(page.content.extractor for page in pages)}. Menus and advertisements are "
+        "removed where the extractor recognises them. A WARC export contains the pages unchanged.",
         f"- {near}",
-        "- Pages of which nothing is left without the lines that many pages of their host have "
-        "are left out.",
-        "- Nothing was corrected, translated or made anonymous.",
+        "- A page is skipped if nearly all its lines occur on many pages of its host.",
+        "- No page was corrected, translated or anonymised.",
     ]
 
 
 def _robots(collection: Collection) -> list[str]:
     forbidden = collection.origin.forbidden
     lines = [
-        "A crawl obeys robots.txt unless its settings say otherwise; "
-        f"it kept this one from {counted(forbidden, 'URL')}. What the pages taken ask for "
-        "themselves, by X-Robots-Tag, `meta` elements and the TDM Reservation Protocol (its file "
-        "of a whole host, /.well-known/tdmrep.json, was not looked at):",
+        f"The crawl obeyed robots.txt unless its settings differ; {counted(forbidden, 'URL')} "
+        "were not fetched because of robots.txt. The table counts the directives of the exported "
+        "pages, from X-Robots-Tag headers, `meta` elements and the TDM Reservation Protocol, "
+        "except the protocol's file of a host, /.well-known/tdmrep.json.",
         "",
     ]
-    said = Counter(wish for page in collection.pages for wish in page.robots or ())
-    silent = sum(page.robots == [] for page in collection.pages)
+    directives = Counter(each for page in collection.pages for each in page.robots or ())
+    none = sum(page.robots == [] for page in collection.pages)
     unknown = sum(page.robots is None for page in collection.pages)
-    said += Counter({"nothing": silent, "unknown, it is kept no longer": unknown})
-    return [*lines, *_table("asks", said)]
+    directives += Counter({"none": none, "unknown, response not recorded": unknown})
+    return [*lines, *_table("directive", directives)]
 
 
 def _licences(collection: Collection) -> list[str]:
-    named = Counter(page.of.license or "none named" for page in collection.pages)
+    named = Counter(page.content.license or "none named" for page in collection.pages)
     return [
-        "What pages themselves link to as their licence; the rest says nothing, which is no "
-        "permission.",
+        "Licences that the pages link to. A page that names no licence gives no permission.",
         "",
         *_table("licence", named),
     ]
@@ -257,21 +260,21 @@ def _columns(columns: Sequence[str]) -> list[str]:
     return ["| column | |", "|---|---|", *rows]
 
 
-def _made(collection: Collection, command: str) -> list[str]:
+def _reproduction(collection: Collection, command: str) -> list[str]:
     identity = collection.identity
     packages = [f"{name} {found}" for name in _PACKAGES if (found := _version(name))]
     lines = [
-        f"- Crawl: focuscrawl {_text(identity.get('focuscrawl_version', '?'))}, begun "
-        f"{_text(identity.get('started_at', '?'))}, with"
+        f"- Crawl: focuscrawl {_escape(identity.get('focuscrawl_version', '?'))}, started "
+        f"{_escape(identity.get('started_at', '?'))}, with"
     ]
-    lines += [f"  - {_text(each, 2_000)}" for each in collection.origin.begun_with[:_TOP]]
+    lines += [f"  - {_escape(each, 2_000)}" for each in collection.origin.start_arguments[:_TOP]]
     if command:
-        lines.append(f"- Collection: `{one_line(command).replace('`', '')}`")
+        lines.append(f"- Export: `{one_line(command).replace('`', '')}`")
     return [
         *lines,
-        f"- With focuscrawl {__version__}, Python {platform.python_version()}, "
+        f"- Exported with focuscrawl {__version__}, Python {platform.python_version()}, "
         f"{', '.join(packages)}.",
-        "- Nobody keeps it up to date: a crawl of the live Web finds other pages on another day.",
+        "- The collection is not updated, and a new crawl of the live Web will fetch other pages.",
     ]
 
 
@@ -282,18 +285,18 @@ def _version(package: str) -> str:
         return ""
 
 
-def _table(what: str, counts: Counter[str]) -> list[str]:
-    rows = [f"| {what} | pages |", "|---|--:|"]
-    rows += [f"| {_text(name)} | {n:,} |" for name, n in counts.most_common(_TOP)]
+def _table(heading: str, counts: Counter[str]) -> list[str]:
+    rows = [f"| {heading} | pages |", "|---|--:|"]
+    rows += [f"| {_escape(name)} | {n:,} |" for name, n in counts.most_common(_TOP)]
     rest = sum(counts.values()) - sum(n for _, n in counts.most_common(_TOP))
     return [*rows, f"| {len(counts) - _TOP:,} more | {rest:,} |"] if rest else rows
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_counts(names: Iterable[str]) -> str:
     counts = Counter(names)
-    return ", ".join(f"{_text(name)} {n:,}" for name, n in counts.most_common(_TOP)) or "none"
+    return ", ".join(f"{_escape(name)} {n:,}" for name, n in counts.most_common(_TOP)) or "none"
 
 
-def _text(text: str, width: int = 200) -> str:
-    """Return a stranger's text on a line, without what Markdown takes for markup."""
+def _escape(text: str, width: int = 200) -> str:
+    """Return untrusted text in one line, with the markup characters of Markdown escaped."""
     return one_line(text, width).translate({ord(c): f"\\{c}" for c in "\\`*_[]<>|#"})

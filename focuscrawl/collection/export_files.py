@@ -1,4 +1,4 @@
-"""A collection as files: tables, an archive, Markdown, edges of graphs."""
+"""Write an export as files: tables, a WARC file, Markdown, and edge lists of link graphs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-from focuscrawl.collection.collection import COLUMNS, row_of
+from focuscrawl.collection.collection import COLUMNS, NOT_RECORDED, to_row
 from focuscrawl.collection.datasheet import datasheet
-from focuscrawl.collection.origin import answer_of
+from focuscrawl.collection.origin import find_answer
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.files import draft_of, write_whole
@@ -34,45 +34,40 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_CHANGED = ("content-length", "content-encoding", "transfer-encoding")  # bodies are unpacked
+_DECODED_HEADERS = ("content-length", "content-encoding", "transfer-encoding")
 
-
-ENDINGS = (
-    ".parquet",
-    ".jsonl",
-    ".csv",
-    ".warc.gz",
-)  #: of files; what has none is a folder of Markdown
-_FRONT = (  # columns in front of a page in Markdown
+#: endings of export files; a name without ending is a folder of Markdown files
+ENDINGS = (".parquet", ".jsonl", ".csv", ".warc.gz")
+_FRONT_MATTER = (  # columns at the top of a Markdown file
     *("url", "title", "author", "date", "language", "license", "robots", "relevance"),
     "fetched_at",
 )
 _ROWS = 1_000  # of a row group
-_NO_NAME = re.compile(r"[^a-z0-9]+")
-_NAME = 60  # characters
+_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+_LONGEST_SLUG = 60  # characters
 
 
-def write_archive(collection: Collection, path: Path) -> None:
-    """Write the pages of a collection as a compressed WARC 1.1, in the order fetched.
+def write_warc(collection: Collection, path: Path) -> None:
+    """Write the pages of a collection as a compressed WARC 1.1 file, in the order fetched.
 
-    Pages that are not kept any more are left out of the collection, too.
-
-    Addresses of servers and requests as they were sent are in the crawl's own recording only.
+    Pages without a recorded response are moved to ``collection.skipped``. Only the crawl's own
+    recording has the requests and the IP addresses of servers.
 
     Parameters
     ----------
-    path : a draft, which may have any name
+    path : Path
+        Draft file, with any name.
     """
     named = path.with_name(f"{path.name}.warc.gz")
     try:
         kept = []
         with WarcRecorder(named) as recorder:
             for page in collection.pages:
-                answer = answer_of(collection.webs, page.url)
+                answer = find_answer(collection.webs, page.url)
                 if answer is None:
                     continue
                 kept.append(page)
-                headers = [each for each in answer.headers if each[0].lower() not in _CHANGED]
+                headers = [h for h in answer.headers if h[0].lower() not in _DECODED_HEADERS]
                 recorder.record(
                     request_method="GET",
                     url=page.url,
@@ -87,21 +82,21 @@ def write_archive(collection: Collection, path: Path) -> None:
                 )
         if collection.pages and not kept:
             raise UserError(
-                "none of the pages is kept any more, as an archive has them: name a recording of "
-                "them with --web"
+                "no page of the export has a recorded response to write to a WARC file: name a "
+                "recording of the pages with --web"
             )
         if lost := len(collection.pages) - len(kept):
-            collection.left_out["not kept, or changed since"] += lost
+            collection.skipped[NOT_RECORDED] += lost
         collection.pages = kept
         named.replace(path)
     finally:
         named.unlink(missing_ok=True)
 
 
-#: source, target: number of links
+#: (source, target): number of links
 Edges = Counter[tuple[str, str]]
 
-_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
+_GRAPHML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="links" for="edge" attr.name="links" attr.type="long"/>
 <graph edgedefault="directed">
@@ -109,16 +104,18 @@ _HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: str) -> list[Path]:
-    """Write the links between pages, and between hosts, each as Parquet and as GraphML.
+    """Write the links between exported pages and between their hosts, as Parquet and GraphML.
 
     Returns
     -------
-    The files: ``NAME.links.parquet``, ``NAME.links.graphml`` and the same of hosts
+    list[Path]
+        ``NAME.links.parquet``, ``NAME.links.graphml``, ``NAME.hosts.parquet`` and
+        ``NAME.hosts.graphml``.
 
     Raises
     ------
     UserError
-        One cannot be written.
+        A file cannot be written.
     """
     pages = _links(store, collection)
     hosts: Edges = Counter()
@@ -133,7 +130,7 @@ def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: s
     ):
         table, graph = (folder / f"{name}.{kind}.{each}" for each in ("parquet", "graphml"))
         try:
-            _write_parquet(edges, table)
+            _write_edge_table(edges, table)
             write_whole(graph, _graphml(nodes, edges))
         except OSError as error:
             raise UserError(f"{table} cannot be written ({error.strerror})") from None
@@ -142,17 +139,17 @@ def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: s
 
 
 def _links(store: CrawlStore, collection: Collection) -> Edges:
-    taken = {page.url for page in collection.pages}
+    exported = {page.url for page in collection.pages}
     rows = store.rows(
         "SELECT s.url, t.url FROM link l JOIN url s ON s.id = l.source "
         "JOIN url t ON t.id = l.target JOIN page p ON p.url = l.source "
         "WHERE p.relevance >= ? ORDER BY l.id",
-        (collection.wanted.min_relevance,),
+        (collection.options.min_relevance,),
     )
-    return Counter((a, b) for a, b in rows if a in taken and b in taken)
+    return Counter((a, b) for a, b in rows if a in exported and b in exported)
 
 
-def _write_parquet(edges: Edges, path: Path) -> None:
+def _write_edge_table(edges: Edges, path: Path) -> None:
     with needs("text", "links as Parquet"):
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow.parquet import write_table  # noqa: PLC0415
@@ -168,49 +165,54 @@ def _graphml(nodes: list[str], edges: Edges) -> str:
         f'<edge source={_quoted(a)} target={_quoted(b)}><data key="links">{number}</data></edge>\n'
         for (a, b), number in edges.items()
     ]
-    return "".join([_HEAD, *lines, "</graph>\n</graphml>\n"])
+    return "".join([_GRAPHML_HEAD, *lines, "</graph>\n</graphml>\n"])
 
 
 def _quoted(text: str) -> str:
-    return quoteattr(one_line(text))  # no character that XML has not
+    return quoteattr(one_line(text))  # `one_line` drops the characters that XML does not allow
 
 
-def check_out(out: Path) -> None:
-    """Raise `UserError` if a collection cannot be written there, before anything is read."""
+def check_output(out: Path) -> None:
+    """Raise `UserError` if an export cannot be written to `out`; called before pages are read."""
     if out.suffix and not _ending(out):
         raise UserError(
-            f"{out}: a collection is a file that ends in {', '.join(ENDINGS)}, or a folder of "
-            "Markdown, whose name has no ending"
+            f"{out} is not an export format: name a file that ends in {', '.join(ENDINGS)}, or a "
+            "folder without an ending for Markdown files"
         )
     if out.is_dir() and (out.suffix or any(out.iterdir())):
-        raise UserError(f"{out} is a folder that is there already: name a new one with --out")
+        raise UserError(f"folder {out} exists already: name a new folder with --out")
     if _ending(out) == ".parquet":
-        arrow_schema()  # needs what is not always installed
+        arrow_schema()  # fails if PyArrow is not installed
     if not out.parent.is_dir():
-        raise UserError(f"{out.parent} is no folder: make it, or name another with --out")
+        raise UserError(
+            f"folder {out.parent} does not exist: create the folder or name another with --out"
+        )
 
 
 def write_collection(
     collection: Collection, out: Path, *, chunk: int = 0, command: str = ""
 ) -> list[Path]:
-    """Write a collection whole or not at all, and return the files, or the folder.
+    """Write a collection completely or not at all; return the files, or the folder.
 
     Parameters
     ----------
-    out : its ending says what it is, see `ENDINGS`
-    chunk : characters of a chunk at most; 0: no chunks
-    command : that is said to have made it
+    out : Path
+        File whose ending selects the format (`ENDINGS`), or a new folder.
+    chunk : int
+        Longest chunk in characters; 0: no chunks.
+    command : str
+        Command line printed in the datasheet.
 
     Raises
     ------
     UserError
-        It cannot be written.
+        The collection cannot be written.
     """
-    check_out(out)
+    check_output(out)
     ending = _ending(out)
     written = [out]
-    columns = [*COLUMNS] if ending in _TABLES else [*_FRONT] if not ending else []
-    rows = (row_of(page, chunk) for page in collection.pages)
+    columns = [*COLUMNS] if ending in _TABLES else [*_FRONT_MATTER] if not ending else []
+    rows = (to_row(page, chunk) for page in collection.pages)
     try:
         if not ending:
             sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
@@ -218,43 +220,45 @@ def write_collection(
             return written
         with draft_of(out) as draft:
             if ending == ".warc.gz":
-                written.append(out.with_name(f"{name_of(out)}.cdxj"))
-                write_archive(collection, draft)
+                written.append(out.with_name(f"{base_name(out)}.cdxj"))
+                write_warc(collection, draft)
                 with draft_of(written[-1]) as index:
                     _write_index(draft, index, out.name)
             else:
                 _TABLES[ending](rows, draft)
         written.append(out.with_name(f"{out.name}.datasheet.md"))
-        # only now: an archive leaves out what is there no longer
+        # after `write_warc`, which skips pages without a recorded response
         sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
         write_whole(written[-1], sheet)
     except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
+        raise UserError(
+            f"{out} cannot be written ({error.strerror}): name another path with --out"
+        ) from None
     return written
 
 
-def check_pages(collection: Collection) -> None:
-    """Raise `UserError` if nothing is there to be written, with what became of the pages."""
+def check_not_empty(collection: Collection) -> None:
+    """Raise `UserError` with the reasons if a collection has no page to export."""
     if collection.pages:
         return
-    least = f"R ≥ {collection.wanted.min_relevance:g}"
+    least = f"relevance ≥ {collection.options.min_relevance:g}"
     if not collection.fetched:
         raise UserError(
-            f"nothing is written: no page of the crawl has {least}; --min-relevance takes others"
+            f"nothing to export: no page of the crawl has {least}; lower --min-relevance"
         )
     raise UserError(
-        f"nothing is written: of {counted(collection.fetched, 'page')} with {least} none is left; "
-        f"left out: {left_out_of(collection)}"
+        f"nothing to export: all of {counted(collection.fetched, 'page')} with {least} were "
+        f"skipped ({describe_skipped(collection)})"
     )
 
 
-def left_out_of(collection: Collection) -> str:
-    """Return how many pages were left out, and why; empty: none was."""
-    return ", ".join(f"{n:,} {why}" for why, n in collection.left_out.most_common())
+def describe_skipped(collection: Collection) -> str:
+    """Return the numbers of skipped pages by reason; empty if none was skipped."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in collection.skipped.most_common())
 
 
-def name_of(out: Path) -> str:
-    """Return the name of a collection without its ending."""
+def base_name(out: Path) -> str:
+    """Return the name of an export file without its ending."""
     return out.name.removesuffix(_ending(out))
 
 
@@ -268,8 +272,8 @@ def _write_index(archive: Path, index: Path, name: str) -> None:
 
 
 def arrow_schema() -> pa.Schema:
-    """Return the schema of a collection in Parquet."""
-    with needs("text", "a collection as Parquet"):
+    """Return the Parquet schema of an export."""
+    with needs("text", "an export as Parquet"):
         import pyarrow as pa  # noqa: PLC0415
     chunk = pa.struct([("start", pa.int64()), ("end", pa.int64())])
     types = {
@@ -303,7 +307,7 @@ def _write_lines(rows: Iterator[dict[str, Any]], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             plain = {**row, "chunks": [each._asdict() for each in row["chunks"]]}
-            file.write(json.dumps(plain, ensure_ascii=False, default=_plain) + "\n")
+            file.write(json.dumps(plain, ensure_ascii=False, default=_isoformat) + "\n")
 
 
 def _write_csv(rows: Iterator[dict[str, Any]], path: Path) -> None:
@@ -315,7 +319,7 @@ def _write_csv(rows: Iterator[dict[str, Any]], path: Path) -> None:
                 "duplicates": " ".join(row["duplicates"]),
                 "chunks": " ".join(f"{start}-{end}" for start, end in row["chunks"]),
             }
-            values = {name: _plain(value) for name, value in {**row, **lists}.items()}
+            values = {name: _isoformat(value) for name, value in {**row, **lists}.items()}
             writer.writerow([cell(v) if isinstance(v, str) else v for v in values.values()])
 
 
@@ -325,23 +329,23 @@ _TABLES = {".parquet": _write_pages_parquet, ".jsonl": _write_lines, ".csv": _wr
 def _write_markdown(rows: Iterator[dict[str, Any]], out: Path, sheet: str) -> None:
     with draft_of(out, folder=True) as draft:
         for number, row in enumerate(rows, 1):
-            slug = _NO_NAME.sub("-", row["title"].lower())[:_NAME].strip("-") or "page"
-            content = _front(row) + row["markdown"] + "\n"
+            slug = _NOT_SLUG.sub("-", row["title"].lower())[:_LONGEST_SLUG].strip("-") or "page"
+            content = _front_matter(row) + row["markdown"] + "\n"
             (draft / f"{number:06}-{slug}.md").write_text(content, encoding="utf-8")
         (draft / "datasheet.md").write_text(sheet, encoding="utf-8")
 
 
-def _front(row: dict[str, Any]) -> str:
-    """Return what stands before the text: YAML, each text written as JSON, which YAML reads."""
+def _front_matter(row: dict[str, Any]) -> str:
+    """Return the YAML front matter of a page; JSON strings are valid YAML."""
     front = io.StringIO()
     front.write("---\n")
-    for name in _FRONT:
+    for name in _FRONT_MATTER:
         if row[name] not in ("", None):
-            value = one_line(row[name]) if isinstance(row[name], str) else _plain(row[name])
+            value = one_line(row[name]) if isinstance(row[name], str) else _isoformat(row[name])
             front.write(f"{name}: {json.dumps(value, ensure_ascii=False)}\n")
     front.write("---\n\n")
     return front.getvalue()
 
 
-def _plain(value: object) -> object:
+def _isoformat(value: object) -> object:
     return value.isoformat() if isinstance(value, date) else value

@@ -1,6 +1,6 @@
-"""Where a collection comes from: answers kept, what pages ask of robots, the critic's quality."""
+"""The provenance of an export: crawl arguments, outcomes, robots directives, critic quality."""
 
-# ruff: noqa: PLC0415 - scikit-learn takes a second to import, which `--help` can do without
+# ruff: noqa: PLC0415 - importing scikit-learn takes a second, and `--help` needs no critic
 
 from __future__ import annotations
 
@@ -33,20 +33,15 @@ if TYPE_CHECKING:
 
 _ROBOTS = ("x-robots-tag", "robots")
 _TDM = ("tdm-reservation", "tdm-policy")
-_HEAD = 1 << 16  # bytes of a page that are looked at: such elements are in its head
-_MOST, _LONGEST = 20, 100  # wishes of a page, characters of one
+_HEAD = 1 << 16  # bytes of a page searched for `meta` elements
+_MAX_DIRECTIVES, _LONGEST_DIRECTIVE = 20, 100  # directives of a page, characters of each
 FILE = "critic-quality.json"  #: in the crawl's folder
-_LONGEST_CARD = 1 << 16  # bytes of it
+_LARGEST_FILE = 1 << 16  # bytes
 _FORBIDDEN = "Forbidden by robots.txt"
 
 
-def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
-    """Return what came of a URL, the first answer with a status of 2xx; None: nothing is kept.
-
-    Parameters
-    ----------
-    webs : that hold the pages as they came, in the order to look for one
-    """
+def find_answer(webs: Sequence[Web], url: str) -> Answer | None:
+    """Return the first recorded response to a URL with a 2xx status; None: no response."""
     for web in webs:
         (known,) = web.resolve([url])
         answer = None if known is None else web.fetch(known)
@@ -55,18 +50,19 @@ def answer_of(webs: Sequence[Web], url: str) -> Answer | None:
     return None
 
 
-def signals_of(answer: Answer) -> list[str]:
-    """Return what a page asks of robots and text miners, each once: ``noindex``.
+def read_robots_signals(answer: Answer) -> list[str]:
+    """Return the distinct robots and text-mining directives of a page, such as ``noindex``.
 
-    It asks by HTTP header or ``meta`` element: X-Robots-Tag, ``<meta name=robots>``, and the TDM
-    Reservation Protocol of the W3C's community group, but for its file of a whole host.
+    The sources are the header X-Robots-Tag, the element ``<meta name=robots>``, and headers and
+    ``meta`` elements of the TDM Reservation Protocol (W3C Community Group), without its file for
+    a host.
     """
-    wishes = (one_line(each, _LONGEST) for each in _wishes(answer))
-    return [*dict.fromkeys(filter(None, wishes))][:_MOST]
+    directives = (one_line(each, _LONGEST_DIRECTIVE) for each in _read_directives(answer))
+    return [*dict.fromkeys(filter(None, directives))][:_MAX_DIRECTIVES]
 
 
-def _wishes(answer: Answer) -> Iterator[str]:
-    for name, value in [*answer.headers, *_of_page(answer)]:
+def _read_directives(answer: Answer) -> Iterator[str]:
+    for name, value in [*answer.headers, *_meta_elements(answer)]:
         plain = name.strip().lower()
         if plain in _ROBOTS:
             yield from value.lower().split(",")
@@ -74,7 +70,7 @@ def _wishes(answer: Answer) -> Iterator[str]:
             yield f"{plain}={value.strip()}"
 
 
-def _of_page(answer: Answer) -> Iterator[tuple[str, str]]:
+def _meta_elements(answer: Answer) -> Iterator[tuple[str, str]]:
     if is_pdf(answer.body):
         return
     _, encoding = read_content_type(answer.header("content-type"))
@@ -84,17 +80,21 @@ def _of_page(answer: Answer) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class CriticCard:
-    """What is known of a critic.
+class CriticQuality:
+    """Quality of a critic, measured by cross-validation on its examples.
 
     Attributes
     ----------
-    on, off : examples on the topic and off it, each judged by what the others teach
-    precision, recall : shares of R > 1/2 with their 90 % interval; None: not measured
-    others, called : other pages that it was learned from, which nobody has looked at, and how many
-        of them it takes for relevant
-    phrases : that it was learned from
-    why_not : why nothing was measured; empty: it was
+    on, off : int
+        Numbers of relevant and of off-topic examples.
+    precision, recall : tuple[float, float, float] | None
+        Value and bounds of the 90 % interval, at a relevance above 0.5; None: not measured.
+    others, called : int
+        Number of unlabelled pages, and number of them that are judged relevant.
+    phrases : tuple[str, ...]
+        Phrases that the critic was trained on.
+    why_not : str
+        Why the quality was not measured; empty: it was measured.
     """
 
     on: int = 0
@@ -107,90 +107,96 @@ class CriticCard:
     why_not: str = ""
 
 
-def critic_card(
+def get_critic_quality(
     identity: Mapping[str, str],
     folder: Path,
     webs: Sequence[Web],
     progress: Progress = SILENT,
-) -> CriticCard:
-    """Return the card of a crawl's critic, measured now if it is not there.
+) -> CriticQuality:
+    """Return the quality of a crawl's critic; measure the quality if the folder has no result.
 
     Parameters
     ----------
-    identity : of the crawl, see `focuscrawl.store.CrawlStore.identity`
-    folder : of the crawl, where the card is kept
-    webs : where the critic's examples are, in the order to look for one
+    identity : Mapping[str, str]
+        Identity of the crawl (`focuscrawl.store.CrawlStore.identity`).
+    folder : Path
+        Folder of the crawl; the result is saved there.
+    webs : Sequence[Web]
+        Webs with the critic's examples, searched in this order.
     """
     fingerprint = identity.get("critic", "")
-    card = _kept(folder, fingerprint)
-    if card is None:
+    quality = _read_quality(folder, fingerprint)
+    if quality is None:
         try:
-            card = _measured(identity, webs, progress)
+            quality = _measure_quality(identity, webs, progress)
         except UserError as error:
-            return CriticCard(why_not=str(error))
-        kept = {"critic": fingerprint, **asdict(card)}
-        with suppress(OSError):  # nobody's to write: it is measured again next time
-            write_whole(folder / FILE, json.dumps(kept, indent=1) + "\n")
-    return card
+            return CriticQuality(why_not=str(error))
+        saved = {"critic": fingerprint, **asdict(quality)}
+        with suppress(OSError):  # in a read-only folder, the next export measures again
+            write_whole(folder / FILE, json.dumps(saved, indent=1) + "\n")
+    return quality
 
 
-def _measured(identity: Mapping[str, str], webs: Sequence[Web], progress: Progress) -> CriticCard:
+def _measure_quality(
+    identity: Mapping[str, str], webs: Sequence[Web], progress: Progress
+) -> CriticQuality:
     from focuscrawl.critic.assessment import Quality
     from focuscrawl.critic.critic_files import find_model, read_critic
-    from focuscrawl.critic.example_checks import phrases_of_critic
-    from focuscrawl.critic.focused_critic import is_from_little
-    from focuscrawl.taxonomy import read_topics
+    from focuscrawl.critic.example_checks import critic_phrases
+    from focuscrawl.critic.focused_critic import is_few_shot
+    from focuscrawl.taxonomy import parse_topics
 
     name, topic = identity.get("critic_name", ""), identity.get("topic", "")
     if is_callable_spec(name):
-        raise UserError("the critic is a program")
+        raise UserError("the critic is a Python callable")
     trained, _ = read_critic(find_model(name))
-    if not _is_the_same(name, topic, trained, identity.get("critic", "")):
-        raise UserError(f"{name} is another critic by now")
-    if not is_from_little(trained):
-        _refuse_few([url for url, _ in trained.examples], webs)
-    found = Quality.of(trained, read_topics(topic), webs, progress=progress)
-    return CriticCard(
+    if not _has_fingerprint(name, topic, trained, identity.get("critic", "")):
+        raise UserError(f"{name} has changed since the crawl")
+    if not is_few_shot(trained):
+        _check_examples([url for url, _ in trained.examples], webs)
+    found = Quality.measure(trained, parse_topics(topic), webs, progress=progress)
+    return CriticQuality(
         on=found.on,
         off=found.off,
         precision=None if found.precision is None else (*found.precision,),
         recall=None if found.recall is None else (*found.recall,),
         others=found.others,
         called=found.called,
-        phrases=tuple(" ".join(words) for words in phrases_of_critic(trained)),
+        phrases=tuple(" ".join(words) for words in critic_phrases(trained)),
         why_not=found.why_not,
     )
 
 
-def _refuse_few(examples: Sequence[str], webs: Sequence[Web]) -> None:
-    """Raise `UserError` if most of a critic's examples are nowhere: the rest says little."""
-    there: set[str] = set()
+def _check_examples(examples: Sequence[str], webs: Sequence[Web]) -> None:
+    """Raise `UserError` if most of a critic's examples are not recorded."""
+    recorded: set[str] = set()
     for web in webs:
         known = web.resolve(examples)
-        there.update(url for url, found in zip(examples, known, strict=True) if found is not None)
-    if 2 * len(there) < len(examples):
+        recorded.update(url for url, found in zip(examples, known, strict=True) if found)
+    if 2 * len(recorded) < len(examples):
         raise UserError(
-            f"{len(there)} of {len(examples)} of its examples are here; --web names the recording "
-            "that it was learned from"
+            f"only {len(recorded)} of {len(examples)} examples of the critic are recorded; name "
+            "the recorded web of the training with --web"
         )
 
 
-def _is_the_same(name: str, topic: str, trained: TrainedCritic, fingerprint: str) -> bool:
+def _has_fingerprint(name: str, topic: str, trained: TrainedCritic, fingerprint: str) -> bool:
     from focuscrawl.critic.critic_files import load_trained
 
-    either = (False, True) if trained.calibration is not None else (False,)
-    found = (load_trained(name, topic, calibrated=each).fingerprint for each in either)
-    return fingerprint in found
+    choices = (False, True) if trained.calibration is not None else (False,)
+    return fingerprint in (
+        load_trained(name, topic, calibrated=each).fingerprint for each in choices
+    )
 
 
-def _kept(folder: Path, fingerprint: str) -> CriticCard | None:
-    """Read the card; None if it is not there, of another critic, or not what was written."""
+def _read_quality(folder: Path, fingerprint: str) -> CriticQuality | None:
+    """Read a saved result; None if the file is missing, damaged or of another critic."""
     try:
         with open(folder / FILE, "rb", opener=open_plain) as file:
-            found: Any = json.loads(file.read(_LONGEST_CARD))
+            found: Any = json.loads(file.read(_LARGEST_FILE))
         if found["critic"] != fingerprint:
             return None
-        return CriticCard(
+        return CriticQuality(
             on=int(found["on"]),
             off=int(found["off"]),
             precision=_share(found["precision"]),
@@ -200,9 +206,8 @@ def _kept(folder: Path, fingerprint: str) -> CriticCard | None:
             phrases=tuple(map(str, found["phrases"])),
             why_not=str(found["why_not"]),
         )
-    except (OSError, UserError, ValueError, TypeError, KeyError):
-        return None
-    except (OverflowError, RecursionError):  # infinite, or nested without end
+    # OverflowError: an infinite number; RecursionError: deeply nested JSON
+    except (OSError, UserError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
@@ -213,57 +218,54 @@ def _share(found: Any) -> tuple[float, float, float] | None:
     return value, low, high
 
 
-_UNKNOWN = CriticCard(why_not="nothing is known of it")
+_UNKNOWN = CriticQuality(why_not="no result is available")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What is told of a crawl to those who get its pages.
+    """Facts about a crawl for the datasheet of its export.
 
     Attributes
     ----------
-    begun_with : arguments of the crawl, once for each time they were others
-    seeds : start URLs and their R; None: no page was had there
-    stopped : why it ended, in words
-    fetched : fetches, whatever came of them
-    outcomes : fetches by what came of them, see `focuscrawl.report.outcomes`
-    forbidden : URLs that were not fetched because a robots.txt forbids it
-    completeness : estimate of how complete it is; None: none was made
-    critic : how good its critic is
+    start_arguments : tuple[str, ...]
+        Distinct arguments of the runs of the crawl.
+    seeds : tuple[tuple[str, float | None], ...]
+        Start URLs and their relevance; None: no page was fetched.
+    stopped : str
+        Stop reason, in words.
+    outcomes : Mapping[str, int]
+        Number of fetches by outcome (`focuscrawl.report.outcomes`).
+    forbidden : int
+        Number of URLs that a robots.txt forbids.
+    completeness : Estimate | None
+        Estimate of the recall.
     """
 
-    begun_with: tuple[str, ...] = ()
+    start_arguments: tuple[str, ...] = ()
     seeds: tuple[tuple[str, float | None], ...] = ()
     stopped: str = ""
     fetched: int = 0
     outcomes: Mapping[str, int] = field(default_factory=dict)
     forbidden: int = 0
     completeness: Estimate | None = None
-    critic: CriticCard = _UNKNOWN
+    critic: CriticQuality = _UNKNOWN
 
     @classmethod
     def of(
         cls, store: CrawlStore, folder: Path, webs: Sequence[Web], progress: Progress = SILENT
     ) -> Self:
-        """Read it from a crawl; measure the critic if that was not done before.
-
-        Parameters
-        ----------
-        folder : of the crawl
-        webs : where pages and examples are, in the order to look for one
-        progress : told of the examples that the critic is measured by
-        """
+        """Read the facts from a crawl's store; measure the critic's quality if necessary."""
         summary, history = Summary.of(store), History(store)
         excluded = history.events("excluded")
         return cls(
-            begun_with=tuple(dict.fromkeys(each.detail for each in history.events("start"))),
+            start_arguments=tuple(dict.fromkeys(each.detail for each in history.events("start"))),
             seeds=_seeds(store),
             stopped=summary.stopped,
             fetched=summary.fetched,
             outcomes=summary.outcomes,
             forbidden=sum(each.detail.endswith(_FORBIDDEN) for each in excluded),
             completeness=summary.completeness,
-            critic=critic_card(summary.identity, folder, webs, progress),
+            critic=get_critic_quality(summary.identity, folder, webs, progress),
         )
 
 

@@ -1,1 +1,1 @@
-"""Commands that are Scrapy's: ``scrapy crawl`` of the project, ``focuscrawl crawl`` anywhere."""
+"""Commands built on Scrapy's: ``scrapy crawl`` in a project, ``focuscrawl crawl`` anywhere."""

@@ -1,4 +1,4 @@
-"""``focuscrawl crawl``: the same as ``scrapy crawl focused``, without a project."""
+"""``focuscrawl crawl``: run ``scrapy crawl focused`` in any folder, without a Scrapy project."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _ENVIRONMENT = "SCRAPY_SETTINGS_MODULE"
 _OURS = "focuscrawl.settings"
 
 
-# every option is Scrapy's, --help included
+# Scrapy parses all options, including --help
 @click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def crawl(arguments: tuple[str, ...]) -> None:
-    """Crawl the pages of a topic."""
-    Command.called = "focuscrawl crawl"
+    """Crawl pages of a topic."""
+    Command.program = "focuscrawl crawl"
     run_command(["focuscrawl", "crawl", "focused", *arguments], project_settings())
 
 
 def project_settings() -> Settings:
-    """Return the settings of the present Scrapy project, or ours if it has no focused crawl.
+    """Return the settings of the current Scrapy project, or `focuscrawl.settings`.
 
-    If the environment names ours, no project is searched: Scrapy would read its ``scrapy.cfg``
-    all the same, and import modules from its folder.
+    `focuscrawl.settings` are used if the project has no focused spider, or if the environment
+    names them. In the latter case the project's ``scrapy.cfg`` and modules must not be loaded.
     """
     settings = None if os.environ.get(_ENVIRONMENT) == _OURS else get_project_settings()
     if settings is None or not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:
@@ -40,8 +40,8 @@ def project_settings() -> Settings:
     return settings
 
 
-def crawl_round(arguments: list[str]) -> None:
-    """Crawl a bucket's share of a round, for `focuscrawl.rounds.live_rounds`: by our settings."""
+def run_round(arguments: list[str]) -> None:
+    """Crawl the URLs of one bucket of a round, for `focuscrawl.rounds.live_rounds`."""
     run_command(["scrapy", "crawl", "round", *arguments], _own_settings())
 
 

@@ -1,4 +1,4 @@
-"""``scrapy crawl``, with user errors as one line and exit code 2."""
+"""``scrapy crawl`` with one-line error messages, exit codes and the help of crawl arguments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
 from focuscrawl.crawl_config import argument_help
-from focuscrawl.engine.lean_settings import PlainRecord
+from focuscrawl.engine.lean_settings import SanitizedRecord
 from focuscrawl.engine.private import (
     CrawlCommand,
     has_failed_to_start,
-    is_no_list_of_settings,
-    leave_set_up_out_of_log,
+    hide_setup_messages,
+    is_not_settings_list,
     spider_names,
 )
 from focuscrawl.errors import UserError, WorkerError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: of reasons to stop that are failures
+#: exit codes by ``finish_reason``
 _EXIT_CODES = {
     "error": 1,
     "start_error": 1,
@@ -42,18 +42,19 @@ _EXIT_CODES = {
 
 
 class Command(CrawlCommand):
-    """Scrapy's own command; errors of the user are printed in one line.
+    """Scrapy's crawl command, with one-line messages for user errors.
 
     Attributes
     ----------
-    called : what the user typed before the options, if that was not ``scrapy crawl SPIDER``
+    program : str | None
+        Start of the command line in messages; None: ``scrapy crawl SPIDER``.
     """
 
-    called: ClassVar[str | None] = None
+    program: ClassVar[str | None] = None
 
     def long_desc(self) -> str:
-        """Return what ``--help`` says first."""
-        return "Crawl the pages of a topic."
+        """Return the first line of ``--help``."""
+        return "Crawl pages of a topic."
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the command."""
@@ -63,34 +64,37 @@ class Command(CrawlCommand):
             f"Arguments of the spider `focused`:\n{argument_help()}\n\n"
             "All settings (-s NAME=VALUE) are in docs/reference/settings.md."
         )
-        if self.called is not None:
-            parser.usage = f"{self.called} [options]"
+        if self.program is not None:
+            parser.usage = f"{self.program} [options]"
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Read the options; leave Scrapy's lines about its own set-up out of the log.
+        """Read the options; drop Scrapy's log lines about its own start.
 
-        ``-L`` or ``-s LOG_LEVEL`` bring it back, all but the settings.
+        ``-L`` or ``-s LOG_LEVEL`` restore these log lines, except the list of settings.
         """
         super().process_options(args, opts)
         assert self.settings is not None
-        logging.setLogRecordFactory(PlainRecord)
-        # what was set on the command line or in a file may hold passwords, whatever the level
-        logging.getLogger("scrapy.crawler").addFilter(is_no_list_of_settings)
+        logging.setLogRecordFactory(SanitizedRecord)
+        # settings may contain passwords and must not be logged at any level
+        logging.getLogger("scrapy.crawler").addFilter(is_not_settings_list)
         if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
-            leave_set_up_out_of_log()
+            hide_setup_messages()
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""
         if not args:
             raise UsageError
         if len(args) > 1:
-            self._refuse(args[0], f"what is {args[1]}? Arguments are given as -a NAME=VALUE")
+            self._fail(
+                args[0],
+                f"unknown argument {args[1]}: write arguments of the crawl as -a NAME=VALUE",
+            )
             return
         process = self.crawler_process
         assert process is not None
         spiders = spider_names(process)
         if args[0] not in spiders:
-            self._refuse(args[0], f"no spider of this name; there are {', '.join(spiders)}")
+            self._fail(args[0], f"no spider of this name. Spiders: {', '.join(spiders)}")
             return
         errors: list[BaseException] = []
 
@@ -112,9 +116,9 @@ class Command(CrawlCommand):
         if isinstance(error, OSError):
             error = as_user_error(error) or error
         if isinstance(error, UserError):
-            self._refuse(args[0], str(error))
+            self._fail(args[0], str(error))
         elif isinstance(error, WorkerError):
-            self._refuse(args[0], str(error), 1)
+            self._fail(args[0], str(error), 1)
         elif error is not None:
             raise error
         elif has_failed_to_start(process):
@@ -122,10 +126,10 @@ class Command(CrawlCommand):
         else:
             self.exitcode = _EXIT_CODES.get(crawler.stats.get_value("finish_reason"), 0)
 
-    def _refuse(self, spider: str, why: str, code: int = 2) -> None:
-        why = one_line(without_credentials(why))
-        called = self.called or f"scrapy crawl {spider}"
-        print(f"{called}: {why}", file=sys.stderr)  # noqa: T201
+    def _fail(self, spider: str, message: str, code: int = 2) -> None:
+        message = one_line(without_credentials(message))
+        program = self.program or f"scrapy crawl {spider}"
+        print(f"{program}: {message}", file=sys.stderr)  # noqa: T201
         if self.settings is not None and self.settings.get("LOG_FILE"):
-            logger.error("%s", why)  # a server shows its people the log and nothing else
+            logger.error("%s", message)  # users of a Scrapyd server see the log only
         self.exitcode = code

@@ -1,4 +1,4 @@
-"""``focuscrawl plan``: what a crawl would begin with, before a night is spent on it."""
+"""``focuscrawl plan``: check the start pages of a crawl, and estimate its time and disk space."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import crawl
+from focuscrawl.cli.common_options import run_crawl
 from focuscrawl.commands.anywhere import project_settings
-from focuscrawl.crawl.assembly import load_critic_of
+from focuscrawl.crawl.assembly import load_config_critic
 from focuscrawl.crawl.scope import read_seeds
-from focuscrawl.crawl_config import RECORDING
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.crawl_config import RECORDING_FILE
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
@@ -31,54 +31,63 @@ if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.report.outlook import StartPage
 
-#: what has no say in how a crawl begins, or would have it begin elsewhere
-_LEFT_OUT = ("budget", "crawl_dir", "discover", "knowledge", "stop")
-_REDIRECTS = 5  # one after the other
-_WORDS, _SHOWN = 300, 12  # that are tried, and shown
-_UNREACHABLE = 3  # exit code
-_EMPTY = 110_000  # bytes of a crawl without a page
+#: arguments of a crawl that do not affect its start pages, or would add other start pages
+_IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop")
+_MOST_REDIRECTS = 5  # in a row
+_WORDS, _SHOWN = 300, 12  # frequent words judged, words printed
+_SEEDS_UNREACHABLE = 3  # exit code
+_EMPTY_CRAWL = 110_000  # bytes
 
 
 @click.command()
-@click.option("-a", "given", multiple=True, metavar="NAME=VALUE", help="As for a crawl.")
+@click.option(
+    "-a",
+    "arguments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Argument of the crawl, as for `focuscrawl crawl`; repeatable.",
+)
 @common_options.SETTINGS
-@common_options.number("--most", "Start pages to fetch.", 50)
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
-def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_json: bool) -> None:
-    """Judge the start pages of a crawl, and say what it would take.
+@common_options.integer_option("--most", "Most start pages to fetch.", 50)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+def plan(
+    *, arguments: tuple[str, ...], settings: tuple[str, ...], most: int, as_json: bool
+) -> None:
+    """Check the start pages of a crawl, and estimate the time and disk space of the crawl.
 
-    The arguments are those of `focuscrawl crawl`. Start pages are fetched as it would fetch
-    them, from the live Web or a recorded one, and nothing is kept.
+    The arguments are those of `focuscrawl crawl`. Start pages are fetched like in the crawl, from
+    the live Web or a recorded web. The command leaves no files behind.
 
     \b
     focuscrawl plan -a topic=/Sports/Cycling -a seeds=seeds.txt -a critic=models/cycling
     """
-    written, of_project = _read(given), project_settings()
-    of_project.update(_read(settings), priority="cmdline")
-    config = read_config(of_project, written, may_be_demo=True)
+    parsed, crawl_settings = _parse_pairs(arguments), project_settings()
+    crawl_settings.update(_parse_pairs(settings), priority="cmdline")
+    config = read_config(crawl_settings, parsed, may_be_demo=True)
     if not config.topics:
-        raise UserError("no topic given: add -a topic=..., as for focuscrawl crawl")
-    critic = load_critic_of(config)
+        raise UserError("no topic given: add -a topic=TOPIC, as for `focuscrawl crawl`")
+    critic = load_config_critic(config)
     examples = [url for url in map(normalize, critic.examples) if url is not None]
     seeds = examples if config.seeds is None else read_seeds(config.seeds, config.topics)
     if not seeds:
         raise UserError(
-            "the critic has no example pages to start from: add -a seeds=URL,... or a file"
+            "no start pages, and the critic has no examples to start from: add -a seeds=URL,... "
+            "or -a seeds=FILE"
         )
     with tempfile.TemporaryDirectory(prefix="focuscrawl-plan-") as name:
         folder = Path(name)
-        _fetch(written, settings, seeds[:most], folder)
+        _fetch_start_pages(parsed, settings, seeds[:most], folder)
         with closing(open_store(folder / "crawl")) as store:
             pages, fetched = start_pages(store), Summary.of(store).fetched
-        recording = folder / "crawl" / RECORDING
+        recording = folder / "crawl" / RECORDING_FILE
         web = config.web or (str(recording) if recording.exists() else None)
-        kept = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
+        size = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
         outlook = Outlook(
             pages=tuple(pages),
             seeds=len(seeds),
             most=most,
-            words=_words(critic, pages, web),
-            size=max(kept - _EMPTY, 0) / max(fetched, 1),
+            words=_find_topic_words(critic, pages, web),
+            size=max(size - _EMPTY_CRAWL, 0) / max(fetched, 1),
             live=config.web is None,
             delay=config.delay,
             at_once=config.concurrency,
@@ -91,39 +100,40 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_jso
         for warning in outlook.warnings:
             click.echo(f"warning: {warning}", err=True)
     if all(page.relevance is None for page in pages):
-        raise SystemExit(_UNREACHABLE)
+        raise SystemExit(_SEEDS_UNREACHABLE)
 
 
-def _read(given: tuple[str, ...]) -> dict[str, str]:
-    """Return what was given as NAME=VALUE."""
-    for each in given:
+def _parse_pairs(pairs: tuple[str, ...]) -> dict[str, str]:
+    for each in pairs:
         if "=" not in each:
-            raise UserError(f"what is {each}? Arguments and settings are given as NAME=VALUE")
-    return dict(each.split("=", 1) for each in given)
+            raise UserError(f"{each} is not an argument or a setting: write NAME=VALUE")
+    return dict(each.split("=", 1) for each in pairs)
 
 
-def _fetch(
-    written: dict[str, str], settings: tuple[str, ...], seeds: list[str], folder: Path
+def _fetch_start_pages(
+    arguments: dict[str, str], settings: tuple[str, ...], seeds: list[str], folder: Path
 ) -> None:
-    """Crawl the start pages and where they are redirected to, and nothing else.
+    """Crawl only the start pages and the targets of their redirects.
 
-    Seeds come before every link, and so do the targets of redirects: a budget of as many as
-    there are is spent on them.
+    A crawl fetches start pages and targets of redirects before any link, so a budget of their
+    number excludes all other pages.
     """
-    listed, budget = folder / "seeds.txt", len(seeds)
-    listed.write_text("\n".join(seeds), encoding="utf-8")
-    arguments = {name: value for name, value in written.items() if name not in _LEFT_OUT}
+    seeds_file, budget = folder / "seeds.txt", len(seeds)
+    seeds_file.write_text("\n".join(seeds), encoding="utf-8")
+    arguments = {
+        name: value for name, value in arguments.items() if name not in _IGNORED_ARGUMENTS
+    }
     quiet = (f"LOG_FILE={folder / 'crawl.log'}", "FOCUSCRAWL_KNOWLEDGE=")
-    for _ in range(1 + _REDIRECTS):
-        crawl(
+    for _ in range(1 + _MOST_REDIRECTS):
+        run_crawl(
             {
                 **arguments,
-                "seeds": str(listed),
+                "seeds": str(seeds_file),
                 "budget": str(budget),
                 "crawl_dir": str(folder / "crawl"),
             },
             [*settings, *quiet, "FOCUSCRAWL_PROGRESS=0"],
-            may_fail=True,
+            allow_unreachable_seeds=True,
         )
         with closing(open_store(folder / "crawl")) as store:
             history = History(store)
@@ -133,14 +143,14 @@ def _fetch(
             return
 
 
-def _words(critic: Critic, pages: list[StartPage], web: str | None) -> str | None:
-    """Return the words of the good start pages by which the critic knows its topic."""
+def _find_topic_words(critic: Critic, pages: list[StartPage], web: str | None) -> str | None:
+    """Return the words of relevant start pages that the critic judges most relevant."""
     judge = getattr(critic, "judge_words", None)
     good = [page.url for page in pages if page.is_good]
     if web is None or judge is None or not good:
         return None
     counts: Counter[str] = Counter()
-    for page in read_known([open_web(web)], good).values():
+    for page in find_pages([open_web(web)], good).values():
         counts.update(dict.fromkeys(page.bag, 1))
     words = [word for word, _ in counts.most_common() if len(word) > 2 and word.isalpha()]
     if not (words := words[:_WORDS]):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.crawl.discovery import FEEDS, Discovery
-from focuscrawl.crawl.distilling import Distilling, HubRevisits, any_revisits
+from focuscrawl.crawl.distilling import Distilling, HubRevisits, has_revisits
 from focuscrawl.crawl.learning import Learning
 from focuscrawl.crawl.loop import Crawl
-from focuscrawl.crawl.rejudging import TopicChange, following
-from focuscrawl.crawl.revisit_policy import KnownPages, keep_knowledge, open_knowledge
+from focuscrawl.crawl.rejudging import TopicChange, resumed_config
+from focuscrawl.crawl.revisit_policy import KnownPages, copy_knowledge, open_knowledge
 from focuscrawl.crawl.scope import Scope, read_seeds, scope_identity
 from focuscrawl.crawl.state import restore
 from focuscrawl.crawl.stopping import Completeness, StopRules
@@ -34,7 +34,7 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.store.crawl_store import damaged
 from focuscrawl.store.schema import FETCHED
 from focuscrawl.strategies import StrategyContext, make_strategy
-from focuscrawl.strategies.knowledge_strategy import SURE, Informed
+from focuscrawl.strategies.knowledge_strategy import KNOWN_WEIGHT, CorrectedStrategy
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -63,16 +63,18 @@ def open_crawl(config: CrawlConfig) -> Crawl:
     name = config.crawl_dir or CrawlFolder.new_name(first_topic(config), datetime.now())
     folder = CrawlFolder(Path(name))
     knowledge = open_knowledge(config, folder)
-    checked = check(config, knowledge, exists=folder.exists, folder=folder)
+    checked = check_config(config, knowledge, exists=folder.exists, folder=folder)
     config = checked.config
     store, strategy = folder.open_store(checked.identity, checked.about), checked.strategy
-    now = _begun_at(store, checked)
+    now = _start_time(store, checked)
     known, urls = None, UrlTable()
     if knowledge is not None:
         known = KnownPages.of(knowledge, urls, config, now)
-        keep_knowledge(knowledge, folder)
+        copy_knowledge(knowledge, folder)
         if strategy.learns:
-            strategy = Informed(strategy, known.scores, urls, 1.0 if config.revisit else SURE)
+            strategy = CorrectedStrategy(
+                strategy, known.scores, urls, 1.0 if config.revisit else KNOWN_WEIGHT
+            )
     crawl = Crawl(
         critic=checked.critic,
         strategy=strategy,
@@ -80,12 +82,12 @@ def open_crawl(config: CrawlConfig) -> Crawl:
         store=store,
         folder=folder,
         web=checked.web,
-        config=config.changed(crawl_dir=str(folder.path)),
+        config=config.with_values(crawl_dir=str(folder.path)),
         within=checked.within,
         urls=urls,
         known=known,
     )
-    crawl.parts = parts_of(crawl)
+    crawl.parts = build_parts(crawl)
     restore(crawl)
     crawl.start(checked.seeds)
     if known is not None:
@@ -93,7 +95,7 @@ def open_crawl(config: CrawlConfig) -> Crawl:
     return crawl
 
 
-def _begun_at(store: CrawlStore, checked: Checked) -> float:
+def _start_time(store: CrawlStore, checked: CheckedConfig) -> float:
     """Return when the crawl began, in the time of its knowledge."""
     written = store.identity().get("now", checked.about["now"])
     try:
@@ -102,7 +104,7 @@ def _begun_at(store: CrawlStore, checked: Checked) -> float:
         raise damaged(store.where, f"it began at {written}") from None
 
 
-def parts_of(crawl: CrawlState) -> list[Part]:
+def build_parts(crawl: CrawlState) -> list[Part]:
     """Return the parts of a crawl, by its configuration, in the order of their turns."""
     config = crawl.config
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl)]
@@ -115,7 +117,7 @@ def parts_of(crawl: CrawlState) -> list[Part]:
     parts.append(Completeness(crawl))
     if crawl.web is None or config.delay > 0.0:  # a link may have to wait for its host
         parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
-    if config.revisit_hubs or any_revisits(crawl.store):
+    if config.revisit_hubs or has_revisits(crawl.store):
         parts.append(HubRevisits(crawl))
     elif config.distill:
         parts.append(Distilling(crawl))
@@ -124,12 +126,12 @@ def parts_of(crawl: CrawlState) -> list[Part]:
     return parts
 
 
-class Checked(NamedTuple):
+class CheckedConfig(NamedTuple):
     """What a configuration stands for, every check passed.
 
     Attributes
     ----------
-    config : what it stands for by now, see `focuscrawl.crawl.rejudging.following`
+    config : what it stands for by now, see `focuscrawl.crawl.rejudging.resumed_config`
     seeds : none for a crawl that exists and is to go on from where it is
     within : see `Crawl`
     identity, about : see `CrawlFolder.open_store`
@@ -154,13 +156,13 @@ def first_topic(config: CrawlConfig) -> str:
     return config.topics[0]
 
 
-def check(
+def check_config(
     config: CrawlConfig,
     knowledge: Knowledge | None,
     *,
     exists: bool,
     folder: CrawlFolder | None = None,
-) -> Checked:
+) -> CheckedConfig:
     """Load all that a configuration names; writes nothing.
 
     Parameters
@@ -177,14 +179,14 @@ def check(
     first_topic(config)
     _check_extras(config)
     web = open_web(config.web) if config.web is not None else None
-    critic: Critic = load_critic_of(config)
+    critic: Critic = load_config_critic(config)
     if knowledge is not None:
         knowledge.check(",".join(config.topics), critic.fingerprint)
     resumes = config.seeds is None and exists  # with the seeds it has
     scope = Scope(config)
     seeds = [] if resumes else _confined(scope, _seeds(config, critic, web, knowledge))
     if folder is not None:
-        config, critic = following(folder, config, critic)
+        config, critic = resumed_config(folder, config, critic)
     within = None if config.within is None else _fetched_in(Path(config.within))
     context = StrategyContext(critic, config.random_state, web, config.topics, knowledge)
     strategy = make_strategy(config.strategy, context, config.strategy_options)
@@ -205,7 +207,7 @@ def check(
     if config.spider:
         identity["spider"] = config.spider
     if knowledge is not None:
-        identity["knowledge"] = knowledge.about["state"]
+        identity["knowledge"] = knowledge.meta["state"]
         identity["revisit"] = str(config.revisit)
     now = knowledge.now if knowledge is not None and web is not None else time.time() / _DAY
     about = {
@@ -220,10 +222,10 @@ def check(
             "%s knows the topics of the synthetic web only: for the live Web train a critic",
             config.critic,
         )
-    return Checked(config, web, critic, strategy, seeds, within, identity, about)
+    return CheckedConfig(config, web, critic, strategy, seeds, within, identity, about)
 
 
-def load_critic_of(config: CrawlConfig) -> Critic:
+def load_config_critic(config: CrawlConfig) -> Critic:
     """Load the critic that a configuration names: one of pages, or of paths."""
     if is_path_model(config.critic):
         if config.calibrated:

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 
 #: key in the identity of a crawl in rounds: where its tables are
-IN_ROUNDS = "tables"
+TABLES_KEY = "tables"
 _LONGEST = 64  # characters of a lock that are read
 _LONGEST_ORDER = 4096  # bytes of a control file that are read
 
 
-class Doing(StrEnum):
+class CrawlPhase(StrEnum):
     """What the process that holds a crawl's lock is doing, as written into the lock."""
 
     STARTING = "starting"
     CRAWLING = "crawling"
-    ENDING = "ending"
-    JUDGING = "being judged anew"
+    STOPPING = "stopping"
+    REJUDGING = "judging pages again"
 
 
 class CrawlFolder:
@@ -107,7 +107,7 @@ class CrawlFolder:
         UserError
             The folder has another crawl, is locked by a running crawl, or cannot be written.
         """
-        self.claim()
+        self.create_and_acquire()
         try:
             if not self.exists:
                 return CrawlStore.create(self.store_path, {**about, **identity})
@@ -118,7 +118,7 @@ class CrawlFolder:
             raise
         return store
 
-    def claim(self) -> None:
+    def create_and_acquire(self) -> None:
         """Create the folder if need be, and lock it.
 
         Raises
@@ -138,17 +138,17 @@ class CrawlFolder:
         return is_held(self.path / self.LOCK)
 
     @property
-    def doing(self) -> Doing | None:
+    def phase(self) -> CrawlPhase | None:
         """What the process with the lock is doing; None: there is no such process."""
         if not self.in_use:
             return None
         try:
             with open(self.path / self.LOCK, encoding="ascii", opener=open_plain) as lock:
-                return Doing(lock.read(_LONGEST))
+                return CrawlPhase(lock.read(_LONGEST))
         except (OSError, UserError, ValueError):
-            return Doing.CRAWLING
+            return CrawlPhase.CRAWLING
 
-    def set_doing(self, doing: Doing) -> None:
+    def set_phase(self, doing: CrawlPhase) -> None:
         """Write into the lock what this process is doing, if it has the lock."""
         if self._lock.is_locked:
             # on a full disk it stays as it is
@@ -164,7 +164,7 @@ class CrawlFolder:
 
     def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
         kept = store.identity()
-        tables = kept.get(IN_ROUNDS)
+        tables = kept.get(TABLES_KEY)
         if tables is not None:
             store.close()
             raise UserError(
@@ -179,7 +179,7 @@ class CrawlFolder:
                     f"{kept.get(key) or 'none'}, not {value or 'none'}; name another crawl_dir"
                 )
 
-    def acquire(self, doing: Doing = Doing.STARTING) -> None:
+    def acquire(self, doing: CrawlPhase = CrawlPhase.STARTING) -> None:
         """Lock the folder; UserError if a running crawl has the lock."""
         refuse_link(self.path / self.LOCK)
         try:
@@ -189,7 +189,7 @@ class CrawlFolder:
                 f"crawl_dir {self.path} is being crawled by another process: wait for it, "
                 "or name another crawl_dir"
             ) from None
-        self.set_doing(doing)
+        self.set_phase(doing)
 
 
 class Command(StrEnum):
@@ -212,14 +212,14 @@ class FileControl:
     """
 
     FILE = "control.json"
-    every = 0.5  #: seconds between two looks
+    poll_interval = 0.5  #: seconds
 
     def __init__(self, folder: Path) -> None:
         self.name = str(folder)
         self._path = folder / self.FILE
 
     @property
-    def wanted(self) -> Command:
+    def command(self) -> Command:
         """The present command; RUN if the file makes no sense."""
         try:
             return Command(self._asked()["wanted"])
@@ -234,7 +234,7 @@ class FileControl:
             return None
         return budget if budget >= 0 else None
 
-    def ask(self, wanted: Command) -> None:
+    def send(self, wanted: Command) -> None:
         """Give the crawl a command; the file changes as a whole.
 
         Raises
@@ -245,23 +245,23 @@ class FileControl:
         with self._changing():
             self._write(wanted, self.budget)
 
-    def extend(self, budget: int) -> None:
+    def set_budget(self, budget: int) -> None:
         """Give the crawl that runs another budget, 0 for none; raises as `ask` does."""
         with self._changing():
-            self._write(self.wanted, budget)
+            self._write(self.command, budget)
 
-    def obeyed(self, wanted: Command) -> None:
+    def clear_command(self, wanted: Command) -> None:
         """Remove a command that was for one run only, unless there is another since."""
-        if wanted is Command.STOP and self.wanted is Command.STOP:
+        if wanted is Command.STOP and self.command is Command.STOP:
             with self._changing():
-                if self.wanted is Command.STOP:
+                if self.command is Command.STOP:
                     self._path.unlink(missing_ok=True)
 
-    def extended(self, budget: int) -> None:
+    def clear_budget(self, budget: int) -> None:
         """Remove a budget, unless there is another since."""
         with self._changing():
             if self.budget == budget:
-                self._write(self.wanted, None)
+                self._write(self.command, None)
 
     def _asked(self) -> dict[str, Any]:
         try:

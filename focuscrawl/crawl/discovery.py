@@ -14,8 +14,8 @@ from urllib.parse import urljoin
 from focuscrawl.crawl.part import Part
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
-from focuscrawl.page.metadata import primary, translations_of
+from focuscrawl.page.documents import SITE_MAP_INDEX, URL_LIST_KINDS
+from focuscrawl.page.metadata import primary_subtag, translations_in_headers
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import UNFOLLOWED
 
@@ -32,8 +32,8 @@ SITE_MAPS, FEEDS, TRANSLATIONS = "sitemaps", "feeds", "hreflang"
 #: kind of the event that a site map or a feed is queued
 LISTED = "listed"
 
-MOST_FILES = 10  # site maps and feeds that a host may have the crawl fetch
-MOST_STEPS = 3  # from the first of them to one that it leads to, by indices and redirects
+MAX_FILES = 10  # site maps and feeds that a host may have the crawl fetch
+MAX_STEPS = 3  # from the first of them to one that it leads to, by indices and redirects
 _FROM = ": from "
 
 
@@ -81,25 +81,25 @@ class Discovery(Part):
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
         """Take in the site maps that the robots.txt of a host names; at most ten are kept."""
-        self._site_maps[host(origin)] = [*islice(site_maps, MOST_FILES)]
+        self._site_maps[host(origin)] = [*islice(site_maps, MAX_FILES)]
 
     def may_be_list(self, url_id: int) -> bool:
         """Tell whether a URL is fetched as a site map or a feed; a start page may be one."""
         urls = self._crawl.urls
-        is_seed = urls.depth(url_id) == 0 and urls.found_on(url_id) is None
+        is_seed = urls.depth(url_id) == 0 and urls.referrer_id(url_id) is None
         return url_id in self._lists or is_seed
 
     def on_judged(self, visit: PageVisit) -> None:
         """Set what links of a site map or a feed are worth: what pages of its host have been."""
         assert visit.view is not None
-        if visit.view.kind not in LISTS:
+        if visit.view.kind not in URL_LIST_KINDS:
             return
         if visit.url_id not in self._lists:
             self._note(visit, visit.url_id, _List(host(visit.url), 0))
         owner = self._lists[visit.url_id].owner
         visit.link_relevance = self._relevance[owner] / (self._fetches[owner] + 1)
 
-    def on_page(self, visit: PageVisit) -> None:
+    def before_record(self, visit: PageVisit) -> None:
         """Queue what a page, an index of site maps, or the redirect of one leads to."""
         known = self._lists.get(visit.url_id)
         if known is not None:
@@ -124,7 +124,7 @@ class Discovery(Part):
 
     def _follow_list(self, visit: PageVisit, known: _List) -> None:
         following = _List(known.owner, known.step + 1)
-        target = visit.location if visit.redirects and visit.error is None else None
+        target = visit.location if visit.is_redirect and visit.error is None else None
         if target is not None:
             url_id = self._crawl.urls.get(target)
             if url_id is not None and self._may_ask(url_id, following):
@@ -138,7 +138,7 @@ class Discovery(Part):
     def _ask(self, visit: PageVisit, url: str, found: _List) -> None:
         # with the score of the page that it was found by
         (target,) = self._crawl.follow([url])
-        if target is None or self._files[found.owner] >= MOST_FILES:
+        if target is None or self._files[found.owner] >= MAX_FILES:
             return
         url_id = self._crawl.urls.add(target, visit.depth, visit.url_id)
         if self._may_ask(url_id, found):
@@ -147,7 +147,7 @@ class Discovery(Part):
             self._note(visit, url_id, found)
 
     def _may_ask(self, url_id: int, found: _List) -> bool:
-        few = self._files[found.owner] < MOST_FILES and found.step <= MOST_STEPS
+        few = self._files[found.owner] < MAX_FILES and found.step <= MAX_STEPS
         return few and url_id not in self._lists
 
     def _note(self, visit: PageVisit, url_id: int, found: _List) -> None:
@@ -161,13 +161,13 @@ class Discovery(Part):
 
     def _queue_translations(self, visit: PageVisit, score: float) -> None:
         assert visit.view is not None
-        crawl, wanted = self._crawl, set(map(primary, self._crawl.config.languages))
+        crawl, wanted = self._crawl, set(map(primary_subtag, self._crawl.config.languages))
         pairs = [*zip(visit.view.translated_to, visit.view.translations, strict=True)]
-        pairs += translations_of(visit.download.links, visit.url)
+        pairs += translations_in_headers(visit.download.links, visit.url)
         urls = [
             url
             for language, url in pairs
-            if primary(language) and (not wanted or primary(language) in wanted)
+            if primary_subtag(language) and (not wanted or primary_subtag(language) in wanted)
         ]
         for url in filter(None, crawl.follow(urls)):
             known = crawl.urls.get(url)

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.first_visits import followed_links, judged_page, verdict_on
-from focuscrawl.crawl.part import PAUSE, Part
-from focuscrawl.crawl.revisit_policy import conditions
-from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
-from focuscrawl.distiller import RULES, Distiller, LinkGraph, Scores, Sites, best, stand_ins
+from focuscrawl.crawl.first_visits import followed_links, judge_visit, make_judged_page
+from focuscrawl.crawl.part import POLL_INTERVAL, Part
+from focuscrawl.crawl.revisit_policy import conditional_headers
+from focuscrawl.crawl.visit import NOT_MODIFIED, make_answer_row
+from focuscrawl.distiller import (
+    SITE_RULES,
+    Distiller,
+    HubScores,
+    LinkGraph,
+    Sites,
+    resolve_aliases,
+    top_pages,
+)
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.store import RevisitRow, VisitRecord
 from focuscrawl.store.history import History
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
 
 #: what may be a site, by `focuscrawl.distiller.Sites`; ``auto``: a host, or, as long as every link
 #: stays on its host, a page
-SITES = ("auto", *RULES)
+SITES = ("auto", *SITE_RULES)
 #: kinds of the events of a distillation, and of a page fetched again
 DISTILLED, REVISITED = "distilled", "revisited"
 
@@ -67,13 +75,13 @@ class Distilled(NamedTuple):
     promised : int64 (n,), URLs never fetched that these link to, the best first
     """
 
-    scores: Scores
+    scores: HubScores
     hubs: list[int]
     promised: NDArray[np.int64]
     links: int
     rule: str
 
-    def in_words(self, raised: int, of: int) -> str:
+    def describe(self, raised: int, of: int) -> str:
         """Return the detail of the event, for so many URLs raised."""
         return (
             f"{raised} of {of} unfetched targets of the top {_HUBS} hubs raised "
@@ -82,7 +90,7 @@ class Distilled(NamedTuple):
 
 
 def distil(
-    graph: DistilledGraph, sites: str, host_names: Sequence[str], start: Scores | None = None
+    graph: DistilledGraph, sites: str, host_names: Sequence[str], start: HubScores | None = None
 ) -> Distilled:
     """Run the distiller.
 
@@ -93,18 +101,18 @@ def distil(
     start : scores to start from
     """
     source, host = graph.source, graph.host
-    stands = stand_ins(graph.page, graph.repeats, graph.referrer, source)
+    stands = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
     target = stands[graph.target]
     if sites == "auto":
-        found = Sites.fitting(source, target, host)
+        found = Sites.by_host_or_none(source, target, host)
     else:
-        found = Sites.by(sites, host, host_names)
+        found = Sites.by_rule(sites, host, host_names)
     relevance = np.full(len(host), np.nan)
     relevance[graph.page] = graph.relevance
     distiller = Distiller(LinkGraph(source, target, found.of_pages, relevance))
     scores = distiller.distill(start)
-    hubs = best(scores.hubs, _HUBS).tolist()
-    promised = best(distiller.promise(scores, _HUBS), len(host))
+    hubs = top_pages(scores.hubs, _HUBS).tolist()
+    promised = top_pages(distiller.score_unfetched(scores, _HUBS), len(host))
     return Distilled(scores, hubs, promised, len(source), found.rule)
 
 
@@ -141,18 +149,18 @@ class Distilling(Part):
         self._target = GrowingArray(np.int64)
         self._under_way: Future[Distilled] | None = None
         self._started_at = 0
-        self._last: Scores | None = None
+        self._last: HubScores | None = None
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a fetch of an earlier run and its links."""
         stored = fetch.stored
         targets = [link.target for link in stored.links]
         if stored.again:
-            self.found_again(stored.url, targets)
+            self.add_links(stored.url, targets)
         else:
             self._count(stored.url, stored.relevance, stored.duplicate_of, targets)
 
-    def restored(self) -> None:
+    def on_restored(self) -> None:
         """Start again what was under way when the last run stopped."""
         if not self._every:
             return
@@ -161,7 +169,7 @@ class Distilling(Part):
         if due and max(raised, default=0) < due + self._lag:
             self._start(due)
 
-    def found_again(self, url: int, targets: Sequence[int]) -> None:
+    def add_links(self, url: int, targets: Sequence[int]) -> None:
         """Add links that were not there when their page was first fetched."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
@@ -169,7 +177,7 @@ class Distilling(Part):
     def on_recorded(self, visit: PageVisit) -> None:
         """Add a fetch, and start to distil if that is due and nothing is under way."""
         targets = [link.target for link in visit.link_rows]
-        self._count(visit.url_id, visit.relevance, visit.twin, targets)
+        self._count(visit.url_id, visit.relevance, visit.duplicate_id, targets)
         due = self._every > 0 and len(self._page) % self._every == 0
         if due and self._under_way is None:
             self._start(len(self._page))
@@ -177,7 +185,7 @@ class Distilling(Part):
     def wait(self, now: float) -> float | None:
         """Make a replay wait for the distillation under way, when its effect is due."""
         return (
-            PAUSE
+            POLL_INTERVAL
             if self._under_way is not None and self._replay and self._takes_effect()
             else None
         )
@@ -199,13 +207,13 @@ class Distilling(Part):
         new = [url for url in promised[waiting[promised]].tolist() if urls.score(url) is not None]
         raised = new[: max(1, self._every // _SHARE)]
         for url in raised:
-            urls.change(url, QUEUED, None)
-            crawl.frontier.push(url, urls.host(url), math.inf)
-        event = (crawl.fetched, DISTILLED, distilled.in_words(len(raised), len(new)))
-        crawl.put(VisitRecord(events=[event], revisits=self.to_revisit(distilled.hubs)))
+            urls.set_state(url, QUEUED, None)
+            crawl.frontier.push(url, urls.host_id(url), math.inf)
+        event = (crawl.fetched, DISTILLED, distilled.describe(len(raised), len(new)))
+        crawl.put(VisitRecord(events=[event], revisits=self.queue_revisits(distilled.hubs)))
         return False
 
-    def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
+    def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
         """Queue those of the top hubs that are to be fetched again: none; return their rows."""
         return []
 
@@ -220,7 +228,7 @@ class Distilling(Part):
     def _count(
         self, url: int, relevance: float, duplicate_of: int | None, targets: Sequence[int]
     ) -> None:
-        self.found_again(url, targets)
+        self.add_links(url, targets)
         self._page.extend([url])
         self._relevance.extend([relevance])
         self._repeats.extend([-1 if duplicate_of is None else duplicate_of])
@@ -236,8 +244,8 @@ class Distilling(Part):
             repeats=self._repeats.data[:fetches],
             source=self._source.data[:links],
             target=self._target.data[:links],
-            host=urls.hosts(),
-            referrer=urls.referrers(),
+            host=urls.host_ids(),
+            referrer=urls.referrer_ids(),
         )
         sites = self._crawl.config.distill_sites
         names = urls.host_names() if sites == "domain" else []
@@ -263,22 +271,22 @@ class HubRevisits(Distilling):
         self._wanted: dict[int, RevisitRow] = {}  # waiting or under way
         self._decided = 0  # rows so far
 
-    def restored(self) -> None:
+    def on_restored(self) -> None:
         """Queue the hubs that earlier runs have not fetched."""
-        super().restored()
+        super().on_restored()
         for row in _rows_of(self._crawl.store):
             self._decided = max(self._decided, row.id + 1)
             if row.seq is None and self._crawl.config.revisit_hubs:
                 self._wait_for(row)
 
-    def wants(self, url_id: int) -> bool:
+    def is_revisit(self, url_id: int) -> bool:
         """Tell whether a page is to be fetched again; its answer is for this part then."""
         return url_id in self._wanted
 
-    def conditions(self, url_id: int) -> dict[str, str]:
+    def conditional_headers(self, url_id: int) -> dict[str, str]:
         """Return the header fields by which a page is asked for again if it has changed."""
         row = self._wanted.get(url_id)
-        return {} if row is None else conditions(row.etag, row.last_modified)
+        return {} if row is None else conditional_headers(row.etag, row.last_modified)
 
     def judge(self, visit: PageVisit) -> None:
         """Judge the page if it has new links.
@@ -291,13 +299,13 @@ class HubRevisits(Distilling):
             if 200 <= visit.status < 300:
                 visit.error = visit.error or "no HTML"
             return
-        visit.answer = answer_of(view, visit.download)
+        visit.answer = make_answer_row(view, visit.download)
         if crawl.duplicates.find(Duplicates.digest(visit.download.body), []) is not None:
             visit.view = None
             return
         visit.links = len(self._new_links(visit))
         if visit.links:
-            verdict = verdict_on(crawl, visit, view)
+            verdict = judge_visit(crawl, visit, view)
             if verdict is not None:
                 visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
@@ -305,14 +313,14 @@ class HubRevisits(Distilling):
         """Return the page if it has new links, with these."""
         if visit.view is None or not visit.links:
             return None
-        return judged_page(self._crawl, visit, visit.view, self._new_links(visit))
+        return make_judged_page(self._crawl, visit, visit.view, self._new_links(visit))
 
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Record the outcome of a second fetch, or that it was not made."""
         crawl, row, answer = self._crawl, self._wanted.pop(visit.url_id), visit.answer
         crawl.frontier.release(visit.url_id, now)
         visit.seq, visit.score = crawl.fetched, None
-        visit.stamp()
+        visit.set_fetch_time()
         made = visit.excluded is None
         done = row._replace(
             seq=visit.seq,
@@ -328,14 +336,14 @@ class HubRevisits(Distilling):
             memo=visit.memo,
         )
         if made:
-            crawl.count_again(visit.status)
+            crawl.count_refetch(visit.status)
         named = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
         events = [(visit.seq, kind, detail) for kind, detail in named]
         crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=events))
-        self.found_again(visit.url_id, [link.target for link in visit.link_rows])
+        self.add_links(visit.url_id, [link.target for link in visit.link_rows])
         return visit
 
-    def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
+    def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
         """Queue those of the top hubs that are due; at most a fifth of all fetches are."""
         crawl = self._crawl
         if not crawl.config.revisit_hubs:
@@ -366,7 +374,7 @@ class HubRevisits(Distilling):
 
     def _wait_for(self, row: RevisitRow) -> None:
         self._wanted[row.url] = row
-        self._crawl.frontier.push(row.url, self._crawl.urls.host(row.url), np.inf)
+        self._crawl.frontier.push(row.url, self._crawl.urls.host_id(row.url), np.inf)
 
     def _is_due(self, last: sqlite3.Row) -> bool:
         """Tell whether a page was last fetched long enough ago."""
@@ -393,7 +401,7 @@ class HubRevisits(Distilling):
         return [last[hub] for hub in idle if hub in last]
 
 
-def any_revisits(store: CrawlStore) -> bool:
+def has_revisits(store: CrawlStore) -> bool:
     """Tell whether a crawl has fetched pages twice, or was about to."""
     return bool([*store.rows("SELECT id FROM revisit LIMIT 1")])
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from focuscrawl.page.words import PageWords
 
 
-SIMILAR = 0.9  # resemblance from which on pages count as near-duplicates
+MIN_RESEMBLANCE = 0.9  # resemblance from which on pages count as near-duplicates
 _WORDS = 4  # in a row, a shingle
 _FEWEST = 32  # different shingles; less text is alike by accident
 _MOST = 512  # shingles of a long page that are looked at
@@ -54,7 +54,7 @@ class Duplicates:
         return hashlib.blake2b(body, digest_size=DIGEST).digest()
 
     @staticmethod
-    def names(url: str, canonical: str | None) -> list[str]:
+    def known_urls(url: str, canonical: str | None) -> list[str]:
         """Return the URLs a page is known by: its own, and its canonical one on its own host."""
         if canonical is None or canonical == url:
             return [url]
@@ -69,7 +69,7 @@ class Duplicates:
                 return earlier
         return self._by_digest.get(digest)
 
-    def stands_for(self, name: str) -> int | None:
+    def find_by_url(self, name: str) -> int | None:
         """Return the number of the fetched page that stands for the URL `name`."""
         return self._by_canonical.get(name)
 
@@ -89,7 +89,7 @@ def sketch(page: PageWords) -> bytes | None:
     -----
     A. Z. Broder, On the resemblance and containment of documents, 1997.
     """
-    n = len(page.number) - _WORDS + 1
+    n = len(page.indices) - _WORDS + 1
     if n < _FEWEST:
         return None
     words = page.hashes
@@ -140,7 +140,7 @@ class MinHashIndex:
 
         Returns
         -------
-        Number of the earlier page and estimated Jaccard resemblance of both, at least `SIMILAR`
+        Id of the earlier page, and estimated Jaccard resemblance, at least `MIN_RESEMBLANCE`
         """
         bands = _bands(data)
         near = zip(self._near, bands, strict=True)
@@ -150,7 +150,7 @@ class MinHashIndex:
             others = (np.frombuffer(self._sketches[other], "<u4") for other in found)
             alike = [float((other == values).mean()) for other in others]
             best = max(alike)
-            if best >= SIMILAR:
+            if best >= MIN_RESEMBLANCE:
                 return found[alike.index(best)], best
         for pages, band in zip(self._near, bands, strict=True):
             pages.setdefault(band, []).append(url)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.scope import OTHER_LANGUAGE, fits, followed
+from focuscrawl.crawl.scope import OTHER_LANGUAGE, has_allowed_length, select_links
 from focuscrawl.crawl.state import refresh_target
-from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, answer_of
-from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
+from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, make_answer_row
+from focuscrawl.page.documents import SITE_MAP_INDEX, URL_LIST_KINDS
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, LinkRow
 from focuscrawl.strategies import JudgedPage
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
-    from focuscrawl.page.metadata import Languages
+    from focuscrawl.page.metadata import LanguageFilter
     from focuscrawl.strategies import Expansion, Strategy
 
 
@@ -56,7 +56,7 @@ class ScoredLinks(NamedTuple):
     scores: list[float | None]
 
 
-def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
+def judge_page(critic: Critic, view: PageView, languages: LanguageFilter) -> Verdict:
     """Return a critic's judgement of a page; one in none of the languages is not relevant.
 
     Its links are scored like those of any page that is not relevant: it may lead to one that is.
@@ -67,7 +67,7 @@ def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
         The critic's relevance is not between 0 and 1. It may raise anything else itself.
     """
     judgement = critic.judge([view])
-    other = languages.other(view)
+    other = languages.excluded_language(view)
     relevance = float(judgement.relevance[0])
     if not 0.0 <= relevance <= 1.0:
         raise ValueError(f"the critic's relevance is {relevance}, not in 0 to 1")
@@ -80,12 +80,12 @@ def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
     return Verdict(relevance, probabilities, topic, other)
 
 
-def verdict_on(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict | None:
+def judge_visit(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict | None:
     """Return the critic's judgement of a visit's page; None if it fails: then it is no page."""
     try:
         return judge_page(crawl.critic, view, crawl.scope.languages)
     except Exception as error:
-        crawl.failed_on(visit, CRITIC, error)
+        crawl.log_failure(visit, CRITIC, error)
         visit.error, visit.view, visit.digest = visit.failure, None, None
         return None
 
@@ -107,7 +107,7 @@ class FirstVisits:
 
     def judge(self, visit: PageVisit) -> None:
         """Find out what the answer is; the critic judges it if it is a page."""
-        if visit.view is not None and visit.view.kind in LISTS:
+        if visit.view is not None and visit.view.kind in URL_LIST_KINDS:
             self._take_list(visit, visit.view)
             return
         visit.refresh = refresh_target(visit.view, self._crawl.config.meta_refresh)
@@ -128,14 +128,14 @@ class FirstVisits:
             visit.events.append((NOINDEX, view.title))
         visit.links = visit.dropped = len(view.links) + view.links_cut
         visit.digest = Duplicates.digest(visit.download.body)
-        if view.canonical is not None and fits(view.canonical):
+        if view.canonical is not None and has_allowed_length(view.canonical):
             visit.canonical = crawl.resolve([view.canonical])[0] or view.canonical
-        names = Duplicates.names(visit.url, visit.canonical)
-        visit.twin = crawl.duplicates.find(visit.digest, names)
-        if visit.twin is not None:
-            visit.duplicate_of = crawl.urls[visit.twin]
+        names = Duplicates.known_urls(visit.url, visit.canonical)
+        visit.duplicate_id = crawl.duplicates.find(visit.digest, names)
+        if visit.duplicate_id is not None:
+            visit.duplicate_of = crawl.urls[visit.duplicate_id]
             return
-        verdict = verdict_on(crawl, visit, view)
+        verdict = judge_visit(crawl, visit, view)
         if verdict is None:
             return
         visit.other_language = verdict.other_language
@@ -143,11 +143,11 @@ class FirstVisits:
             visit.events.append((OTHER_LANGUAGE, f"{visit.url}: {verdict.other_language}"))
         crawl.duplicates.add(visit.url_id, visit.digest, names)
         for name in names[1:]:
-            crawl.strike_out(name)
+            crawl.exclude_queued(name)
         visit.relevance, visit.probabilities, visit.topic, _ = verdict
         for part in crawl.parts:
             part.on_judged(visit)
-        visit.answer = answer_of(view, visit.download)
+        visit.answer = make_answer_row(view, visit.download)
 
     def _take_list(self, visit: PageVisit, view: PageView) -> None:
         # no page, so of relevance 0, but with links
@@ -156,7 +156,7 @@ class FirstVisits:
         try:
             probabilities = self._crawl.critic.judge([view]).probabilities
         except Exception as error:
-            self._crawl.failed_on(visit, CRITIC, error)
+            self._crawl.log_failure(visit, CRITIC, error)
         else:
             visit.probabilities = None if probabilities is None else probabilities[0]
         for part in self._crawl.parts:
@@ -164,25 +164,29 @@ class FirstVisits:
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Report the visit to the strategy; return the page if its links are to be scored."""
-        if visit.redirects:
+        if visit.is_redirect:
             self._redirect(visit)
         try:
-            self._crawl.strategy.observe(visit.url_id, visit.relevance, visit.twin)
+            self._crawl.strategy.observe(visit.url_id, visit.relevance, visit.duplicate_id)
         except Exception as error:
-            self._crawl.failed_on(visit, STRATEGY, error)
+            self._crawl.log_failure(visit, STRATEGY, error)
             return None
-        if visit.view is None or visit.twin is not None or visit.view.kind == SITE_MAP_INDEX:
+        if (
+            visit.view is None
+            or visit.duplicate_id is not None
+            or visit.view.kind == SITE_MAP_INDEX
+        ):
             return None
         found = followed_links(self._crawl, visit.view, visit.depth, visit.requested)
         visit.dropped = visit.links - len(found)
-        return judged_page(self._crawl, visit, visit.view, found)
+        return make_judged_page(self._crawl, visit, visit.view, found)
 
     def _redirect(self, visit: PageVisit) -> None:
         # where a redirect leads takes the place of what was redirected: it comes next
         crawl, location = self._crawl, visit.location
         target = None if location is None else crawl.follow([location])[0]
         visit.links = visit.dropped = int(location is not None)
-        visit.error = crawl.redirects.refusal(visit.url_id, location, target)
+        visit.error = crawl.redirects.refusal_reason(visit.url_id, location, target)
         if target is not None and visit.error is None and visit.follows_redirect:
             visit.dropped = 0
             new = crawl.urls.add(target, visit.depth, visit.url_id)
@@ -196,20 +200,20 @@ class FirstVisits:
         crawl = self._crawl
         if visit.excluded is not None:
             crawl.frontier.release(visit.url_id, now)
-            crawl.urls.change(visit.url_id, EXCLUDED, crawl.urls.score(visit.url_id))
-            crawl.note("excluded", f"{visit.url}: {visit.excluded}")
+            crawl.urls.set_state(visit.url_id, EXCLUDED, crawl.urls.score(visit.url_id))
+            crawl.record_event("excluded", f"{visit.url}: {visit.excluded}")
             return visit
         visit.seq = crawl.fetched + 1
-        visit.stamp()
+        visit.set_fetch_time()
         for part in crawl.parts:
-            part.on_page(visit)
+            part.before_record(visit)
         crawl.frontier.release(visit.url_id, now)
-        crawl.urls.change(visit.url_id, FETCHED, crawl.urls.score(visit.url_id))
+        crawl.urls.set_state(visit.url_id, FETCHED, crawl.urls.score(visit.url_id))
         crawl.count(visit.seq, visit.relevance, visit.status)
         events = [(visit.seq, kind, detail) for kind, detail in visit.events]
         crawl.put(
             VisitRecord(
-                visit.row(),
+                visit.to_row(),
                 links=visit.link_rows,
                 memo=visit.memo,
                 answer=visit.answer,
@@ -234,7 +238,7 @@ def followed_links(
         return {}
     urls = (crawl.follow if asked is None else crawl.resolve)(view.links.urls)
     any_media = config.any_media or asked is not None
-    found = followed(
+    found = select_links(
         view, urls, any_media=any_media, pdf=config.pdf, obey_robots=config.obey_meta_robots
     )
     if asked is None:
@@ -242,7 +246,7 @@ def followed_links(
     return {at: url for at, url in found.items() if url in asked}
 
 
-def judged_page(
+def make_judged_page(
     crawl: CrawlState, visit: PageVisit, view: PageView, found: Mapping[int, str]
 ) -> JudgedPage:
     """Return a page as strategies see it, the URLs that it leads to numbered.
@@ -261,7 +265,7 @@ def judged_page(
         probabilities=visit.probabilities,
         links=np.array([*found], dtype=np.int64),
         targets=np.array(targets, dtype=np.int64),
-        referrer=crawl.urls.found_on(visit.url_id),
+        referrer=crawl.urls.referrer_id(visit.url_id),
     )
 
 
@@ -276,7 +280,7 @@ def queue_links(
     visit.link_rows = [*_rows(page, scores, crawl.model_version, crawl.links)]
     visit.memo = expansion.memo
     crawl.links += len(page.links)
-    waiting = iter(crawl.urls.undecided(expansion.urls, expansion.scores))
+    waiting = iter(crawl.urls.queueable(expansion.urls, expansion.scores))
     while some := [*islice(waiting, _AT_ONCE)]:
         for target, score in some:
             if crawl.queue(target, score):

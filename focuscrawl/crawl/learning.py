@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl.part import PAUSE, Part
+from focuscrawl.crawl.part import POLL_INTERVAL, Part
 from focuscrawl.store import ModelRow, VisitRecord
 from focuscrawl.store.history import History
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
-    from focuscrawl.frontier import Arrangement
-    from focuscrawl.strategies import Lesson
+    from focuscrawl.frontier import SortedQueues
+    from focuscrawl.strategies import ModelUpdate
 
 
 class Learning(Part):
@@ -32,7 +32,7 @@ class Learning(Part):
         self._crawl = crawl
         self._replay = crawl.web is not None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
-        self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
+        self._lesson: Future[tuple[ModelUpdate, SortedQueues]] | None = None
         self._started_at = 0
 
     def reset(self) -> None:
@@ -58,7 +58,7 @@ class Learning(Part):
             return
         self._start_if_due()  # one was under way if it had started when this page was visited
 
-    def restored(self) -> None:
+    def on_restored(self) -> None:
         """Sort the frontier by the scores that the strategy has restored."""
         scored = np.flatnonzero(~np.isnan(self._scores))
         self._crawl.frontier.rescore(scored, self._scores[scored])
@@ -71,7 +71,9 @@ class Learning(Part):
 
     def wait(self, now: float) -> float | None:
         """Have a replay wait until the lesson under way is adopted, when that is due."""
-        return PAUSE if self._lesson is not None and self._replay and self._is_due() else None
+        return (
+            POLL_INTERVAL if self._lesson is not None and self._replay and self._is_due() else None
+        )
 
     def poll(self, now: float) -> bool:
         """Re-order the whole frontier by a lesson that was learned."""
@@ -82,7 +84,7 @@ class Learning(Part):
         done, self._lesson = self._lesson, None
         lesson, arrangement = done.result()
         found_since = self._crawl.strategy.adopt(lesson)
-        self._crawl.frontier.adopt(arrangement)
+        self._crawl.frontier.replace_queues(arrangement)
         self._crawl.frontier.update(*found_since)
         self._crawl.put(VisitRecord(model=model_row(lesson)))
         return False
@@ -91,22 +93,22 @@ class Learning(Part):
         """Wait for a lesson under way, drop it, and store the last scores of the frontier."""
         self._thread.shutdown()
         self._lesson = None
-        self._crawl.urls.take_scores(self._crawl.frontier)
+        self._crawl.urls.copy_scores(self._crawl.frontier)
 
     def _is_due(self) -> bool:
         return self._crawl.fetched >= self._started_at + self._crawl.strategy.lag
 
     def _start_if_due(self) -> None:
-        if self._lesson is None and self._crawl.strategy.lesson_due():
+        if self._lesson is None and self._crawl.strategy.is_training_due():
             self._started_at = self._crawl.fetched
             self._lesson = self._thread.submit(self._learn)
 
-    def _learn(self) -> tuple[Lesson, Arrangement]:
+    def _learn(self) -> tuple[ModelUpdate, SortedQueues]:
         lesson = self._crawl.strategy.learn()
-        return lesson, self._crawl.frontier.arrange(lesson.urls, lesson.scores)
+        return lesson, self._crawl.frontier.sort_queues(lesson.urls, lesson.scores)
 
 
-def model_row(lesson: Lesson) -> ModelRow:
+def model_row(lesson: ModelUpdate) -> ModelRow:
     """Return what the store keeps of a lesson."""
     return ModelRow(
         version=lesson.version,

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
-from focuscrawl.crawl.crawl_folder import Doing
+from focuscrawl.crawl.crawl_folder import CrawlPhase
 from focuscrawl.crawl.discovery import Discovery
 from focuscrawl.crawl.distilling import HubRevisits
 from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
-from focuscrawl.crawl.part import PAUSE
-from focuscrawl.crawl.state import FAILED_IN_A_ROW, CrawlState
+from focuscrawl.crawl.part import POLL_INTERVAL
+from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, CrawlState
 from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.crawl.waiting import PriorityFidelity
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import (
-    Effort,
-    TooMuchWorkError,
+    ParseCost,
+    ParseLimitError,
     is_html,
     parse_page,
     read_content_type,
     shared_parser,
 )
-from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, list_kind
+from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NOW = 0.0  # a replay has no clock
+REPLAY_TIME = 0.0  # a replay has no clock
 _WAIT = 0.001  # seconds, for the store or a lesson
 _UNKNOWN = ("application/octet-stream", "binary/octet-stream")
 #: media types of what may be PDF; site maps and feeds
@@ -75,21 +75,21 @@ class Crawl(CrawlState):
 
     def start(self, seeds: Sequence[str]) -> None:
         """Start a run: queue the seeds that are new."""
-        self.note("start", self.config.describe())
+        self.record_event("start", self.config.describe())
         self.add_seeds(seeds)
-        self.folder.set_doing(Doing.CRAWLING)
+        self.folder.set_phase(CrawlPhase.CRAWLING)
 
-    def extend(self, budget: int) -> None:
+    def set_budget(self, budget: int) -> None:
         """Set another budget: exact number of fetches over all runs; 0: no limit."""
-        self.config = self.config.changed(budget=budget)
-        self.note("budget", str(budget))
+        self.config = self.config.with_values(budget=budget)
+        self.record_event("budget", str(budget))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
-        self.folder.set_doing(Doing.ENDING)
+        self.folder.set_phase(CrawlPhase.STOPPING)
         for part in self.parts:
             part.close()
-        self.note("stop", reason)
+        self.record_event("stop", reason)
         self._unrecorded = None
         self._put_held()
         self.writer.close()
@@ -121,29 +121,29 @@ class Crawl(CrawlState):
         return None
 
     @property
-    def unfinished(self) -> bool:
+    def is_unfinished(self) -> bool:
         """True if the crawl is not over when everything under way is done."""
         return self.stop_reason is None and (self.reloading or len(self.frontier) > 0)
 
     @property
-    def pausing(self) -> bool:
+    def is_waiting(self) -> bool:
         """True while `next` gives out nothing although URLs wait: for a lesson, the store, ...
 
         Not while it waits for a host: the frontier knows when that is ready.
         """
         waits = self._wait is not None and self._wait < math.inf
-        busy = self._scoring is not None or self.reloading or self.sifting
+        busy = self._scoring is not None or self.reloading or self.is_deferring
         return waits or busy or self.writer.full
 
     @property
-    def pause(self) -> float:
+    def wait_time(self) -> float:
         """Seconds until a crawl that is `pausing` should be asked again."""
-        return PAUSE if self._wait is None else self._wait
+        return POLL_INTERVAL if self._wait is None else self._wait
 
     def next(self, now: float) -> Fetch | None:
         """Give out the best URL whose host has room; None if there is none at `now`.
 
-        It counts as under way until its visit is recorded, or `put_back` is called for it.
+        It counts as under way until its visit is recorded, or `requeue` is called for it.
         """
         self._wait = None
         if not self.poll(now) or self.stop_reason is not None or self._waits(now):
@@ -153,7 +153,7 @@ class Crawl(CrawlState):
             url_id = self.peek(now)
         if url_id is None:
             return None
-        self.frontier.take(url_id, now)
+        self.frontier.pop_peeked(url_id, now)
         self.in_flight[url_id] = self.frontier.score(url_id)
         fidelity = self.part(PriorityFidelity)
         if fidelity is not None:
@@ -177,7 +177,7 @@ class Crawl(CrawlState):
     def _waits(self, now: float) -> bool:
         waits = [seconds for part in self.parts if (seconds := part.wait(now)) is not None]
         self._wait = min(waits, default=None)
-        return self.crowded or self.writer.full or self._wait is not None
+        return self.is_at_capacity or self.writer.full or self._wait is not None
 
     def _fetch(self, url_id: int) -> Fetch:
         return Fetch(
@@ -187,10 +187,10 @@ class Crawl(CrawlState):
             depth=self.urls.depth(url_id),
             score=self.urls.score(url_id),
             referrer=self.urls.referrer(url_id),
-            again=self._visits_of(url_id) is not self._first_visits,
+            is_refetch=self._visits_of(url_id) is not self._first_visits,
         )
 
-    def put_back(self, url_id: int, now: float, *, tried: bool = False) -> None:
+    def requeue(self, url_id: int, now: float, *, tried: bool = False) -> None:
         """Queue a URL again that was given out and could not be fetched yet.
 
         Parameters
@@ -199,36 +199,36 @@ class Crawl(CrawlState):
         """
         score = self.in_flight.pop(url_id)
         if tried:
-            score = self.strategy.tried(url_id, score)
+            score = self.strategy.score_after_failure(url_id, score)
         if self._scoring == url_id:
             self._scoring = None
         if self._unrecorded == url_id:
             self._unrecorded = None
             self._put_held()
         self.frontier.release(url_id, now)
-        if self.urls.holds(url_id):
-            self.frontier.push(url_id, self.urls.host(url_id), score)
+        if self.urls.is_own(url_id):
+            self.frontier.push(url_id, self.urls.host_id(url_id), score)
 
     def halt(self, url_id: int, now: float) -> None:
         """End the crawl after an error while `url_id` was visited; the URL is queued again.
 
-        Critic and strategy may fail on single pages (`CrawlState.failed_on`). Any other error, in
-        a feed, a part of the crawl or the store, would come up on the next page, too.
+        Errors of critic and strategy concern single pages (`CrawlState.log_failure`). Any other
+        error, in a feed, a part or the store, would occur on the next page, too.
         """
         self._halted = True
         if url_id in self.in_flight:
-            self.put_back(url_id, now)
+            self.requeue(url_id, now)
 
     # -- answers -------------------------------------------------------------------
 
-    def arrived(self, url_id: int, download: Download) -> PageVisit:
+    def start_visit(self, url_id: int, download: Download) -> PageVisit:
         """Start the visit of a URL that was given out, with its answer."""
         score = self.in_flight[url_id]
         return PageVisit(self._fetch(url_id), None if score == math.inf else score, download)
 
-    def failed(self, url_id: int, error: str) -> PageVisit:
+    def start_failed_visit(self, url_id: int, error: str) -> PageVisit:
         """Start the visit of a URL that brought no answer."""
-        visit = self.arrived(url_id, Download(status=0))
+        visit = self.start_visit(url_id, Download(status=0))
         visit.error = error
         return visit
 
@@ -245,9 +245,9 @@ class Crawl(CrawlState):
             return None
         if self.config.pdf and is_pdf(sent.body):
             return PDF
-        return list_kind(sent.body) if self._may_be_list(visit.url_id) else None
+        return url_list_kind(sent.body) if self._may_be_list(visit.url_id) else None
 
-    def may_read(self, url_id: int, media_type: str) -> bool:
+    def can_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether a body of a media type that is no HTML may be of use for a URL."""
         if self.config.pdf and media_type in _PDF:
             return True
@@ -263,12 +263,12 @@ class Crawl(CrawlState):
         if discovery is not None:
             discovery.add_site_maps(origin, site_maps)
 
-    def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
+    def parse(self, visit: PageVisit, most: ParseCost = ParseCost.UNBOUNDED) -> PageView | None:
         """Parse an answer; None if it is neither a page nor to be read. May run in any thread.
 
         Raises
         ------
-        TooMuchWorkError
+        ParseLimitError
             It may take longer than `most` says, and nothing was parsed; or there was no `most`,
             and it took too long.
         """
@@ -278,8 +278,8 @@ class Crawl(CrawlState):
         elif self.is_page(visit):
             sent = visit.download
             known: dict[str, Any] = {"encoding": sent.encoding, "robots": sent.robots}
-            if most < Effort.UNBOUNDED:
-                visit.view = parse_page(sent.body, visit.url, **known, most=most)
+            if most < ParseCost.UNBOUNDED:
+                visit.view = parse_page(sent.body, visit.url, **known, max_cost=most)
             else:
                 visit.view = shared_parser().parse(sent.body, visit.url, **known)
         return visit.view
@@ -337,7 +337,7 @@ class Crawl(CrawlState):
         try:
             return score_links(self.strategy, page)
         except Exception as error:
-            self.failed_on(visit, STRATEGY, error)
+            self.log_failure(visit, STRATEGY, error)
             return None
 
     def finish_expansion(
@@ -369,10 +369,10 @@ class Crawl(CrawlState):
             self._unrecorded = None
         done = visits.record(visit, now)
         self.count_failure(visit)
-        self._halted = self._halted or self.failed_in_a_row >= FAILED_IN_A_ROW
+        self._halted = self._halted or self.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
         del self.in_flight[visit.url_id]
         self._put_held()
-        if visit.excluded is None and not visit.again:
+        if visit.excluded is None and not visit.is_refetch:
             for part in self.parts:
                 part.on_recorded(visit)
         return done
@@ -383,21 +383,21 @@ class Crawl(CrawlState):
         self.expand(visit)
         return self.record(visit, now)
 
-    def fail(self, url_id: int, error: str, now: float) -> Visit:
+    def record_failed(self, url_id: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
-        return self.record(self.failed(url_id, error), now)
+        return self.record(self.start_failed_visit(url_id, error), now)
 
-    def conditions(self, url_id: int) -> dict[str, str]:
+    def conditional_headers(self, url_id: int) -> dict[str, str]:
         """Return header fields that ask for a page only if it has changed [RFC 9110, 13.1]."""
         hubs = self.part(HubRevisits)
-        fields = {} if hubs is None else hubs.conditions(url_id)
+        fields = {} if hubs is None else hubs.conditional_headers(url_id)
         if not fields and self._known is not None:
-            fields = self._known.conditions(url_id)
+            fields = self._known.conditional_headers(url_id)
         return fields
 
     def _visits_of(self, url_id: int) -> FirstVisits | HubRevisits:
         hubs = self.part(HubRevisits)
-        return hubs if hubs is not None and hubs.wants(url_id) else self._first_visits
+        return hubs if hubs is not None and hubs.is_revisit(url_id) else self._first_visits
 
 
 def replay(crawl: Crawl) -> None:
@@ -409,9 +409,9 @@ def replay(crawl: Crawl) -> None:
     """
     with threadpool_limits(1, user_api="blas"):  # as in the process of a crawl
         while True:
-            fetch = crawl.next(NOW)
+            fetch = crawl.next(REPLAY_TIME)
             if fetch is not None:
-                visit(crawl, fetch, answer_of(crawl, fetch))
+                process_answer(crawl, fetch, fetch_answer(crawl, fetch))
             elif crawl.stop_reason is not None:
                 crawl.close(crawl.stop_reason)
                 return
@@ -419,26 +419,26 @@ def replay(crawl: Crawl) -> None:
                 time.sleep(_WAIT)
 
 
-def answer_of(crawl: Crawl, fetch: Fetch) -> Answer | None:
+def fetch_answer(crawl: Crawl, fetch: Fetch) -> Answer | None:
     """Return what the crawl's web has for a fetch; None if it has nothing."""
     assert crawl.web is not None
     return crawl.web.fetch(fetch.url)
 
 
-def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
+def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
     """Give the crawl an answer for a fetch; None: there is no such page."""
     if answer is not None and answer.too_large:
-        visit = crawl.failed(fetch.id, "too large: the recorded body")
+        visit = crawl.start_failed_visit(fetch.id, "too large: the recorded body")
     elif answer is not None and answer.failure:
-        visit = crawl.failed(fetch.id, f"not in the archive: {answer.failure}")
+        visit = crawl.start_failed_visit(fetch.id, f"not in the archive: {answer.failure}")
     else:
         download = Download(404) if answer is None else _download(fetch, answer)
-        visit = crawl.arrived(fetch.id, download)
+        visit = crawl.start_visit(fetch.id, download)
         try:
             crawl.parse(visit)
-        except TooMuchWorkError:
+        except ParseLimitError:
             visit.error = TOO_HARD
-    return crawl.visit(visit, NOW)
+    return crawl.visit(visit, REPLAY_TIME)
 
 
 def _download(fetch: Fetch, answer: Answer) -> Download:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 LIVE = "live"  # what the identity of a crawl of the live Web calls it
 
 
-def webs_of(identity: Mapping[str, str], folder: Path, others: Sequence[Web] = ()) -> list[Web]:
+def open_page_webs(
+    identity: Mapping[str, str], folder: Path, others: Sequence[Web] = ()
+) -> list[Web]:
     """Open the webs that hold a crawl's pages, in the order to look for a page.
 
     Parameters

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.store.history import StoredFetch
 
-PAUSE = 0.002  # seconds; how long a crawl waits for something that is worked out beside it
+POLL_INTERVAL = 0.002  # seconds; how long a crawl waits for something that is worked out beside it
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class RestoredFetch:
     """
 
     stored: StoredFetch
-    repeats: bool
+    is_duplicate: bool
     last_of_seq: bool
     urls: NDArray[np.int64]
     scores: NDArray[np.float64]
@@ -51,7 +51,7 @@ class Part:
     def restore(self, fetch: RestoredFetch) -> None:
         """Take in a fetch of an earlier run; they come in the order in which they were made."""
 
-    def restored(self) -> None:
+    def on_restored(self) -> None:
         """Resume where the earlier run stopped: every fetch was restored."""
 
     def poll(self, now: float) -> bool:
@@ -83,7 +83,7 @@ class Part:
     def on_judged(self, visit: PageVisit) -> None:
         """Look at a page, site map or feed that was judged, before its links are scored."""
 
-    def on_page(self, visit: PageVisit) -> None:
+    def before_record(self, visit: PageVisit) -> None:
         """Take in a visit that is about to be recorded; may add to its `PageVisit.events`."""
 
     def on_recorded(self, visit: PageVisit) -> None:

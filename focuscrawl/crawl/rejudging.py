@@ -16,15 +16,15 @@ from focuscrawl.completeness.recall_estimate import FILE as ESTIMATES
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import judge_page, score_links
 from focuscrawl.crawl.learning import model_row
-from focuscrawl.crawl.page_source import PageSource, webs_of
+from focuscrawl.crawl.page_source import PageSource, open_page_webs
 from focuscrawl.crawl.part import Part
-from focuscrawl.crawl.state import FAILED_IN_A_ROW, recalled, reload
-from focuscrawl.critic.critic_files import load_trained, refuse_program
+from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, reload, restore_links
+from focuscrawl.critic.critic_files import load_trained, reject_callable_spec
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import changing, open_plain, refuse_link, write_whole
 from focuscrawl.foundation.model_folder import UNSOUND, reason
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store import schema
 from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: in the crawl's folder: the critic that it is to follow
-REQUEST = "follow.json"
+REQUEST_FILE = "follow.json"
 #: the same, if the crawl could not; its log says why
-REFUSED = "follow.refused"
+REFUSED_FILE = "follow.refused"
 #: kind of the event of a new definition
 REDEFINED = "redefined"
 _EVERY = 0.1  # seconds between two looks for a request
@@ -133,7 +133,7 @@ class Rejudging:
         *,
         critic: Critic,
         strategy: Strategy,
-        languages: Languages,
+        languages: LanguageFilter,
         on_page: Callable[[], object] = lambda: None,
     ) -> None:
         self._store = store
@@ -184,7 +184,7 @@ class Rejudging:
         if fetch.digest is None or fetch.duplicate_of is not None:
             self._strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
             return fetch.relevance
-        names = Duplicates.names(self._urls[fetch.url].url, fetch.canonical)
+        names = Duplicates.known_urls(self._urls[fetch.url].url, fetch.canonical)
         self._duplicates.add(fetch.url, fetch.digest, names)
         targets = [link.target for link in fetch.links]
         read = self._source.read(fetch.url, fetch.digest, targets)
@@ -233,16 +233,16 @@ class Rejudging:
     def _failed(self, fetch: StoredFetch, error: Exception) -> None:
         """Skip a page that critic or strategy fails on; raise the error after many."""
         self._failed_in_a_row += 1
-        if self._failed_in_a_row >= FAILED_IN_A_ROW:
+        if self._failed_in_a_row >= MAX_CONSECUTIVE_FAILURES:
             raise error
         logger.warning("%s keeps what it had: critic or strategy failed: %r", fetch.name, error)
 
     def _recall(self, fetch: StoredFetch) -> None:
-        urls, scores = recalled(self._strategy, fetch)
+        urls, scores = restore_links(self._strategy, fetch)
         self._scores[urls] = scores
 
     def _lesson(self) -> bool:
-        if not self._strategy.lesson_due():
+        if not self._strategy.is_training_due():
             return False
         lesson = self._strategy.learn()
         since, scores = self._strategy.adopt(lesson)
@@ -264,12 +264,12 @@ class Rejudging:
                 elif self._found.pages and self._linked[url]:  # others were asked for
                     changed.append((url, None, schema.UNFOLLOWED))
             elif state == schema.UNFOLLOWED and np.isfinite(score):
-                known = self._duplicates.stands_for(stored.url) is not None
+                known = self._duplicates.find_by_url(stored.url) is not None
                 changed.append((url, score, schema.EXCLUDED if known else schema.QUEUED))
         return changed
 
 
-def following(
+def resumed_config(
     folder: CrawlFolder, config: CrawlConfig, critic: Critic
 ) -> tuple[CrawlConfig, Critic]:
     """Return the configuration and the critic that a crawl resumes with.
@@ -285,7 +285,7 @@ def following(
         return config, critic
     # the folder may have been moved since
     spec = _kept(folder.path, Path(identity["critic_name"]).name)
-    config = config.changed(critic=spec, topic=identity["topic"])
+    config = config.with_values(critic=spec, topic=identity["topic"])
     return config, load_trained(spec, config.topic)
 
 
@@ -297,16 +297,16 @@ def _kept(folder: Path, name: str) -> str:
     UserError
         It is a program, or elsewhere.
     """
-    refuse_program(name, str(folder), "-a critic=")
+    reject_callable_spec(name, str(folder), "-a critic=")
     if Path(name).name != name:
         raise UserError(
-            f"{folder} is to follow the critic {name}, which is not in it: remove {REQUEST}"
+            f"{folder} is to follow the critic {name}, which is not in it: remove {REQUEST_FILE}"
         )
     refuse_link(folder / name)
     return str(folder / name)
 
 
-def check_followable(store: CrawlStore, identity: Mapping[str, str]) -> None:
+def check_topic_changeable(store: CrawlStore, identity: Mapping[str, str]) -> None:
     """Raise `UserError` if a crawl builds on knowledge of the topic as it was."""
     if identity.get("knowledge"):
         raise UserError(
@@ -315,7 +315,7 @@ def check_followable(store: CrawlStore, identity: Mapping[str, str]) -> None:
         )
 
 
-def follow(
+def rejudge_crawl(
     store: CrawlStore,
     folder: Path,
     critic_name: str,
@@ -345,8 +345,8 @@ def follow(
         was changed then.
     """
     identity = store.identity()
-    check_followable(store, identity)
-    sources = webs_of(identity, folder) if webs is None else webs
+    check_topic_changeable(store, identity)
+    sources = open_page_webs(identity, folder) if webs is None else webs
     critic = load_trained(_kept(folder, critic_name), topic)
     replayed = sources[0] if identity.get("web", "live") != "live" else None
     seed = int(identity.get("random_state", "0"))
@@ -358,7 +358,7 @@ def follow(
     def fresh() -> Strategy:
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
-    languages = Languages(filter(None, identity.get("languages", "").split(",")))
+    languages = LanguageFilter(filter(None, identity.get("languages", "").split(",")))
     found = Rejudging(
         store, sources, critic=critic, strategy=fresh(), languages=languages, on_page=on_page
     ).run()
@@ -383,17 +383,17 @@ def follow(
     return critic, fresh(), found
 
 
-def ask_to_follow(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
+def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
     """Ask the crawl in `folder` to follow another critic, now or when it is resumed."""
     wanted = {"critic": critic_name, "topic": topic, "web": web}
-    with changing(folder / REQUEST):
-        write_whole(folder / REQUEST, json.dumps(wanted))
+    with changing(folder / REQUEST_FILE):
+        write_whole(folder / REQUEST_FILE, json.dumps(wanted))
 
 
-def request_in(folder: Path) -> tuple[str, str, str | None] | None:
-    """Return the request of `ask_to_follow` in a folder; None: none that makes sense."""
+def read_request(folder: Path) -> tuple[str, str, str | None] | None:
+    """Return the request of `request_topic_change` in a folder; None: none that makes sense."""
     try:
-        return _wanted(folder / REQUEST)
+        return _wanted(folder / REQUEST_FILE)
     except (UserError, OSError):
         return None
 
@@ -401,24 +401,24 @@ def request_in(folder: Path) -> tuple[str, str, str | None] | None:
 def remove_request(
     folder: Path, answered: tuple[str, str, str | None] | None, *, refused: bool = False
 ) -> None:
-    """Remove a request that was answered, see `request_in`, unless there is another since.
+    """Remove a request that was answered, see `read_request`, unless there is another since.
 
     Parameters
     ----------
-    refused : keep it as `REFUSED`
+    refused : keep it as `REFUSED_FILE`
     """
-    request = folder / REQUEST
+    request = folder / REQUEST_FILE
     with changing(request):
-        if request_in(folder) != answered:
+        if read_request(folder) != answered:
             return
         if refused:
-            request.replace(folder / REFUSED)
+            request.replace(folder / REFUSED_FILE)
         else:
             request.unlink(missing_ok=True)
 
 
 def _wanted(request: Path) -> tuple[str, str, str | None]:
-    """Return what `ask_to_follow` was given: critic, topic, web.
+    """Return what `request_topic_change` was given: critic, topic, web.
 
     Raises
     ------
@@ -448,7 +448,7 @@ class TopicChange(Part):
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._request = crawl.folder.path / REQUEST
+        self._request = crawl.folder.path / REQUEST_FILE
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topic-change")
         self._under_way: Future[None] | None = None
         self._next_look = -math.inf
@@ -478,20 +478,20 @@ class TopicChange(Part):
     def _follow(self) -> None:
         crawl, folder = self._crawl, self._crawl.folder.path
         crawl.flush()
-        request = request_in(folder)
+        request = read_request(folder)
         try:
             name, topic, named = _wanted(self._request)
             webs = [crawl.web] if crawl.web is not None else None
             if webs is None:
                 others = [] if named is None else [open_named(named, self._request)]
-                webs = webs_of(crawl.store.identity(), folder, others)
-            critic, strategy, found = follow(crawl.store, folder, name, topic, webs=webs)
+                webs = open_page_webs(crawl.store.identity(), folder, others)
+            critic, strategy, found = rejudge_crawl(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:
             logger.error("the new definition cannot be followed: %s", error)
             remove_request(folder, request, refused=True)
             return
         crawl.critic, crawl.strategy = critic, strategy
-        crawl.config = crawl.config.changed(critic=name, topic=topic)
+        crawl.config = crawl.config.with_values(critic=name, topic=topic)
         reload(crawl)
         logger.info("following a new definition: %s", found.describe())
         remove_request(folder, request)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 #: kind of the event that records what was queued
 RETURNED = "returned"
 #: in a crawl's folder: the knowledge that it started with
-KEPT = "knowledge.db"
+KNOWLEDGE_FILE = "knowledge.db"
 #: strategies that use knowledge
-STRATEGIES = ("apprentice", "learnable")
+KNOWLEDGE_STRATEGIES = ("apprentice", "learnable")
 
 _ROOM = 10  # times the budget: pages queued for another visit
 _LEAST = 10_000
@@ -44,7 +44,7 @@ class KnownPages:
 
     Parameters
     ----------
-    worth : float64, what a visit is worth, by `Knowledge.places`; None: known pages are fetched
+    worth : float64, what a visit is worth, by `Knowledge.positions`; None: known pages are fetched
         like any other
     """
 
@@ -58,7 +58,7 @@ class KnownPages:
     @classmethod
     def of(cls, knowledge: Knowledge, urls: UrlTable, config: CrawlConfig, now: float) -> Self:
         """Find what is worth another visit, in a crawl at time `now`."""
-        worth = knowledge.worth(now, config.not_modified_cost) if config.revisit else None
+        worth = knowledge.visit_values(now, config.not_modified_cost) if config.revisit else None
         return cls(knowledge, urls, worth)
 
     def relevance(self, url: str) -> float:
@@ -69,15 +69,15 @@ class KnownPages:
         """Return the scores of known URLs, whatever links to them; NaN for others."""
         if self._worth is None:
             return self._knowledge.relevance(urls)
-        places = self._knowledge.places(urls)
+        places = self._knowledge.positions(urls)
         return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
 
-    def conditions(self, url_id: int) -> dict[str, str]:
+    def conditional_headers(self, url_id: int) -> dict[str, str]:
         """Return header fields that ask for a known page only if it has changed; {}: always."""
         page = None if self._worth is None else self._knowledge.page(self._urls[url_id])
         if page is None or page.content is None:
             return {}
-        return conditions(page.etag, page.last_modified)
+        return conditional_headers(page.etag, page.last_modified)
 
     def queue_into(self, crawl: CrawlState) -> None:
         """Queue what is worth a visit, and the URLs that still wait for their first.
@@ -92,16 +92,18 @@ class KnownPages:
         places = np.flatnonzero(self._worth > 0.0)
         places = places[np.lexsort((places, -self._worth[places]))][:most]
         pages = [*zip(self._knowledge.urls_at(places), self._worth[places].tolist(), strict=True)]
-        waiting = [*self._knowledge.waiting(most)]
+        waiting = [*self._knowledge.queued_urls(most)]
         found = [*pages, *waiting]
         urls = [normalize(url) or "" for url, _ in found]
         for url, (_, score) in zip(crawl.follow(urls), found, strict=True):
             if url and crawl.urls.get(url) is None:
                 crawl.queue(crawl.urls.add(url, 0, None), score)
-        crawl.note(RETURNED, f"{len(pages)} pages to visit again, {len(waiting)} never fetched")
+        crawl.record_event(
+            RETURNED, f"{len(pages)} pages to visit again, {len(waiting)} never fetched"
+        )
 
 
-def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
+def conditional_headers(etag: str | None, last_modified: str | None) -> dict[str, str]:
     """Return the header fields that ask for a page only if it has changed."""
     fields = {"If-None-Match": etag, "If-Modified-Since": last_modified}
     # they may be a stranger's: nothing that a header field cannot contain, such as line ends
@@ -120,7 +122,7 @@ def open_knowledge(config: CrawlConfig, folder: CrawlFolder) -> Knowledge | None
     UserError
         It cannot be used with this configuration.
     """
-    kept = folder.path / KEPT
+    kept = folder.path / KNOWLEDGE_FILE
     refuse_link(kept)
     if kept.exists():
         return Knowledge(kept)
@@ -130,23 +132,23 @@ def open_knowledge(config: CrawlConfig, folder: CrawlFolder) -> Knowledge | None
                 "FOCUSCRAWL_REVISIT needs to know what to visit: add -a knowledge=FILE"
             )
         return None
-    if config.revisit and config.strategy != STRATEGIES[0]:
-        raise UserError(f"FOCUSCRAWL_REVISIT goes with the strategy {STRATEGIES[0]}")
-    if config.strategy not in STRATEGIES:
+    if config.revisit and config.strategy != KNOWLEDGE_STRATEGIES[0]:
+        raise UserError(f"FOCUSCRAWL_REVISIT goes with the strategy {KNOWLEDGE_STRATEGIES[0]}")
+    if config.strategy not in KNOWLEDGE_STRATEGIES:
         raise UserError(
             f"strategy {config.strategy} does not use knowledge: leave it out, or take "
-            f"{' or '.join(STRATEGIES)}"
+            f"{' or '.join(KNOWLEDGE_STRATEGIES)}"
         )
     return Knowledge(Path(config.knowledge))
 
 
-def keep_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
+def copy_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
     """Keep the knowledge a crawl starts with in its folder: it resumes with that.
 
     A hard link is enough where the file system has them: a knowledge file is replaced, never
     changed.
     """
-    kept = folder.path / KEPT
+    kept = folder.path / KNOWLEDGE_FILE
     if kept.exists():
         return
     try:

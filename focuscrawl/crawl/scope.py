@@ -20,7 +20,7 @@ from focuscrawl.foundation.user_input import (
     split_urls,
     table_of,
 )
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import read_definition
 
@@ -53,7 +53,7 @@ class Scope:
         self._hosts = Hosts(config.hosts) if config.hosts else None
         self._deny = UrlPatterns(config.deny)
         self._max_depth = config.max_depth
-        self.languages = Languages(config.languages)
+        self.languages = LanguageFilter(config.languages)
 
     @property
     def admits_all(self) -> bool:
@@ -119,12 +119,12 @@ _OTHER_MEDIA = frozenset(
 _LONGEST = max(map(len, _OTHER_MEDIA))
 
 
-def fits(url: str) -> bool:
+def has_allowed_length(url: str) -> bool:
     """Tell whether a normalised `url` is short enough to be queued."""
     return len(url) <= MAX_URL
 
 
-def may_be_page(url: str, *, pdf: bool = False) -> bool:
+def can_be_page(url: str, *, pdf: bool = False) -> bool:
     """Tell whether a normalised `url` may lead to an HTML page, or to PDF if that is read."""
     if len(url) > MAX_URL:
         return False
@@ -142,7 +142,7 @@ def nofollow_urls(view: PageView) -> frozenset[str]:
     return frozenset(refused.difference(compress(links.urls, ~links.nofollow)))
 
 
-def followed(
+def select_links(
     view: PageView,
     urls: Sequence[str | None],
     *,
@@ -168,7 +168,7 @@ def followed(
     return {
         place: url
         for place, url in enumerate(urls)
-        if url is not None and (any_media or may_be_page(url, pdf=pdf))
+        if url is not None and (any_media or can_be_page(url, pdf=pdf))
     }
 
 
@@ -246,7 +246,7 @@ def _checked(found: list[tuple[str, str]]) -> list[str]:
         url = normalize(text.strip())
         if url is None:
             raise UserError(f"{where}: {_shown(text.strip())} {no_url(text)}")
-        if not fits(url):
+        if not has_allowed_length(url):
             raise UserError(
                 f"{where}: {_shown(url)} has {len(url):,} characters, and a crawl keeps URLs of "
                 f"at most {MAX_URL:,}: leave it out"

@@ -12,7 +12,7 @@ import numpy as np
 from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part, RestoredFetch
-from focuscrawl.crawl.scope import Scope, fits
+from focuscrawl.crawl.scope import Scope, has_allowed_length
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.critic.protocol import RELEVANT
@@ -22,7 +22,7 @@ from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.crawl_store import taking_in
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import RecalledPage
+from focuscrawl.strategies import StoredPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,12 +45,12 @@ logger = logging.getLogger(__name__)
 
 P = TypeVar("P", bound=Part)
 
-MOST = 20  # redirects in a row, as in browsers (WHATWG Fetch, HTTP-redirect fetch)
+MAX_REDIRECTS = 20  # redirects in a row, as in browsers (WHATWG Fetch, HTTP-redirect fetch)
 #: pages in a row that critic or strategy fail on: then it is not the pages, and the crawl ends
-FAILED_IN_A_ROW = 10
-ASIDE = "aside"  # kind of the event that a request bypassed the frontier
+MAX_CONSECUTIVE_FAILURES = 10
+BYPASSED = "aside"  # kind of the event that a request bypassed the frontier
 _LONGEST_FAILURE = 300  # characters
-_SIFTED = 2000  # URLs that one look may defer
+_MAX_DEFERRED = 2000  # URLs that one look may defer
 _CHUNK = 50_000  # URLs restored at once
 _NOTHING = np.zeros(0, np.int64), np.zeros(0)
 
@@ -69,7 +69,7 @@ def refresh_target(view: PageView | None, longest: float) -> str | None:
     return view.refresh
 
 
-def has_moved(status: int, error: str | None) -> bool:
+def is_redirect(status: int, error: str | None) -> bool:
     """Tell whether a stored fetch was a redirect, by its status and error."""
     return 300 <= status < 400 or (error or "").startswith(META_REFRESH)
 
@@ -85,7 +85,7 @@ class Redirects:
         """Add a URL that redirected."""
         self._moved.add(url_id)
 
-    def refusal(self, url_id: int, location: str | None, target: str | None) -> str | None:
+    def refusal_reason(self, url_id: int, location: str | None, target: str | None) -> str | None:
         """Add a redirect, and return why it is not followed; None if it is.
 
         Parameters
@@ -102,16 +102,18 @@ class Redirects:
         self.add(url_id)
         if location is None:
             return "redirect to nowhere"
-        if not fits(location):
+        if not has_allowed_length(location):
             return f"redirect to nowhere: a URL of {len(location):,} characters"
         chain = [url_id]
-        while (before := self._urls.found_on(chain[-1])) in self._moved and len(chain) < MOST:
+        while (before := self._urls.referrer_id(chain[-1])) in self._moved and len(
+            chain
+        ) < MAX_REDIRECTS:
             assert before is not None
             chain.append(before)
         if target is not None and target in [self._urls[each] for each in chain]:
             return f"redirect loop: back to {target}"
-        if target is not None and len(chain) >= MOST:
-            return f"redirects without end: {MOST} in a row"
+        if target is not None and len(chain) >= MAX_REDIRECTS:
+            return f"redirects without end: {MAX_REDIRECTS} in a row"
         return None
 
 
@@ -135,10 +137,10 @@ class CrawlState:
     last_relevant : the last of them that was relevant
     links : links recorded
     overtaken : fetches during which a much better link waited for its host
-    failed_in_a_row : pages of this run, the last ones, that critic or strategy failed on
+    consecutive_failures : pages of this run, the last ones, that critic or strategy failed on
     any_judged : they did not fail on every page of this run
     in_flight : ids of the URLs that were given out, with the scores they had
-    sifting : the last look at the frontier found only URLs to defer, and did not see all
+    is_deferring : the last look at the frontier found only URLs to defer, and did not see all
     """
 
     def __init__(
@@ -166,18 +168,18 @@ class CrawlState:
         self.writer = StoreWriter(store)
         self.parts: list[Part] = []
         self.in_flight: dict[int, float] = {}
-        self.sifting = False
+        self.is_deferring = False
         self._reloading = False
         self._unrecorded: int | None = None  # the URL whose visit is expanded and not recorded
         self._held_records: list[VisitRecord] = []
-        self.failed_in_a_row = 0
+        self.consecutive_failures = 0
         self.any_judged = False
         self._failures: set[tuple[str, type[Exception]]] = set()  # of which a trace was shown
         self.reset()
 
     def reset(self) -> None:
         """Forget every fetch, but not the states of the URLs."""
-        self.fetched, self.reached, self.last_relevant, self.links = 0, 0, 0, 0
+        self.fetched, self.succeeded, self.last_relevant, self.links = 0, 0, 0, 0
         self.relevance_sum = 0.0
         self.overtaken = 0
         self._fetched_again, self._not_modified = 0, 0
@@ -192,13 +194,13 @@ class CrawlState:
     def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""
         self.fetched = seq
-        self.reached += 200 <= status < 300 or status == NOT_MODIFIED
+        self.succeeded += 200 <= status < 300 or status == NOT_MODIFIED
         self._not_modified += status == NOT_MODIFIED
         self.relevance_sum += relevance
         if relevance > RELEVANT:
             self.last_relevant = seq
 
-    def failed_on(self, visit: PageVisit, who: str, error: Exception) -> None:
+    def log_failure(self, visit: PageVisit, who: str, error: Exception) -> None:
         """Record that the critic or the strategy failed on a page; may run in any thread.
 
         Parameters
@@ -215,36 +217,36 @@ class CrawlState:
     def count_failure(self, visit: PageVisit) -> None:
         """Count the pages in a row that critic or strategy failed on, of this run."""
         if visit.failure is not None:
-            self.failed_in_a_row += 1
-        elif visit.digest is not None and visit.twin is None:
-            self.failed_in_a_row, self.any_judged = 0, True
+            self.consecutive_failures += 1
+        elif visit.digest is not None and visit.duplicate_id is None:
+            self.consecutive_failures, self.any_judged = 0, True
 
-    def count_again(self, status: int) -> None:
+    def count_refetch(self, status: int) -> None:
         """Count a fetch of a page that was fetched before."""
         self._fetched_again += 1
         self._not_modified += status == NOT_MODIFIED
 
-    def count_aside(self, url: str) -> None:
+    def count_bypass(self, url: str) -> None:
         """Count a request that bypassed the frontier: a fetch of the budget, and no page."""
-        self.count_again(200)
-        self.note(ASIDE, url)
+        self.count_refetch(200)
+        self.record_event(BYPASSED, url)
 
     @property
-    def exhausted(self) -> bool:
+    def is_budget_exhausted(self) -> bool:
         """True if all that is left of the budget is in flight."""
-        return 0 < self.config.budget <= self.spent + len(self.in_flight)
+        return 0 < self.config.budget <= self.budget_spent + len(self.in_flight)
 
     @property
-    def crowded(self) -> bool:
+    def is_at_capacity(self) -> bool:
         """True while as many URLs are in flight as may be."""
         return 0 < self.config.concurrency <= len(self.in_flight)
 
     @property
-    def left(self) -> float:
+    def budget_left(self) -> float:
         """Fetches of the budget that were not started; inf: it has no limit."""
         if not self.config.budget:
             return math.inf
-        return max(0.0, self.config.budget - self.spent - len(self.in_flight))
+        return max(0.0, self.config.budget - self.budget_spent - len(self.in_flight))
 
     @property
     def harvest_rate(self) -> float:
@@ -257,7 +259,7 @@ class CrawlState:
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
-    def spent(self) -> int:
+    def budget_spent(self) -> int:
         """Fetches as they count against the budget: "not modified" costs less than one.
 
         Those that bypassed the frontier are among them.
@@ -301,8 +303,8 @@ class CrawlState:
         -------
         True if it did not wait before
         """
-        if not self.urls.holds(url_id):
-            self.urls.leave_to_others(url_id, score)
+        if not self.urls.is_own(url_id):
+            self.urls.set_foreign_score(url_id, score)
             return False
         before = self.urls.state(url_id)
         if before in (FETCHED, EXCLUDED):
@@ -311,53 +313,53 @@ class CrawlState:
             return False  # a seed comes before every link, whatever links to it
         kept = score if math.isfinite(score) else None
         state = UNFOLLOWED if score == -math.inf else QUEUED
-        if self.duplicates.stands_for(self.urls[url_id]) is not None:
+        if self.duplicates.find_by_url(self.urls[url_id]) is not None:
             state = EXCLUDED
-        self.urls.change(url_id, state, kept)
+        self.urls.set_state(url_id, state, kept)
         if state == UNFOLLOWED:  # what waits is not worth a fetch any more
             self.frontier.remove(url_id)
         elif state == QUEUED and url_id not in self.in_flight:
-            self.frontier.push(url_id, self.urls.host(url_id), score)
+            self.frontier.push(url_id, self.urls.host_id(url_id), score)
         return state == QUEUED and before != QUEUED
 
     def peek(self, now: float) -> int | None:
         """Return the best URL that may be fetched now; it stays where it is.
 
         Those before it that a part does not admit are deferred. None if there is none, or if so
-        many were deferred that the event loop should not be held for more: `sifting` tells.
+        many were deferred that the event loop should not be held for more: `is_deferring` tells.
         """
-        self.sifting = False
-        for _ in range(_SIFTED):
+        self.is_deferring = False
+        for _ in range(_MAX_DEFERRED):
             url_id = self.frontier.peek(now)
             if url_id is None or self.frontier.score(url_id) == math.inf:
                 return url_id
             if all(part.admits(url_id) for part in self.parts):
                 return url_id
             self.frontier.defer(url_id)
-        self.sifting = True
+        self.is_deferring = True
         return None
 
-    def strike_out(self, url: str) -> None:
+    def exclude_queued(self, url: str) -> None:
         """Take a URL out of the frontier whose page was fetched under another URL."""
         url_id = self.urls.get(url)
         if url_id is None or url_id in self.in_flight or self.urls.state(url_id) != QUEUED:
             return
         self.frontier.remove(url_id)
-        self.urls.change(url_id, EXCLUDED, self.urls.score(url_id))
+        self.urls.set_state(url_id, EXCLUDED, self.urls.score(url_id))
 
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue the start URLs that do not wait already; return how many there are."""
         new = []
-        for url in filter(fits, urls):
+        for url in filter(has_allowed_length, urls):
             known = self.urls.get(url)
             if known is None or self.urls.state(known) == UNFOLLOWED:
                 self.queue(self.urls.add(url, 0, None), math.inf)
                 new.append(url)
         if new:
-            self.note("seeds", f"{len(new)} start URLs")
+            self.record_event("seeds", f"{len(new)} start URLs")
         return len(new)
 
-    def add_asked(self, url: str, depth: int, score: float) -> int:
+    def add_requested(self, url: str, depth: int, score: float) -> int:
         """Queue a URL that no page links to, store it at once, and return its id."""
         url_id = self.urls.add(url, depth, None)
         self.queue(url_id, score)
@@ -391,7 +393,7 @@ class CrawlState:
             self.urls.flush(record)
             self.writer.put(record)
 
-    def note(self, kind: str, detail: str = "") -> None:
+    def record_event(self, kind: str, detail: str = "") -> None:
         """Record an event."""
         self.put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
@@ -418,7 +420,7 @@ def restore(crawl: CrawlState) -> None:
         while chunk := list(itertools.islice(rows, _CHUNK)):
             crawl.urls.load(chunk)
         crawl.frontier.load(*crawl.urls.queued())
-        _recall(crawl, history)
+        _restore_fetches(crawl, history)
 
 
 def reload(crawl: CrawlState) -> None:
@@ -432,33 +434,33 @@ def reload(crawl: CrawlState) -> None:
         kept, before = crawl.urls.score(url_id), crawl.urls.state(url_id)
         if (kept, before) == (score, state):
             continue
-        crawl.urls.change(url_id, state, score)
+        crawl.urls.set_state(url_id, state, score)
         if state == QUEUED:
             first = np.inf if score is None else score
-            crawl.frontier.push(url_id, crawl.urls.host(url_id), first)
+            crawl.frontier.push(url_id, crawl.urls.host_id(url_id), first)
         elif before == QUEUED:
             crawl.frontier.remove(url_id)
     crawl.reset()
-    _recall(crawl, history)
+    _restore_fetches(crawl, history)
 
 
-def _recall(crawl: CrawlState, history: History) -> None:
+def _restore_fetches(crawl: CrawlState, history: History) -> None:
     # everything but the frontier
     for part in crawl.parts:
         part.reset()
     fetches = history.fetches()
     fetch = next(fetches, None)
-    failed_in_a_row: list[str] = []
+    consecutive_failures: list[str] = []
     while fetch is not None:
         following = next(fetches, None)
         last_of_seq = following is None or following.seq > fetch.seq
         if fetch.again:
-            crawl.count_again(fetch.status)
+            crawl.count_refetch(fetch.status)
         else:
             crawl.count(fetch.seq, fetch.relevance, fetch.status)
-            if has_moved(fetch.status, fetch.error):
+            if is_redirect(fetch.status, fetch.error):
                 crawl.redirects.add(fetch.url)
-        urls, scores = _observe(crawl.strategy, fetch, failed_in_a_row)
+        urls, scores = _observe(crawl.strategy, fetch, consecutive_failures)
         if fetch.links:
             crawl.links = fetch.links[-1].id + 1
         repeats = fetch.duplicate_of is not None
@@ -466,43 +468,43 @@ def _recall(crawl: CrawlState, history: History) -> None:
         for part in crawl.parts:
             part.restore(restored)
         if fetch.digest is not None and not repeats:
-            names = Duplicates.names(crawl.urls[fetch.url], fetch.canonical)
+            names = Duplicates.known_urls(crawl.urls[fetch.url], fetch.canonical)
             crawl.duplicates.add(fetch.url, fetch.digest, names)
         fetch = following
-    for _ in history.events(ASIDE, RENDERED):
-        crawl.count_again(200)
+    for _ in history.events(BYPASSED, RENDERED):
+        crawl.count_refetch(200)
     for part in crawl.parts:
-        part.restored()
+        part.on_restored()
 
 
 def _observe(
-    strategy: Strategy, fetch: StoredFetch, failed_in_a_row: list[str]
+    strategy: Strategy, fetch: StoredFetch, consecutive_failures: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Report a stored fetch to a strategy; one that it fails on is skipped, unless many are."""
     try:
         if not fetch.again:
             strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
-        scores = recalled(strategy, fetch)
+        scores = restore_links(strategy, fetch)
     except Exception as error:
-        failed_in_a_row.append(fetch.name)
-        if len(failed_in_a_row) >= FAILED_IN_A_ROW:
+        consecutive_failures.append(fetch.name)
+        if len(consecutive_failures) >= MAX_CONSECUTIVE_FAILURES:
             raise
         logger.warning("%s is left out of the past: the strategy failed: %r", fetch.name, error)
         return _NOTHING
     if fetch.links:
-        failed_in_a_row.clear()
+        consecutive_failures.clear()
     return scores
 
 
-def recalled(
+def restore_links(
     strategy: Strategy, fetch: StoredFetch
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Restore the links of a fetch in a strategy; return the URLs and their scores."""
     if not fetch.links and fetch.memo is None:
         return _NOTHING
     scores = [-np.inf if link.score is None else link.score for link in fetch.links]
-    return strategy.recall(
-        RecalledPage(
+    return strategy.restore_page(
+        StoredPage(
             url=fetch.url,
             seq=fetch.seq,
             relevance=fetch.relevance,

@@ -29,19 +29,19 @@ class StopRules(Part):
 
     def poll(self, now: float) -> bool:
         """Tell whether all that is left of the budget is in flight."""
-        return self._crawl.exhausted
+        return self._crawl.is_budget_exhausted
 
     def stop_reason(self) -> str | None:
         """Return the rule that ends the crawl."""
         crawl, config = self._crawl, self._crawl.config
-        if config.budget and crawl.spent >= config.budget:
+        if config.budget and crawl.budget_spent >= config.budget:
             return "budget"
         if config.stagnation and crawl.fetched - crawl.last_relevant >= config.stagnation:
             return "no_relevant_page"
-        if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.left:
-            if len(crawl.urls) and not crawl.reached:
+        if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.n_at_skipped_hosts:
+            if len(crawl.urls) and not crawl.succeeded:
                 return "seeds_unreachable"  # whatever is known is a seed, or where one redirects
-            if crawl.failed_in_a_row and not crawl.any_judged:
+            if crawl.consecutive_failures and not crawl.any_judged:
                 return "error"  # the critic or the strategy failed on every page of this run
             return "hosts_unavailable" if len(crawl.frontier) else "frontier_empty"
         return None
@@ -72,7 +72,7 @@ class Completeness(Part):
             )
             self._is_due()
 
-    def restored(self) -> None:
+    def on_restored(self) -> None:
         """Continue the estimates of the earlier run, unless the topic has changed."""
         path, fetched = self._crawl.folder.path / FILE, self._estimator.fetched
         again = self._record is not None
@@ -82,7 +82,7 @@ class Completeness(Part):
 
     def on_recorded(self, visit: PageVisit) -> None:
         """Take in a fetch, and estimate if it is time."""
-        referrer = self._crawl.urls.found_on(visit.url_id)
+        referrer = self._crawl.urls.referrer_id(visit.url_id)
         relevant = visit.relevance > RELEVANT
         targets = [link.target for link in visit.link_rows]
         self._estimator.visited(visit.url_id, referrer, visit.score, targets, relevant=relevant)
@@ -93,7 +93,7 @@ class Completeness(Part):
         """Record the rule that ends the crawl, if one does; estimate again if nothing waits."""
         reason = self.stop_reason()
         if reason is not None:
-            self._crawl.note(RULE, self._rules.in_words(reason, self.latest))
+            self._crawl.record_event(RULE, self._rules.in_words(reason, self.latest))
         crawl, fetched = self._crawl, self._estimator.fetched
         last = 0 if self.latest is None else self.latest.fetched
         if not len(crawl.frontier) and not crawl.in_flight and _FIRST <= fetched > last:

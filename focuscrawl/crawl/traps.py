@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.part import Part
-from focuscrawl.crawl.url_table import pattern
+from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS
+from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Quota:
         return "pattern" if "/" in self.name else "host"
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Its fetches and relevant pages, for people."""
         words = f"{self.fetched:,} fetches have brought {self.earned:,} relevant pages"
         return f"{words}, {self.repeats:,} repeats" if self.repeats else words
@@ -86,14 +86,14 @@ class Quotas:
     """
 
     def __init__(self) -> None:
-        self.generosity = 1
+        self.multiplier = 1
         self._quotas: dict[str, Quota] = {}
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]], generosity: int) -> Quotas:
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]], generosity: int) -> Quotas:
         """Return the limits that `rows` were of, with nothing held."""
         quotas = cls()
-        quotas.generosity = generosity
+        quotas.multiplier = generosity
         for row in rows:
             quota = quotas._quota(row["name"])
             quota.fetched, quota.earned = row["fetched"], row["earned"]
@@ -101,7 +101,7 @@ class Quotas:
         return quotas
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield what `of` needs to restore these limits."""
+        """Yield what `from_rows` needs to restore these limits."""
         for quota in self._quotas.values():
             yield {
                 "name": quota.name,
@@ -111,9 +111,9 @@ class Quotas:
                 "closed": quota.closed,
             }
 
-    def barred(self, url: str) -> Quota | None:
+    def closed_quota(self, url: str) -> Quota | None:
         """Return the quota that keeps `url` from being fetched now; None if it may be."""
-        for name in (host(url), pattern(url)):
+        for name in (host(url), url_pattern(url)):
             quota = self._quotas.get(name)
             if quota is not None and quota.closed:
                 return quota
@@ -135,23 +135,23 @@ class Quotas:
         ------
         Quotas that close or open by it
         """
-        own = (self._quota(host(url)), self._quota(pattern(url)))
+        own = (self._quota(host(url)), self._quota(url_pattern(url)))
         for quota in own:
             quota.fetched += 1
             quota.earned += earns
             quota.repeats += repeats
         yield from filter(self._turned, own)
         if earns and referrer is not None:
-            for name in (host(referrer), pattern(referrer)):
+            for name in (host(referrer), url_pattern(referrer)):
                 quota = self._quota(name)
                 if quota not in own:
                     quota.earned += earns
                     if self._turned(quota):
                         yield quota
 
-    def raise_all(self) -> list[Quota]:
+    def raise_limits(self) -> list[Quota]:
         """Double every limit; return the quotas that open by it."""
-        self.generosity *= 2
+        self.multiplier *= 2
         return [quota for quota in self._quotas.values() if self._turned(quota)]
 
     def _quota(self, name: str) -> Quota:
@@ -163,7 +163,7 @@ class Quotas:
 
     def _turned(self, quota: Quota) -> bool:
         """Close or open a quota if that is due; tell whether it was."""
-        left = quota.balance(self.generosity)
+        left = quota.balance(self.multiplier)
         turn = left >= quota.first if quota.closed else left <= 0
         if turn:
             quota.closed = not quota.closed
@@ -197,27 +197,29 @@ class Traps(Part):
         stored = fetch.stored
         if stored.again:
             return
-        self._count(stored.url, stored.relevance, repeats=fetch.repeats)
+        self._count(stored.url, stored.relevance, repeats=fetch.is_duplicate)
         for _ in range(self._raised[stored.seq]):
-            self.quotas.raise_all()
+            self.quotas.raise_limits()
 
-    def on_page(self, visit: PageVisit) -> None:
+    def before_record(self, visit: PageVisit) -> None:
         """Count a fetch."""
-        visit.events += self._count(visit.url_id, visit.relevance, repeats=visit.repeats)
+        visit.events += self._count(visit.url_id, visit.relevance, repeats=visit.is_duplicate)
 
     def readmit(self) -> bool:
         """Raise all limits if every URL that waits is deferred; tell whether that was so."""
         if not self._crawl.frontier.all_deferred:
             return False
-        for quota in self.quotas.raise_all():
+        for quota in self.quotas.raise_limits():
             self._readmit(quota.held)
-        times = self.quotas.generosity
-        self._crawl.note(RAISED, f"all limits are {times} times as high: nothing else waits")
+        times = self.quotas.multiplier
+        self._crawl.record_event(
+            RAISED, f"all limits are {times} times as high: nothing else waits"
+        )
         return True
 
     def _count(self, url_id: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
         events = []
-        worth = self._crawl.strategy.worth(url_id, relevance)
+        worth = self._crawl.strategy.page_value(url_id, relevance)
         url, referrer = self._crawl.urls[url_id], self._crawl.urls.referrer(url_id)
         earns = worth > RELEVANT and not repeats
         for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):
@@ -225,12 +227,14 @@ class Traps(Part):
                 self._readmit(quota.held)
             elif not quota.reported:
                 quota.reported = True
-                events.append((LIMITED, f"{quota.name}: {quota.in_words}; other links come first"))
+                events.append(
+                    (LIMITED, f"{quota.name}: {quota.description}; other links come first")
+                )
         return events
 
     def admits(self, url_id: int) -> bool:
         """Tell whether neither the URL's host nor its pattern has used up its quota."""
-        quota = self.quotas.barred(self._crawl.urls[url_id])
+        quota = self.quotas.closed_quota(self._crawl.urls[url_id])
         if quota is not None:
             quota.held.append(url_id)
         return quota is None
@@ -261,21 +265,21 @@ class NearDuplicates(Part):
     def restore(self, fetch: RestoredFetch) -> None:
         """Find out again whether a page of an earlier run is a near-duplicate."""
         minhash = fetch.stored.minhash
-        if minhash is not None and not fetch.repeats:
-            fetch.repeats = self._index.find_or_add(fetch.stored.url, minhash) is not None
+        if minhash is not None and not fetch.is_duplicate:
+            fetch.is_duplicate = self._index.find_or_add(fetch.stored.url, minhash) is not None
 
     def on_judged(self, visit: PageVisit) -> None:
         """Find out whether a page is a near-duplicate; its MinHash is stored with its digest."""
         assert visit.view is not None
-        if visit.view.kind in LISTS:
+        if visit.view.kind in URL_LIST_KINDS:
             return
         visit.minhash = sketch(visit.view.words) or b""
         if visit.minhash:
-            visit.resembles = self._index.find_or_add(visit.url_id, visit.minhash)
+            visit.near_duplicate = self._index.find_or_add(visit.url_id, visit.minhash)
 
-    def on_page(self, visit: PageVisit) -> None:
+    def before_record(self, visit: PageVisit) -> None:
         """Record the event of a near-duplicate."""
-        if visit.resembles is not None:
-            other, alike = visit.resembles
+        if visit.near_duplicate is not None:
+            other, alike = visit.near_duplicate
             detail = f"{visit.url}: {alike:.0%} like {self._crawl.urls[other]}"
             visit.events.append((NEAR_DUPLICATE, detail))

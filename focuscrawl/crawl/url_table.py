@@ -31,13 +31,13 @@ _TWICE = re.compile(r"((?:/[^/]+){1,4})\1{2}(?=/|$)")  # after two more times it
 
 
 @lru_cache(maxsize=1024)  # a page is looked up with every page found on it
-def pattern(url: str) -> str:
+def url_pattern(url: str) -> str:
     """Return the pattern of a normalised `url`: its host, its folder and its query's names.
 
     All numbers are one, as are all last segments; values of arguments and their order do not
     count. Paths that repeat themselves are one pattern a host, and so are very deep ones.
 
-    >>> pattern("https://a.example/wiki/2019/Start?version=3&action=diff")
+    >>> url_pattern("https://a.example/wiki/2019/Start?version=3&action=diff")
     'a.example/wiki/#/*?action&version'
     """
     address, _, query = url.partition("?")
@@ -134,7 +134,7 @@ class UrlTable:
         scores[np.isnan(scores)] = np.inf
         return urls, self._host.data[urls].astype(np.int64), scores
 
-    def hosts(self) -> NDArray[np.int64]:
+    def host_ids(self) -> NDArray[np.int64]:
         """Return the number of the host of each URL, int64 (n_urls,)."""
         return self._host.data[: len(self._urls)].astype(np.int64)
 
@@ -142,17 +142,17 @@ class UrlTable:
         """Return the names of the hosts by their numbers."""
         return [self._hosts[number] for number in range(len(self._hosts))]
 
-    def referrers(self) -> NDArray[np.int64]:
+    def referrer_ids(self) -> NDArray[np.int64]:
         """Return the page that each URL was found on, int64 (n_urls,); -1 for a seed."""
         return self._referrer.data[: len(self._urls)].copy()
 
-    def host(self, number: int) -> int:
+    def host_id(self, number: int) -> int:
         """Return the number of the URL's host."""
         return int(self._host.data[number])
 
     def host_name(self, number: int) -> str:
         """Return the name of the URL's host."""
-        return self._hosts[self.host(number)]
+        return self._hosts[self.host_id(number)]
 
     def depth(self, number: int) -> int:
         """Return the clicks from a seed to the URL, on the path it was found by."""
@@ -160,10 +160,10 @@ class UrlTable:
 
     def referrer(self, number: int) -> str | None:
         """Return the page the URL was found on, None for a seed."""
-        referrer = self.found_on(number)
+        referrer = self.referrer_id(number)
         return None if referrer is None else self._urls[referrer]
 
-    def found_on(self, number: int) -> int | None:
+    def referrer_id(self, number: int) -> int | None:
         """Return the number of the page the URL was found on, None for a seed."""
         referrer = int(self._referrer.data[number])
         return None if referrer < 0 else referrer
@@ -172,15 +172,15 @@ class UrlTable:
         """Return the URL's state, one of `focuscrawl.store.schema.STATES`."""
         return int(self._state.data[number])
 
-    def holds(self, number: int) -> bool:
+    def is_own(self, number: int) -> bool:
         """Tell whether the URL is this crawl's to fetch: always, but in rounds."""
         return True
 
-    def leave_to_others(self, number: int, score: float) -> None:
-        """Keep the score of a URL that `holds` is False for."""
+    def set_foreign_score(self, number: int, score: float) -> None:
+        """Keep the score of a URL that `is_own` is False for."""
         self._score.data[number] = score
 
-    def undecided(
+    def queueable(
         self, numbers: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> Iterator[tuple[int, float]]:
         """Iterate over the URLs that may still be queued, and their new scores."""
@@ -193,19 +193,19 @@ class UrlTable:
         score = float(self._score.data[number])
         return None if math.isnan(score) else score
 
-    def change(self, number: int, state: int, score: float | None) -> None:
+    def set_state(self, number: int, state: int, score: float | None) -> None:
         """Set state and score of a URL."""
         self._state.data[number] = state
         self._score.data[number] = np.nan if score is None else score
         self._changed.add(number)
 
-    def take_scores(self, frontier: Frontier) -> None:
+    def copy_scores(self, frontier: Frontier) -> None:
         """Set the scores that URLs wait with, which are the frontier's while a crawl runs."""
         for number in frontier.queued().tolist():
             if self.state(number) != QUEUED:
                 continue  # a page that is to be fetched once more
             score = frontier.score(number)
-            self.change(number, QUEUED, None if score == math.inf else score)
+            self.set_state(number, QUEUED, None if score == math.inf else score)
 
     def flush(self, record: VisitRecord) -> None:
         """Move all changes since the last call into `record`."""

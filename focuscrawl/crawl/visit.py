@@ -42,7 +42,7 @@ class Fetch:
     depth: int
     score: float | None
     referrer: str | None
-    again: bool = False
+    is_refetch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class PageVisit(Visit):
             bytes=len(download.body),
         )
         self.url_id = fetch.id
-        self.again = fetch.again
+        self.is_refetch = fetch.is_refetch
         self.download = download
         self.view: PageView | None = None
         self.probabilities: NDArray[np.float64] | None = None
@@ -153,25 +153,25 @@ class PageVisit(Visit):
         self.failure: str | None = None
         self.other_language: str | None = None
         self.link_relevance: float | None = None
-        self.twin: int | None = None
-        self.resembles: tuple[int, float] | None = None
+        self.duplicate_id: int | None = None
+        self.near_duplicate: tuple[int, float] | None = None
         self.answer: AnswerRow | None = None
         self.link_rows: list[LinkRow] = []
         self.newly_queued: list[float] = []
         self.memo: bytes | None = None
         self.requested: frozenset[str] | None = None
         self.excluded: str | None = None
-        self.overtakes: str | None = None
+        self.better_host: str | None = None
         self.final_relevance: float | None = None
         self.events: list[tuple[str, str]] = []
 
     @property
-    def repeats(self) -> bool:
+    def is_duplicate(self) -> bool:
         """True if it says nothing new."""
-        return self.twin is not None or self.resembles is not None
+        return self.duplicate_id is not None or self.near_duplicate is not None
 
     @property
-    def redirects(self) -> bool:
+    def is_redirect(self) -> bool:
         """True if the answer is that the page is elsewhere."""
         moved = 300 <= self.status < 400 and self.status != NOT_MODIFIED
         return moved or self.refresh is not None
@@ -181,11 +181,11 @@ class PageVisit(Visit):
         """Where a redirect leads, a normalised URL."""
         return self.refresh or self.download.location
 
-    def stamp(self) -> None:
+    def set_fetch_time(self) -> None:
         """Set the time of the fetch."""
         self.fetched_at = datetime.now(UTC).isoformat(timespec="milliseconds")
 
-    def row(self) -> PageRow:
+    def to_row(self) -> PageRow:
         """Return the page's row for the store."""
         return PageRow(
             seq=self.seq,
@@ -200,14 +200,14 @@ class PageVisit(Visit):
             title=self.title,
             canonical=self.canonical,
             digest=None if self.digest is None else self.digest + self.minhash,
-            duplicate_of=self.twin,
+            duplicate_of=self.duplicate_id,
             error=self.error,
             links=self.links,
             dropped=self.dropped,
         )
 
 
-def answer_of(view: PageView, download: Download) -> AnswerRow:
+def make_answer_row(view: PageView, download: Download) -> AnswerRow:
     """Return what the next crawl needs of a page: its text, headings and validators.
 
     The digest is of the text alone: many a server sends other bytes with every answer.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: kind of the event that better links waited while a page was fetched; detail: the best's host
 OVERTAKEN = "overtaken"
-NEARLY = 0.05  # below the best score known: as good as the best
+SCORE_TOLERANCE = 0.05  # below the best score known: as good as the best
 _LOOK = 8  # busy hosts that may have nothing but redirects first
 _ABOVE_LINKS = sys.float_info.max  # as a score
 _SEEDS = 64  # busy hosts that are looked at for start pages
@@ -46,7 +46,7 @@ class PatientOrder(Part):
     def wait(self, now: float) -> float | None:
         """Have the crawl wait for a host if a start page or a better link is worth it."""
         crawl = self._crawl
-        if crawl.crowded:
+        if crawl.is_at_capacity:
             return None  # whatever there is, nothing is fetched now
         best = crawl.peek(now)
         score = math.inf if best is None else crawl.frontier.score(best)
@@ -54,14 +54,16 @@ class PatientOrder(Part):
             return None
         if self._seed_waits(now):
             return math.inf
-        if self._patience is None or score >= self._patience.reserve(score, crawl.left, now):
+        if self._patience is None or score >= self._patience.min_score(
+            score, crawl.budget_left, now
+        ):
             return None
         return math.inf
 
-    def on_page(self, visit: PageVisit) -> None:
+    def before_record(self, visit: PageVisit) -> None:
         """Count the links that a page brings."""
         if self._patience is not None:
-            self._patience.bring(visit.newly_queued)
+            self._patience.add_page(visit.newly_queued)
 
     def _seed_waits(self, now: float) -> bool:
         # a start page, or the target of one that redirects
@@ -70,12 +72,12 @@ class PatientOrder(Part):
             each.seconds <= _LONGEST
             and urls.depth(each.url) == 0
             and urls.state(each.url) == QUEUED  # no hub that is to be fetched again
-            for each in self._crawl.frontier.awaited(now, _ABOVE_LINKS, _SEEDS)
+            for each in self._crawl.frontier.busy_host_links(now, _ABOVE_LINKS, _SEEDS)
         )
 
 
 class PriorityFidelity(Part):
-    """Records each fetch during which a link waited that was better by more than `NEARLY`.
+    """Records each fetch during which a clearly better link waited for its host.
 
     *Priority fidelity* is the share of the other fetches. Start pages, and targets of redirects,
     have no score to be compared with; nor do strategies whose scores are no relevances.
@@ -99,15 +101,15 @@ class PriorityFidelity(Part):
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
         # the time does not matter here
-        for each in crawl.frontier.awaited(0.0, score + NEARLY, _LOOK):
+        for each in crawl.frontier.busy_host_links(0.0, score + SCORE_TOLERANCE, _LOOK):
             if each.score < math.inf:
                 self._better[url_id] = crawl.urls.host_name(each.url)
                 return
 
-    def on_page(self, visit: PageVisit) -> None:
+    def before_record(self, visit: PageVisit) -> None:
         """Record the event with the page."""
         host = self._better.pop(visit.url_id, None)
         if host is not None:
             self._crawl.overtaken += 1
             visit.events.append((OVERTAKEN, host))
-            visit.overtakes = host
+            visit.better_host = host

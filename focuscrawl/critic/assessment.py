@@ -3,7 +3,7 @@
 A critic from few examples has no labelled pages to be checked with. So its examples are held out
 in turn, each time with a part of the other pages, and judged by what the rest teaches. This shows
 how many relevant pages it finds. It does not show how many of the pages that it calls relevant
-are not: that depends on how many relevant ones there are, and a person has to look at some.
+are not: that depends on how many relevant ones readable are, and a person has to look at some.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from focuscrawl.critic.calibration import (
     reliability_of_classes,
     reliability_of_relevance,
 )
-from focuscrawl.critic.corpus import read_bags, read_known, resolve
+from focuscrawl.critic.corpus import find_pages, find_urls, read_bags
 from focuscrawl.critic.example_checks import (
-    assess,
-    share_of,
-    too_few,
+    assess_few_shot,
+    estimate_share,
+    too_few_message,
 )
-from focuscrawl.critic.focused_critic import FocusedCritic, is_from_little
+from focuscrawl.critic.focused_critic import FocusedCritic, is_few_shot
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.training import (
-    OTHERS,
-    draw_other_pages,
+    N_UNLABELLED,
     held_out_posteriors,
+    sample_unlabelled_pages,
 )
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import SILENT
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
-    from focuscrawl.critic.example_checks import FewExamplesReport, Share, UrlBag
+    from focuscrawl.critic.example_checks import FewExamplesReport, ShareEstimate, UrlBag
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.critic.protocol import CustomCritic
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
-_CHUNK = 256  # pages judged at once
-_NAMED = 5  # topics in a message
-_DOUBTFUL = 20  # examples listed
-_CONFUSIONS = 10  # listed
-_FEWEST = 2  # pages on the topic, so that one can be held out
+_BATCH = 256  # pages judged at once
+_MAX_NAMED_TOPICS = 5  # topics in a message
+_MAX_DOUBTFUL = 20  # examples listed
+_MAX_CONFUSIONS = 10  # listed
+_MIN_TO_HOLD_OUT = 2  # pages on the topic, so that one can be held out
 
 
 class ClassResult(NamedTuple):
@@ -110,7 +110,7 @@ def check_classes(
     Parameters
     ----------
     trained : the critic; the predictions reported are calibrated if it is so by default
-    labels : the ``test`` rows are used; if there are none, all that are no examples of it
+    labels : the ``test`` rows are used; if readable are none, all that are no examples of it
     web : where the pages are
     progress : reports how many pages will be read, and every few that were
 
@@ -120,7 +120,7 @@ def check_classes(
         If no row is left to check with.
     """
     model = trained.model
-    rows, skipped = _select(labels, web, {url for url, _ in trained.examples})
+    rows, skipped = _select_rows(labels, web, {url for url, _ in trained.examples})
     tree = Taxonomy({path: [] for path in model.classes})
     leaf_of = {label.topic: tree.leaf_of(label.topic) for _, label in rows}
     known = [(url, label) for url, label in rows if leaf_of[label.topic] is not None]
@@ -128,7 +128,7 @@ def check_classes(
     progress.start(len(known))
     found = read_bags(web, [url for url, _ in known], progress=progress)
     bags = [bag for bag in found if bag is not None]
-    kept = _readable(known, [bag is not None for bag in found], skipped, web)
+    kept = _keep_readable(known, [bag is not None for bag in found], skipped, web)
     truth = np.array([model.classes.index(leaf_of[label.topic] or "") for label in kept])
 
     def probabilities(calibration: Calibration | None) -> NDArray[np.float64]:
@@ -138,7 +138,7 @@ def check_classes(
     if trained.calibration is not None:
         given["calibrated"] = probabilities(trained.calibration)
     shown = given["calibrated" if trained.calibrated and trained.calibration else "raw"]
-    return _report(
+    return _build_report(
         classes=model.classes,
         urls=[label.url for label in kept],
         truth=truth,
@@ -157,30 +157,30 @@ def check_relevance(
     *,
     progress: Progress = SILENT,
 ) -> CheckReport:
-    """Check R(u) of any critic: it should be above ½ on pages of `topics` and only there.
+    """Check R(u) of any critic: it should be above ½ on pages of `topics` and only readable.
 
     Parameters and errors are those of `check_classes`.
     """
-    rows, skipped = _select(labels, web, set(critic.examples))
+    rows, skipped = _select_rows(labels, web, set(critic.examples))
     progress.start(len(rows))
     urls = [url for url, _ in rows]
     if isinstance(critic, FocusedCritic):
         bags = read_bags(web, urls, progress=progress)
-        there = [bag is not None for bag in bags]
+        readable = [bag is not None for bag in bags]
         relevance = critic.judge_bags([bag for bag in bags if bag is not None]).relevance
     else:
-        there, relevance = _judge_pages(critic, web, urls, progress)
-    kept = _readable(rows, there, skipped, web)
+        readable, relevance = _judge_pages(critic, web, urls, progress)
+    kept = _keep_readable(rows, readable, skipped, web)
     truth = np.array([lies_under(label.topic, topics) for label in kept])
     if not truth.any():
         others = sorted({label.topic for label in kept})
-        more = "" if len(others) <= _NAMED else ", ..."
+        more = "" if len(others) <= _MAX_NAMED_TOPICS else ", ..."
         raise UserError(
             f"none of the {len(kept)} labelled pages is on {', '.join(topics)}; they are on "
-            f"{', '.join(others[:_NAMED])}{more}"
+            f"{', '.join(others[:_MAX_NAMED_TOPICS])}{more}"
         )
     verdict = relevance > 0.5
-    return _report(
+    return _build_report(
         classes=("off topic", "on topic"),
         urls=[label.url for label in kept],
         truth=truth.astype(np.int64),
@@ -191,24 +191,24 @@ def check_relevance(
     )
 
 
-def _select(
+def _select_rows(
     labels: Sequence[Label], web: Web, learned: set[str]
 ) -> tuple[list[tuple[str, Label]], Counter[str]]:
     """Return the rows to check with and the URLs the web has them under."""
     rows = [label for label in labels if label.split == "test"] or list(labels)
-    found = resolve(web, [label.url for label in rows])
+    found = find_urls(web, [label.url for label in rows])
     skipped = Counter({"not in the web": found.count(None)})
-    there = [(url, label) for url, label in zip(found, rows, strict=True) if url is not None]
-    fresh = [(url, label) for url, label in there if url not in learned]
-    skipped["learned from"] = len(there) - len(fresh)
+    readable = [(url, label) for url, label in zip(found, rows, strict=True) if url is not None]
+    fresh = [(url, label) for url, label in readable if url not in learned]
+    skipped["learned from"] = len(readable) - len(fresh)
     return fresh, skipped
 
 
-def _readable(
-    rows: Sequence[tuple[str, Label]], there: Sequence[bool], skipped: Counter[str], web: Web
+def _keep_readable(
+    rows: Sequence[tuple[str, Label]], readable: Sequence[bool], skipped: Counter[str], web: Web
 ) -> list[Label]:
-    """Return the labels of the rows whose pages are `there`; `UserError` if there are none."""
-    kept = [label for (_, label), is_page in zip(rows, there, strict=True) if is_page]
+    """Return the labels of the rows whose pages are `readable`; `UserError` if there are none."""
+    kept = [label for (_, label), is_page in zip(rows, readable, strict=True) if is_page]
     skipped["not HTML"] = len(rows) - len(kept)
     if not kept:
         raise UserError(
@@ -225,17 +225,17 @@ def _judge_pages(
     progress: Progress,
 ) -> tuple[list[bool], NDArray[np.float64]]:
     """Judge whole pages: a user's callable may look at more than their words."""
-    there: list[bool] = []
+    readable: list[bool] = []
     found = [np.zeros(0)]
-    for start in range(0, len(urls), _CHUNK):
-        views = [read_page(web, url) for url in urls[start : start + _CHUNK]]
-        there.extend(view is not None for view in views)
+    for start in range(0, len(urls), _BATCH):
+        views = [read_page(web, url) for url in urls[start : start + _BATCH]]
+        readable.extend(view is not None for view in views)
         found.append(critic.judge([view for view in views if view is not None]).relevance)
         progress.advance(len(views))
-    return there, np.concatenate(found)
+    return readable, np.concatenate(found)
 
 
-def _report(
+def _build_report(
     *,
     classes: Sequence[str],
     urls: Sequence[str],
@@ -283,7 +283,7 @@ class Example(NamedTuple):
 
 def read_examples(trained: TrainedCritic, web: Web) -> list[Example]:
     """Read the examples of a critic again; those that `web` does not have are left out."""
-    found = resolve(web, [url for url, _ in trained.examples])
+    found = find_urls(web, [url for url, _ in trained.examples])
     pages = [None if url is None else read_page(web, url) for url in found]
     return [
         Example(url, topic != OFF_TOPIC, page.title, page.tokens)
@@ -318,24 +318,26 @@ def check_few_examples(
     if trained.examples and not (good or (examples and trained.phrases)):
         raise UserError(f"{web.name} has none of the critic's good examples: name another --web")
     known = {url for url, _ in trained.examples}
-    progress.start(OTHERS)
-    others = draw_other_pages([web], known, random_state=trained.random_state, progress=progress)
+    progress.start(N_UNLABELLED)
+    others = sample_unlabelled_pages(
+        [web], known, random_state=trained.random_state, progress=progress
+    )
     if not others:
         raise UserError(f"{web.name} has no other pages than the examples: name another --web")
     sides: tuple[list[UrlBag], list[UrlBag]] = ([], [])
     for each in examples:
         sides[not each.good].append((each.url, Counter(each.tokens)))
-    return assess(trained, *sides, others)
+    return assess_few_shot(trained, *sides, others)
 
 
 @dataclass(frozen=True)
-class Change:
-    """Two critics on the examples that only the later has learned from, each held out there.
+class Comparison:
+    """Two critics on the examples that only the later has learned from, each held out readable.
 
     Attributes
     ----------
     pages : how many
-    right_before, right : on how many R > 1/2 was true, by the critic before and by this one
+    right_before, right : on how many R > 1/2 was true, by the critic previous and by this one
     precision_before, precision : share of those with R > 1/2 that are on the topic; None: none has
     """
 
@@ -358,7 +360,7 @@ class Quality:
     precision, recall : share of the examples with its 90 % interval; None: not measured. There is
         no precision without examples off the topic, or where none is called relevant
     called : of `others`, how many are called relevant
-    change : of the critic before, if it was given
+    change : of the critic previous, if it was given
     bins : the reliability table: ``low``, ``high``, ``pages``, ``confidence``, ``frequency``
     brier, ece : see `focuscrawl.critic.calibration`; None where there is no table
     confusions : label, verdict, number of pages, the most frequent first
@@ -372,10 +374,10 @@ class Quality:
     off: int
     others: int = 0
     why_not: str = ""
-    precision: Share | None = None
-    recall: Share | None = None
+    precision: ShareEstimate | None = None
+    recall: ShareEstimate | None = None
     called: int = 0
-    change: Change | None = None
+    change: Comparison | None = None
     bins: tuple[dict[str, float], ...] = ()
     brier: float | None = None
     ece: float | None = None
@@ -386,13 +388,13 @@ class Quality:
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def of(
+    def measure(
         cls,
         trained: TrainedCritic,
         topics: Sequence[str],
         webs: Sequence[Web] = (),
         *,
-        before: TrainedCritic | None = None,
+        previous: TrainedCritic | None = None,
         progress: Progress = SILENT,
     ) -> Self:
         """Measure a critic.
@@ -404,7 +406,7 @@ class Quality:
         ----------
         topics : marked classes, normalised
         webs : where examples are, in the order to look for one
-        before : a critic to compare with, of which the same classes are marked
+        previous : a critic to compare with, of which the same classes are marked
         progress : reports how many pages will be read, and every few that were
 
         Raises
@@ -412,13 +414,13 @@ class Quality:
         UserError
             The examples cannot be read.
         """
-        if is_from_little(trained):
-            return cls._of_little(trained, topics, before)
+        if is_few_shot(trained):
+            return cls._measure_few_shot(trained, topics, previous)
         urls = [url for url, _ in trained.examples]
         progress.start(len(urls))
-        pages = read_known(webs, urls, progress=progress)
+        pages = find_pages(webs, urls, progress=progress)
         usable = [((url, path), pages[url].bag) for url, path in trained.examples if url in pages]
-        if len({path for (_, path), _ in usable}) < _FEWEST:
+        if len({path for (_, path), _ in usable}) < _MIN_TO_HOLD_OUT:
             raise UserError(
                 f"{len(usable)} of {len(urls)} examples of the critic can be read: name the "
                 "recording that it was learned from with --web"
@@ -435,18 +437,18 @@ class Quality:
         verdicts = [classes[i] for i in log.argmax(axis=1).tolist()]
         truth = np.array([lies_under(path, topics) for path in labels])
         judged = [(url, bag) for (url, _), bag in usable]
-        return cls._measured(
+        return cls._from_judgements(
             [url for url, _ in judged],
             relevance,
             truth,
             labels=labels,
-            change=_change(before, topics, judged, relevance > 0.5, truth),
-            confusions=_confusions(labels, verdicts, _CONFUSIONS),
+            change=_compare(previous, topics, judged, relevance > 0.5, truth),
+            confusions=_confusions(labels, verdicts, _MAX_CONFUSIONS),
         )
 
     @classmethod
-    def _of_little(
-        cls, trained: TrainedCritic, topics: Sequence[str], before: TrainedCritic | None
+    def _measure_few_shot(
+        cls, trained: TrainedCritic, topics: Sequence[str], previous: TrainedCritic | None
     ) -> Self:
         bags = trained.pages.bags()
         n = min(len(trained.examples), len(bags))
@@ -459,41 +461,43 @@ class Quality:
                 sides[path != OFF_TOPIC].append((url, bag))
             seen.add(words)
         good, bad, others = sides[True], sides[False], bags[n:]
-        if len(good) < _FEWEST or not others:
-            why_not = too_few(len(good)) or "there are no other pages to tell them from"
+        if len(good) < _MIN_TO_HOLD_OUT or not others:
+            why_not = too_few_message(len(good)) or "there are no other pages to tell them from"
             return cls(len(good), len(bad), len(others), why_not=why_not)
-        found = assess(trained, good, bad, [("", bag) for bag in others])  # URLs are not kept
+        found = assess_few_shot(
+            trained, good, bad, [("", bag) for bag in others]
+        )  # URLs are not kept
         relevance = np.array([page.relevance for page in found.examples])
         truth = np.arange(len(relevance)) < len(good)
-        return cls._measured(
+        return cls._from_judgements(
             [page.url for page in found.examples],
             relevance,
             truth,
             labels=[page.label for page in found.examples],
-            change=_change(before, topics, [*good, *bad], relevance > 0.5, truth),
+            change=_compare(previous, topics, [*good, *bad], relevance > 0.5, truth),
             recall=found.recall,
             others=len(others),
-            called=len(found.called()),
+            called=len(found.called_relevant()),
             warnings=found.warnings,
             words_for=found.words_for,
             words_against=found.words_against,
         )
 
     @classmethod
-    def _measured(
+    def _from_judgements(
         cls,
         urls: Sequence[str],
         relevance: NDArray[np.float64],
         truth: NDArray[np.bool_],
         *,
         labels: Sequence[str],
-        change: Change | None,
-        recall: Share | None = None,
+        change: Comparison | None,
+        recall: ShareEstimate | None = None,
         **more: Any,
     ) -> Self:
         called, hits = int((relevance > 0.5).sum()), int((relevance[truth] > 0.5).sum())
         on = int(truth.sum())
-        why_not = too_few(on)
+        why_not = too_few_message(on)
         both = not (why_not or truth.all())
         table = reliability_of_relevance(relevance, truth) if both else None
         wrong = np.where(truth, relevance, 1.0 - relevance)
@@ -502,15 +506,15 @@ class Quality:
             on=on,
             off=len(truth) - on,
             why_not=why_not,
-            precision=share_of(hits, called) if called and both else None,
-            recall=recall if why_not or recall is not None else share_of(hits, on),
+            precision=estimate_share(hits, called) if called and both else None,
+            recall=recall if why_not or recall is not None else estimate_share(hits, on),
             change=change,
             bins=() if table is None else tuple(each._asdict() for each in table.bins),
             brier=None if table is None else table.brier,
             ece=None if table is None else table.ece,
             doubtful=tuple(
                 {"url": urls[i], "label": labels[i], "relevance": float(relevance[i])}
-                for i in ([] if why_not else worst[:_DOUBTFUL])
+                for i in ([] if why_not else worst[:_MAX_DOUBTFUL])
             ),
             **more,
         )
@@ -520,24 +524,24 @@ class Quality:
         return json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n"
 
 
-def _change(
-    before: TrainedCritic | None,
+def _compare(
+    previous: TrainedCritic | None,
     topics: Sequence[str],
     pages: Sequence[UrlBag],
     now: NDArray[np.bool_],
     truth: NDArray[np.bool_],
-) -> Change | None:
-    """Compare with the critic before on the pages that it has not learned from; None: none."""
-    known = {url for url, _ in before.examples} if before else set()
+) -> Comparison | None:
+    """Compare with the critic previous on the pages that it has not learned from; None: none."""
+    known = {url for url, _ in previous.examples} if previous else set()
     new = [i for i, (url, _) in enumerate(pages) if url not in known]
-    if before is None or not new:
+    if previous is None or not new:
         return None
-    log = before.model.log_posteriors(
-        [pages[i][1] for i in new], before.calibration if before.calibrated else None
+    log = previous.model.log_posteriors(
+        [pages[i][1] for i in new], previous.calibration if previous.calibrated else None
     )
-    marked = np.array([lies_under(path, topics) for path in before.model.classes])
+    marked = np.array([lies_under(path, topics) for path in previous.model.classes])
     then, now, truth = np.exp(log)[:, marked].sum(axis=1) > 0.5, now[new], truth[new]
-    return Change(
+    return Comparison(
         pages=len(new),
         right_before=int((then == truth).sum()),
         right=int((now == truth).sum()),

@@ -1,4 +1,4 @@
-"""Pages as bags of words, and word counts by class."""
+"""Bags of words, vocabularies, and word counts by class."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-#: how often each word occurs on a page, title and text [A02 section 2.3]
+#: count of each word of a page, title and text [A02 section 2.3]
 Bag = Mapping[str, int]
 
 
 class BagRows(NamedTuple):
-    """Bags as the rows of a sparse matrix, in the three arrays of the CSR layout.
+    """Bags of words as a sparse matrix in CSR layout.
 
     Attributes
     ----------
-    ids : integer (nnz,), word numbers, row after row
+    ids : integer (nnz,), word indices, row after row
     counts : float64 (nnz,), n(u,t)
-    starts : integer (n_rows + 1,), row i holds ``ids[starts[i]:starts[i + 1]]``
+    starts : integer (n_rows + 1,); row i is ``ids[starts[i]:starts[i + 1]]``
     """
 
     ids: NDArray[np.integer]
@@ -38,22 +38,22 @@ class BagRows(NamedTuple):
         return len(self.starts) - 1
 
     def lengths(self) -> NDArray[np.float64]:
-        """Return n(u), the number of known words of each row, float64 (n_rows,)."""
+        """Return n(u), the number of known words of each page, float64 (n_rows,)."""
         total = np.concatenate(([0.0], np.cumsum(self.counts)))
         lengths: NDArray[np.float64] = total[self.starts[1:]] - total[self.starts[:-1]]
         return lengths
 
     def dot(self, weights: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Multiply by `weights` (n_words, n_columns) in C order; returns (n_rows, n_columns).
+        """Multiply by `weights` (n_words, n_columns) in C order; return (n_rows, n_columns).
 
-        A page touches a few hundred rows of the weights: gathering them costs less than
-        building a scipy matrix of one row.
+        A page has a few hundred words. Gathering their weights is faster than building a scipy
+        matrix of one row.
         """
         if len(self) == 1:
             return (self.counts @ weights.take(self.ids, axis=0))[None]
         words = self.starts[1:] - self.starts[:-1]
         product = np.zeros((len(self), weights.shape[1]))
-        single = (words == 1).nonzero()[0]  # most rows, where words are asked for one by one
+        single = (words == 1).nonzero()[0]  # most rows, when link texts are judged word by word
         at = self.starts[single]
         product[single] = self.counts[at, None] * weights.take(self.ids[at], axis=0)
         for row in (words > 1).nonzero()[0].tolist():
@@ -63,24 +63,19 @@ class BagRows(NamedTuple):
 
 
 class Vocabulary:
-    """Words and their numbers.
-
-    Parameters
-    ----------
-    words : distinct words; word i has number i
-    """
+    """Maps words to indices, in the order of `words`."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = tuple(words)
         self._number = {word: number for number, word in enumerate(self.words)}
         if len(self._number) != len(self.words):
-            raise ValueError("a word is listed twice")
+            raise ValueError("the vocabulary has a duplicate word")
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def read(self, bags: Sequence[Bag]) -> BagRows:
-        """Look up the words of `bags`; words the vocabulary does not have are dropped."""
+    def transform(self, bags: Sequence[Bag]) -> BagRows:
+        """Look up the words of `bags`; unknown words are dropped."""
         lengths = [len(bag) for bag in bags]
         n = sum(lengths)
         words = bags[0] if len(bags) == 1 else chain.from_iterable(bags)
@@ -93,7 +88,7 @@ class Vocabulary:
         return BagRows(ids[known], np.fromiter(counts, np.float64, n)[known], starts)
 
 
-#: below this many training pages a word seen once may still be all there is to learn from
+#: with fewer training pages, words that occur on a single page are kept
 FEW_PAGES = 100
 
 
@@ -103,10 +98,10 @@ class ClassCounts:
 
     Attributes
     ----------
-    classes : topic paths, sorted; none lies under another
-    words : the vocabulary T, sorted
-    counts : int64 (n_words, n_classes), n(c,t), the occurrences of word t in the pages of c
-    pages : int64 (n_classes,), the number of training pages of c
+    classes : topic paths, sorted; no class lies under another
+    words : vocabulary T, sorted
+    counts : int64 (n_words, n_classes), n(c,t), occurrences of word t in the pages of class c
+    pages : int64 (n_classes,), number of training pages of each class
     """
 
     classes: tuple[str, ...]
@@ -132,14 +127,14 @@ class ClassCounts:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRows:
-    """Labelled pages as one sparse matrix over every word that occurs.
+    """Labelled pages as one sparse matrix over all their words.
 
     Attributes
     ----------
     classes : topic paths, sorted
-    words : every word of the pages, sorted
+    words : all words of the pages, sorted
     matrix : float64 CSR (n_pages, n_words), n(u,t)
-    truth : int64 (n_pages,), index into `classes`
+    truth : int64 (n_pages,), index of each page's class
     """
 
     classes: tuple[str, ...]
@@ -149,12 +144,12 @@ class TrainingRows:
 
     @classmethod
     def from_bags(cls, bags: Sequence[Bag], topics: Sequence[str]) -> TrainingRows:
-        """Lay `bags` and their `topics` (one each) out as a matrix."""
+        """Build the matrix of pages from their bags of words and their topics."""
         from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
         from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415
 
         vectorizer = DictVectorizer()
-        # an empty page among others is a row of zeros, but all pages empty is no matrix
+        # DictVectorizer returns no sparse matrix if all pages are empty
         matrix = sparse.csr_matrix(vectorizer.fit_transform(bags))
         classes, truth = np.unique(np.asarray(topics, dtype=str), return_inverse=True)
         return cls(
@@ -174,21 +169,19 @@ class TrainingRows:
         min_df: int | None = None,
         max_df: float = 0.5,
     ) -> ClassCounts:
-        """Count the words of the `chosen` pages (all if None), each class that occurs among them.
+        """Count the words of pages by class.
 
         Parameters
         ----------
-        chosen : indices of pages
-        min_df : words on fewer pages are dropped; None for 3, or 1 when there are fewer than
-            `FEW_PAGES` pages
-        max_df : words on more than this share of the pages *of every class* are dropped: they
-            are grammar and page furniture. A word common in one class only is kept, however
-            large that class is.
+        chosen : indices of pages; None for all
+        min_df : drop words on fewer pages; None for 3, or for 1 with fewer than `FEW_PAGES` pages
+        max_df : drop words on more than this share of the pages of *every* class, that is function
+            words and page furniture. Words that are common in one class only are kept
 
         Notes
         -----
-        The defaults come from five-fold cross-validation on the training rows of the recorded
-        webs, where any choice of 2-5 and 0.3-0.9 stays within 0.7 points of the best.
+        The defaults come from five-fold cross-validation on the training pages of the recorded
+        webs. Any choice of 2 to 5 and of 0.3 to 0.9 is within 0.7 points of the best.
         """
         from scipy import sparse  # noqa: PLC0415
 
@@ -204,8 +197,8 @@ class TrainingRows:
         occurs.data = np.ones_like(occurs.data)
         pages_with = np.asarray(occurs.sum(axis=0))[0]
         keep = pages_with >= least
-        if len(present) > 1:  # what all pages of the only class share is what it is about
-            # frequent in each class is frequent in all: no matrix of all words by all classes
+        if len(present) > 1:  # words that all pages of a single class have describe the class
+            # words that are frequent in every class are frequent overall: count only these
             often = np.flatnonzero(pages_with >= max_df * len(truth))
             of_class = (member @ occurs[:, often]).toarray() / sizes[:, None]
             keep[often[of_class.min(axis=0) > max_df]] = False
@@ -219,7 +212,7 @@ class TrainingRows:
         )
 
     def rows(self, chosen: NDArray[np.integer], words: Sequence[str]) -> BagRows:
-        """Return the `chosen` pages over the sorted vocabulary `words` alone."""
+        """Return the `chosen` pages over the sorted vocabulary `words`."""
         columns = np.searchsorted(np.asarray(self.words), np.asarray(words))
         part = self.matrix[chosen][:, columns]
         return BagRows(part.indices, part.data, part.indptr)

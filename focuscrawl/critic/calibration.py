@@ -1,8 +1,8 @@
-"""Calibration of probabilities, and how far they can be trusted.
+"""Calibration of class probabilities, and measures of their reliability.
 
-Naive Bayes counts every word as fresh evidence, so its log-odds grow with the length of the page
-and end at 0 or 1. How far they can be trusted grows much more slowly; both the size and the
-growth are fitted here, on pages the model did not learn from.
+Naive Bayes counts every word as independent evidence, so the log-odds of long pages are too
+extreme. Calibration fits the size of the log-odds and its growth with page length, on held-out
+pages.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _BOUNDS = ((-8.0, 8.0), (0.0, 1.5))  # of log(scale) and of the exponent
 class Calibration:
     """Temper posteriors: Pr'(c|u) proportional to Pr(c|u)^s, s = min(1, scale n(u)^-exponent).
 
-    The order of the classes of a page stays as it was, and a page never becomes surer.
+    Calibration keeps the order of the classes of a page, and never makes a judgement more extreme.
 
     Attributes
     ----------
-    scale, exponent : both positive or 0; an exponent of 1 makes the evidence that of the
-        page's average word
+    scale : positive
+    exponent : 0 or positive; 1 averages the evidence over the words of the page
     """
 
     scale: float
@@ -41,15 +41,15 @@ class Calibration:
     def __call__(
         self, log_posteriors: NDArray[np.float64], lengths: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Calibrate `log_posteriors` (n, n_classes) of pages of `lengths` (n,) known words."""
+        """Calibrate `log_posteriors` (n, n_classes) of pages with `lengths` (n,) known words."""
         power = self.scale * np.maximum(lengths, 1.0) ** -self.exponent
         return log_normalised(log_posteriors * np.minimum(power, 1.0)[:, None])
 
 
 def log_normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale each row of exp(`weights`), finite (n, n_classes), to a sum of 1; returns the logs.
+    """Return `weights` (n, n_classes) with each row of their exponentials scaled to a sum of 1.
 
-    `scipy.special.logsumexp` does more and costs more than judging a small page.
+    `scipy.special.logsumexp` takes longer than judging a small page.
     """
     shifted = weights - weights.max(axis=1, keepdims=True)
     normalised: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
@@ -65,14 +65,14 @@ def fit_calibration(
 
     Parameters
     ----------
-    log_posteriors : (n, n_classes), finite
-    lengths : (n,), known words of each page
-    truth : (n,), the true class of each page
+    log_posteriors : (n_pages, n_classes), finite
+    lengths : number of known words of each page, (n_pages,)
+    truth : true classes, (n_pages,)
 
     Notes
     -----
-    The true class is asked for with probability 1 - 1/(n + 2) only, as in Platt's scaling: a
-    handful of pages that are all judged right is no proof of certainty.
+    The target probability of the true class is 1 - 1/(n + 2), as in Platt's scaling. So a few
+    correct judgements do not lead to probabilities of 1.
     """
     n, n_classes = log_posteriors.shape
     doubt = 1.0 / (n + 2)
@@ -91,14 +91,13 @@ def fit_calibration(
 
 
 class Bin(NamedTuple):
-    """Judgements whose confidence lies in [low, high).
+    """Judgements with a confidence in [low, high); the last bin includes 1.
 
     Attributes
     ----------
-    low, high : bounds; the last bin includes 1
-    pages : how many
-    confidence : mean probability given, in [0, 1]
-    frequency : share that was true, in [0, 1]
+    pages : number of judgements
+    confidence : mean predicted probability, in [0, 1]
+    frequency : share of true judgements, in [0, 1]
     """
 
     low: float
@@ -110,13 +109,13 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Measures of how far probabilities can be trusted.
+    """Measures of the reliability of probabilities.
 
     Attributes
     ----------
-    brier : mean squared distance to what was true; 0 is best
+    brier : Brier score, the mean squared distance from the truth; 0 is best
     ece : expected calibration error, the mean of abs(confidence - frequency) over judgements
-    bins : the reliability table, empty bins left out
+    bins : the reliability table without empty bins
     """
 
     brier: float
@@ -127,10 +126,10 @@ class Reliability:
 def reliability_of_classes(
     probabilities: NDArray[np.float64], truth: NDArray[np.integer]
 ) -> Reliability:
-    """Measure class probabilities (n, n_classes) against the true class of each page.
+    """Measure class probabilities (n_pages, n_classes) against the true classes.
 
-    The Brier score is summed over the classes, so it lies in [0, 2]; the table is about the
-    best class of each page.
+    The Brier score is a sum over the classes, in [0, 2]. The table uses the most probable class of
+    each page.
     """
     from sklearn.metrics import brier_score_loss  # noqa: PLC0415 - slow to import
 
@@ -143,7 +142,7 @@ def reliability_of_classes(
 def reliability_of_relevance(
     relevance: NDArray[np.float64], truth: NDArray[np.bool_]
 ) -> Reliability:
-    """Measure relevance (n,) against whether each page is on the topic; Brier in [0, 1]."""
+    """Measure relevance (n_pages,) against relevance labels; the Brier score is in [0, 1]."""
     from sklearn.metrics import brier_score_loss  # noqa: PLC0415
 
     return _table(float(brier_score_loss(truth, relevance)), relevance, truth)
@@ -152,7 +151,7 @@ def reliability_of_relevance(
 def _table(
     brier: float, confidence: NDArray[np.float64], true: NDArray[np.bool_], n_bins: int = 10
 ) -> Reliability:
-    # scikit-learn's `calibration_curve` does not say how many judgements a bin holds
+    # scikit-learn's `calibration_curve` does not return the number of judgements of a bin
     number = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)
     bins = tuple(
         Bin(

@@ -1,4 +1,4 @@
-"""Classifiers of pages: naive Bayes, flat and down the topic tree, and logistic regression."""
+"""Page classifiers: flat and hierarchical naive Bayes, and logistic regression."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import Bag, BagRows, Vocabulary
 from focuscrawl.critic.calibration import log_normalised
-from focuscrawl.critic.languages import ENGLISH, read_as
+from focuscrawl.critic.languages import ENGLISH, to_terms
 from focuscrawl.taxonomy import lies_under
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import ClassCounts
     from focuscrawl.critic.calibration import Calibration
-    from focuscrawl.critic.languages import Shares
+    from focuscrawl.critic.languages import LanguageShares
     from focuscrawl.critic.page_vectors import PageRows, PageVectors
 
-_C = 10.0  # inverse strength of the L2 penalty of logistic regression
+_INVERSE_PENALTY = 10.0  # scikit-learn's C, for L2 regularisation of logistic regression
 
 
 class NaiveBayes:
@@ -31,93 +31,95 @@ class NaiveBayes:
 
     Parameters
     ----------
-    counts : what was learned
-    uniform_prior : give every class the same Pr(c), for topics whose share among the examples
-        says nothing of their share of the web
-    languages : that pages are in
-
-    Attributes
-    ----------
-    classes : the leaf classes, the columns of every posterior
+    counts : word counts of the training pages by class
+    uniform_prior : use the same Pr(c) for every class. This suits training sets in which the
+        number of examples of a topic does not reflect its frequency on the Web
+    languages : languages of the pages
 
     Notes
     -----
-    scikit-learn's `MultinomialNB` takes the logarithms of theta's numerator and denominator apart,
-    which would change the last digits of every judgement, and takes dozens of times as long for
-    a single page.
+    scikit-learn's `MultinomialNB` computes the logarithms of theta's numerator and denominator
+    separately, which would change the last digits of every judgement. For a single page it takes
+    dozens of times as long.
     """
 
     kind: ClassVar[str] = "flat"
 
     def __init__(
-        self, counts: ClassCounts, *, uniform_prior: bool = False, languages: Shares = ENGLISH
+        self,
+        counts: ClassCounts,
+        *,
+        uniform_prior: bool = False,
+        languages: LanguageShares = ENGLISH,
     ) -> None:
         self.counts = counts
         self.classes = counts.classes
         self.uniform_prior = uniform_prior
         self.languages = languages
         self._vocabulary = Vocabulary(counts.words)
-        self._learn()
+        self._fit()
 
-    def _learn(self) -> None:
+    def _fit(self) -> None:
         self._weights = log_theta(self.counts.counts)
         self._prior = _log_prior(self.counts.pages, uniform=self.uniform_prior)
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
-        rows = self._vocabulary.read(read_as(bags, self.languages))
+        """Return log Pr(c|u), float64 (n_bags, n_classes); each row is a distribution."""
+        rows = self._vocabulary.transform(to_terms(bags, self.languages))
         posteriors = self.log_posteriors_of_rows(rows)
         return posteriors if calibration is None else calibration(posteriors, rows.lengths())
 
     def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
-        """Return log Pr(c|u) of pages already numbered by this model's own words."""
+        """Return log Pr(c|u) of pages already transformed with this model's vocabulary."""
         return log_normalised(rows.dot(self._weights) + self._prior)
 
 
 class HierarchicalNaiveBayes(NaiveBayes):
     """Pr(c|u) = Pr(parent|u) Pr(c|u, parent): the chain rule down the topic tree [F99 3.1].
 
-    There is one naive Bayes for each node with several children; the word counts of a child are
-    those of all leaves under it. The nodes' matrices stand side by side, one column a child, so
-    that a page is still read once. With `uniform_prior` all children of a node have the same
-    Pr(c|parent).
+    Each node with several children has a naive Bayes model; the word counts of a child are the sum
+    over its leaves. The weights of all nodes are columns of one matrix, so each page is looked up
+    once. With `uniform_prior` all children of a node have the same Pr(c|parent).
     """
 
     kind: ClassVar[str] = "hierarchical"
 
-    def _learn(self) -> None:
+    def _fit(self) -> None:
         counts, n_classes = self.counts, len(self.classes)
-        nodes = siblings(self.classes)
+        nodes = sibling_groups(self.classes)
         empty = np.zeros((0, n_classes), np.bool_)
         self._weights = np.hstack(
             [
                 np.zeros((len(counts.words), 0)),
-                *(log_theta(counts.counts @ reach.T.astype(np.int64)) for reach in nodes),
+                *(log_theta(counts.counts @ members.T.astype(np.int64)) for members in nodes),
             ]
         )
         self._prior = np.concatenate(
             [
                 np.zeros(0),
-                *(_log_prior(reach @ counts.pages, uniform=self.uniform_prior) for reach in nodes),
+                *(
+                    _log_prior(members @ counts.pages, uniform=self.uniform_prior)
+                    for members in nodes
+                ),
             ]
         )
-        self._reach = np.vstack([empty, *nodes]).astype(np.float64)
+        self._leaf_members = np.vstack([empty, *nodes]).astype(np.float64)
         ends = np.cumsum([0, *map(len, nodes)]).tolist()
         self._nodes = [slice(start, end) for start, end in pairwise(ends)]
 
     def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
-        """Return log Pr(c|u) of pages already numbered by this model's own words."""
+        """Return log Pr(c|u) of pages already transformed with this model's vocabulary."""
         steps = rows.dot(self._weights) + self._prior
         for node in self._nodes:
             steps[:, node] = log_normalised(steps[:, node])
-        # a leaf's log-posterior is the sum of the steps that lead down to it
-        posteriors: NDArray[np.float64] = steps @ self._reach
+        # the log-posterior of a leaf is the sum over its ancestors' nodes
+        posteriors: NDArray[np.float64] = steps @ self._leaf_members
         return posteriors
 
 
-#: the models that learn from examples, by the name of their kind
+#: naive Bayes models by the name of their kind
 KINDS: dict[str, type[NaiveBayes]] = {
     model.kind: model for model in (NaiveBayes, HierarchicalNaiveBayes)
 }
@@ -128,11 +130,11 @@ def log_theta(counts: NDArray[np.number]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    counts : (n_words, n_classes), n(c,t); fractions where examples have weights
+    counts : n(c,t), (n_words, n_classes); fractions if the examples have weights
 
     Returns
     -------
-    float64 (n_words, n_classes) in C order, so that a word's row is one stretch of memory.
+    float64 (n_words, n_classes) in C order, so that the weights of a word are contiguous
     """
     total = len(counts) + counts.sum(axis=0)
     return np.ascontiguousarray(np.log((1.0 + counts) / np.maximum(total, 1)))
@@ -144,17 +146,14 @@ def _log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64
     return prior
 
 
-def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
-    """List the nodes of the topic tree with several children, from the root down.
+def sibling_groups(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
+    """List the nodes of the topic tree that have several children, from the root down.
 
-    Parameters
-    ----------
-    classes : leaf paths
+    A node with a single child is left out, because Pr(child|parent) = 1.
 
     Returns
     -------
-    One bool (n_children, n_classes) a node: which leaves lie under (or are) each child. A node
-    with one child is left out: Pr(child|parent) = 1.
+    One bool array (n_children, n_classes) for each node: which leaves belong to which child
     """
     nodes: dict[str, dict[str, list[int]]] = {}
     for number, path in enumerate(classes):
@@ -166,22 +165,22 @@ def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
     found = []
     for children in nodes.values():
         if len(children) > 1:
-            reach = np.zeros((len(children), len(classes)), dtype=bool)
+            members = np.zeros((len(children), len(classes)), dtype=bool)
             for child, leaves in enumerate(children.values()):
-                reach[child, leaves] = True
-            found.append(reach)
+                members[child, leaves] = True
+            found.append(members)
     return found
 
 
-class Linear(NamedTuple):
-    """A linear function of page vectors.
+class LinearModel(NamedTuple):
+    """A linear model of page vectors.
 
     Attributes
     ----------
     classes : topic paths, sorted
-    weights : float64 (n_words + dimensions, m), words first; m is 1 for two classes, where they
-        add up to the log-odds of the second, else the number of classes
-    intercept : float64 (m,)
+    weights : float64 (n_words + dimensions, n_columns), words first. With two classes, the one
+        column is the log-odds of the second class; otherwise each class has a column
+    intercept : float64 (n_columns,)
     """
 
     classes: tuple[str, ...]
@@ -189,63 +188,62 @@ class Linear(NamedTuple):
     intercept: NDArray[np.float64]
 
     def log_posteriors(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
-        """Return log Pr(c|u) of n pages, as `as_matrix` has them, float64 (n, n_classes)."""
+        """Return log Pr(c|u), float64 (n_pages, n_classes), of the pages of `as_matrix`."""
         return _log_posteriors(pages @ self.weights + self.intercept)
 
-    def scaled(self, factor: float) -> Linear:
-        """Return the function with all log-odds times `factor`."""
-        return Linear(self.classes, self.weights * factor, self.intercept * factor)
+    def scaled(self, factor: float) -> LinearModel:
+        """Return the model with all log-odds multiplied by `factor`."""
+        return LinearModel(self.classes, self.weights * factor, self.intercept * factor)
 
 
 class LogisticModel:
-    """Pr(c|u) by logistic regression on the words of a page and their meaning.
+    """Pr(c|u) by logistic regression on the TF-IDF and the mean word embedding of a page.
 
-    Where naive Bayes asks how often each class uses a word, it asks which words tell the classes
-    apart; from a few examples on it is much the better judge (studies of critics). Words of links
-    are read by naive Bayes.
+    Logistic regression judges pages much better than naive Bayes, except with very few examples
+    (studies of critics). Link texts are judged by naive Bayes.
 
     Parameters
     ----------
-    vectors : makes vectors of pages
-    linear : the function
-    reader : naive Bayes of the same classes, or of some below them, learned from the same pages
+    vectors : transforms pages to vectors
+    linear : judges vectors
+    link_model : judges link texts; its classes are the same or subclasses
 
     Notes
     -----
-    The weight of a word is about pages with hundreds of others; a link has three. Naive Bayes
-    learns what each class's pages are made of, and the evidence of its words adds up (methods 2):
-    it reads the words of links better than what judges pages better (see the studies of critics).
+    The weights of logistic regression are fitted to pages of hundreds of words, but a link has
+    about three. In naive Bayes, the evidence of each word stands alone and adds up (methods 2). So
+    naive Bayes judges link texts better (studies of critics).
     """
 
     kind: ClassVar[str] = "discriminative"
 
-    def __init__(self, vectors: PageVectors, linear: Linear, reader: NaiveBayes) -> None:
-        if not all(lies_under(path, linear.classes) for path in reader.classes):
-            raise ValueError("the reader of words has other classes")
+    def __init__(self, vectors: PageVectors, linear: LinearModel, link_model: NaiveBayes) -> None:
+        if not all(lies_under(path, linear.classes) for path in link_model.classes):
+            raise ValueError("the link model has other classes")
         self.classes = linear.classes
         self.vectors = vectors
         self.linear = linear
-        self.reader = reader
+        self.link_model = link_model
         n_words = len(vectors.words)
-        self._of_words = np.ascontiguousarray(linear.weights[:n_words])
-        self._of_meaning = linear.weights[n_words:].astype(np.float32)
+        self._word_weights = np.ascontiguousarray(linear.weights[:n_words])
+        self._meaning_weights = linear.weights[n_words:].astype(np.float32)
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
-        rows = self.vectors.read(bags)
-        logits = rows.words.dot(self._of_words)
-        logits += rows.meaning @ self._of_meaning + self.linear.intercept
+        """Return log Pr(c|u), float64 (n_bags, n_classes); each row is a distribution."""
+        rows = self.vectors.transform(bags)
+        logits = rows.words.dot(self._word_weights)
+        logits += rows.meaning @ self._meaning_weights + self.linear.intercept
         posteriors = _log_posteriors(logits)
         if calibration is None:
             return posteriors
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
-    def marked_of_reader(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which classes of the reader lie in `marked` (n_classes,) ones of the model."""
+    def marked_link_classes(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which classes of the link model lie under `marked` classes of this model."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
-        return np.array([lies_under(path, topics) for path in self.reader.classes], np.bool_)
+        return np.array([lies_under(path, topics) for path in self.link_model.classes], np.bool_)
 
 
 def _log_posteriors(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -255,7 +253,7 @@ def _log_posteriors(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def as_matrix(rows: PageRows, n_words: int) -> sparse.csr_matrix:
-    """Return the vectors of pages as one sparse matrix, words first."""
+    """Return the vectors of pages as one sparse matrix (n_pages, n_words + dimensions)."""
     from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
 
     words = sparse.csr_matrix(
@@ -268,28 +266,30 @@ def fit_logistic(
     pages: sparse.csr_matrix,
     topics: Sequence[str] | NDArray[np.str_],
     weight: NDArray[np.float64] | None = None,
-) -> Linear:
-    """Fit a linear function to labelled pages by logistic regression.
+) -> LinearModel:
+    """Fit a linear model to labelled pages by logistic regression.
 
     Parameters
     ----------
-    pages : (n_pages, n_words + dimensions), as `as_matrix` returns it
-    topics : (n_pages,), at least two distinct ones
-    weight : (n_pages,), of each page; None for 1
+    pages : (n_pages, n_words + dimensions), as `as_matrix` returns them
+    topics : class of each page, (n_pages,); at least two distinct classes
+    weight : weight of each page, (n_pages,); None for 1
     """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-    fitted = LogisticRegression(C=_C, max_iter=300, tol=1e-3).fit(pages, topics, weight)
-    return Linear(tuple(map(str, fitted.classes_)), fitted.coef_.T.copy(), fitted.intercept_)
+    fitted = LogisticRegression(C=_INVERSE_PENALTY, max_iter=300, tol=1e-3).fit(
+        pages, topics, weight
+    )
+    return LinearModel(tuple(map(str, fitted.classes_)), fitted.coef_.T.copy(), fitted.intercept_)
 
 
 def fit_scale(log_posteriors: NDArray[np.float64], truth: NDArray[np.integer]) -> float:
-    """Return by what log-odds have to be multiplied to be those of held-out pages.
+    """Return the factor for log-odds that gives held-out pages the highest likelihood.
 
     Parameters
     ----------
-    log_posteriors : (n, n_classes), of models that have not seen the page
-    truth : (n,), true classes
+    log_posteriors : of models trained without the page, (n_pages, n_classes)
+    truth : true classes, (n_pages,)
     """
     from scipy.optimize import minimize_scalar  # noqa: PLC0415
 

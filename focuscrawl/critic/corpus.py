@@ -1,4 +1,4 @@
-"""Words of the pages that a critic is trained and checked on, kept for later."""
+"""Words of the pages of a web, cached on disk, and bags of words packed into arrays."""
 
 from __future__ import annotations
 
@@ -34,44 +34,43 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-_BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending
-_PROCESSES = 2  # that parse
-_WORTH_PROCESSES = 400  # pages; below, starting worker processes takes longer than reading
-_REDIRECTS = 5  # that are followed one after the other
+_BATCH = 32  # pages of a parsing task: smooth progress at little overhead
+_PROCESSES = 2
+_MIN_PARALLEL_PAGES = 400  # with fewer pages, starting child processes takes longer than parsing
+_MAX_REDIRECTS = 5
 
 
-def resolve(web: Web, urls: Sequence[str]) -> list[str | None]:
-    """Map `urls` as people write them to the URLs `web` has; None where it has none."""
+def find_urls(web: Web, urls: Sequence[str]) -> list[str | None]:
+    """Return the URL of `web` for each URL in `urls`; None for URLs that `web` does not have."""
     normalized = [normalize(url) for url in urls]
     known = iter(web.resolve([url for url in normalized if url is not None]))
     return [None if url is None else next(known) for url in normalized]
 
 
 def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> list[Bag | None]:
-    """Return the words of pages.
+    """Read pages and count their words.
 
     Parameters
     ----------
-    web : where they are
-    urls : URLs that `web` has, as `resolve` returns them
-    progress : reports every few pages read
+    web : web that has the pages
+    urls : URLs of `web`, as `find_urls` returns them
+    progress : reports the number of pages read
 
     Returns
     -------
-    One bag a URL; None where the answer is no HTML page: the crawl would not ask the critic about
-    it either.
+    The bag of words of each URL; None if the response is not an HTML page
     """
-    with closing(_Cache(web.fingerprint)) as cache:
+    with closing(_BagCache(web.fingerprint)) as cache:
         bags: dict[str, Bag | None] = cache.get(dict.fromkeys(urls))
         missing = [url for url in dict.fromkeys(urls) if url not in bags]
         progress.advance(len(urls) - len(missing))
         from joblib import Parallel, delayed  # noqa: PLC0415
 
-        # one of several processes has its core, and would wait minutes for idle ones when it ends
-        worth = len(missing) >= _WORTH_PROCESSES and parent_process() is None
-        parallel = Parallel(n_jobs=_PROCESSES if worth else 1, return_as="generator")
+        # a child process has one core, and would wait minutes for idle workers at its exit
+        is_parallel = len(missing) >= _MIN_PARALLEL_PAGES and parent_process() is None
+        parallel = Parallel(n_jobs=_PROCESSES if is_parallel else 1, return_as="generator")
         tasks = (
-            delayed(_read)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
+            delayed(_parse_bags)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
             for batch in _batches(missing)
         )
         with safe_starts():
@@ -83,46 +82,46 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
     return [bags.get(url) for url in urls]
 
 
-class KnownPage(NamedTuple):
-    """A page that a web has: the URL that it has it under, redirects followed, and its words."""
+class FoundPage(NamedTuple):
+    """A page of a web: its URL after redirects, and its words."""
 
     url: str
     bag: Bag
 
 
-def read_known(
+def find_pages(
     webs: Sequence[Web], urls: Sequence[str], *, progress: Progress = SILENT
-) -> dict[str, KnownPage]:
-    """Return those pages that one of several webs has.
+) -> dict[str, FoundPage]:
+    """Find pages in several webs and count their words, following redirects.
 
     Parameters
     ----------
-    webs : asked in this order
-    urls : as people write them
-    progress : reports every few pages read
+    webs : searched in this order
+    urls : URLs as written by users
+    progress : reports the number of pages read
 
     Returns
     -------
-    By URL as given; without those that no web has, or not as an HTML page with words
+    Pages by the URL in `urls`. URLs without an HTML page that has words are left out
     """
-    pages: dict[str, KnownPage] = {}
+    pages: dict[str, FoundPage] = {}
     for web in webs:
         left = [url for url in urls if url not in pages]
-        at = {a: b for a, b in zip(left, resolve(web, left), strict=True) if b is not None}
-        pages.update(_with_words(web, at, progress))
-        moved = {a: _target(web, url) for a, url in at.items() if a not in pages}
-        pages.update(_with_words(web, moved, SILENT))
+        at = {a: b for a, b in zip(left, find_urls(web, left), strict=True) if b is not None}
+        pages.update(_read_found(web, at, progress))
+        moved = {a: _follow_redirects(web, url) for a, url in at.items() if a not in pages}
+        pages.update(_read_found(web, moved, SILENT))
     return pages
 
 
-def _with_words(web: Web, at: Mapping[str, str], progress: Progress) -> dict[str, KnownPage]:
+def _read_found(web: Web, at: Mapping[str, str], progress: Progress) -> dict[str, FoundPage]:
     bags = read_bags(web, list(at.values()), progress=progress)
-    return {a: KnownPage(url, bag) for (a, url), bag in zip(at.items(), bags, strict=True) if bag}
+    return {a: FoundPage(url, bag) for (a, url), bag in zip(at.items(), bags, strict=True) if bag}
 
 
-def _target(web: Web, url: str) -> str:
-    """Return the URL that one of a web redirects to in the end, as far as the web has it."""
-    for _ in range(_REDIRECTS):
+def _follow_redirects(web: Web, url: str) -> str:
+    """Return the URL that redirects lead to, as far as the web has the URLs."""
+    for _ in range(_MAX_REDIRECTS):
         answer = web.fetch(url)
         if answer is None or not 300 <= answer.status < 400:
             break
@@ -140,8 +139,8 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _read(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
-    """Return the words of pages; those that are too hard to parse are left out, and not kept."""
+def _parse_bags(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
+    """Count the words of pages; pages that exceed a parse limit are left out and not cached."""
     views = [None if page is None else page.parse() for page in pages]
     return {
         url: None if view is None else view.words.bag
@@ -150,10 +149,10 @@ def _read(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | No
     }
 
 
-class _Cache:
-    """Bags of one web, in an SQLite file that several processes may share.
+class _BagCache:
+    """Bags of words of one web, in an SQLite file that several processes can share.
 
-    A change of the code that parses makes a new file: a stale word is worse than a slow start.
+    A change to the code that parses pages creates a new file, so cached words are never outdated.
     """
 
     def __init__(self, web_fingerprint: str) -> None:
@@ -166,7 +165,7 @@ class _Cache:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{digest.hexdigest()[:32]}.sqlite"
         self._db = open_database(path, timeout=60.0)
-        # a lock is waited for by all but this; who holds it has the file so, or will
+        # this statement does not wait for a lock; the process with the lock sets the same mode
         with suppress(sqlite3.OperationalError):
             self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
@@ -196,15 +195,15 @@ class _Cache:
 _ARRAYS = ("page_words", "page_ids", "page_counts", "page_starts")
 
 
-class KeptPages(NamedTuple):
-    """Bags of words in three arrays.
+class PackedBags(NamedTuple):
+    """Bags of words packed into arrays.
 
     Attributes
     ----------
-    words : all that a page has, distinct
-    ids : integer (nnz,), words of one page after the other's
-    counts : integer (nnz,), how often, from 1
-    starts : integer (n_pages + 1,), page i has ``ids[starts[i]:starts[i + 1]]``
+    words : distinct words of all pages
+    ids : integer (nnz,), word indices, page after page
+    counts : integer (nnz,), from 1
+    starts : integer (n_pages + 1,); page i is ``ids[starts[i]:starts[i + 1]]``
     """
 
     words: tuple[str, ...] = ()
@@ -213,38 +212,35 @@ class KeptPages(NamedTuple):
     starts: NDArray[np.integer] = np.zeros(1, np.int64)
 
     @classmethod
-    def of(cls, bags: Sequence[Bag]) -> Self:
-        """Keep the words of pages."""
+    def from_bags(cls, bags: Sequence[Bag]) -> Self:
+        """Pack bags of words."""
         words = sorted(set(chain.from_iterable(bags)))
-        rows = Vocabulary(words).read(bags)
+        rows = Vocabulary(words).transform(bags)
         ids, counts = rows.ids.astype(np.int32), rows.counts.astype(np.int32)
         return cls(tuple(words), ids, counts, rows.starts.astype(np.int64))
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Take them from the arrays of a model; none if there are none.
-
-        ValueError if they do not fit each other.
-        """
+        """Read the bags from the arrays of a model file; ValueError if the arrays are damaged."""
         if _ARRAYS[0] not in arrays:
             return cls()
         words = lines_of(arrays, _ARRAYS[0])
         ids, counts, starts = (
             expect(arrays, name, (arrays[name].size,), "i") for name in _ARRAYS[1:]
         )
-        whole = (
+        is_valid = (
             len(starts) > 0
             and starts[0] == 0
             and starts[-1] == len(ids) == len(counts)
             and bool((np.diff(starts) >= 0).all())
             and bool(((ids >= 0) & (ids < len(words)) & (counts > 0)).all())
         )
-        if not whole:
-            raise ValueError("pages that do not fit their words")
+        if not is_valid:
+            raise ValueError("the arrays of the pages do not fit their words")
         return cls(words, ids, counts, starts)
 
     def pack(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays to keep: nothing if there is no page."""
+        """Return the arrays for a model file; empty without pages."""
         if self.n_pages == 0:
             return {}
         values = (array_of_lines(self.words), self.ids, self.counts, self.starts)
@@ -252,11 +248,11 @@ class KeptPages(NamedTuple):
 
     @property
     def n_pages(self) -> int:
-        """How many pages there are."""
+        """Number of pages."""
         return len(self.starts) - 1
 
     def bags(self) -> list[Bag]:
-        """Return the words of each page."""
+        """Return the bag of words of each page."""
         words = [self.words[i] for i in self.ids.tolist()]
         counts = self.counts.tolist()
         return [

@@ -18,12 +18,12 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import ClassCounts
 from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.classifiers import KINDS, Linear, LogisticModel, NaiveBayes
-from focuscrawl.critic.corpus import KeptPages
-from focuscrawl.critic.focused_critic import FocusedCritic, TrainedCritic, is_from_little
+from focuscrawl.critic.classifiers import KINDS, LinearModel, LogisticModel, NaiveBayes
+from focuscrawl.critic.corpus import PackedBags
+from focuscrawl.critic.focused_critic import FocusedCritic, TrainedCritic, is_few_shot
 from focuscrawl.critic.languages import ENGLISH
-from focuscrawl.critic.page_vectors import PageVectors, Pieces, word_vectors
-from focuscrawl.critic.phrase_model import WordsModel
+from focuscrawl.critic.page_vectors import PageVectors, Subwords, load_word_vectors
+from focuscrawl.critic.phrase_model import PhraseModel
 from focuscrawl.critic.protocol import CustomCritic, is_callable_spec, load_custom
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import (
@@ -34,7 +34,7 @@ from focuscrawl.foundation.arrays import (
     unpack_numbers,
 )
 from focuscrawl.foundation.model_folder import MANIFEST, ModelFormat
-from focuscrawl.taxonomy import Taxonomy, read_topics
+from focuscrawl.taxonomy import Taxonomy, parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.focused_critic import TopicModel
-    from focuscrawl.critic.languages import Shares
+    from focuscrawl.critic.languages import LanguageShares
 
 
 _ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
 _COLUMNS = ["url", "topic"]
 FORMAT = ModelFormat(
     "critic",
-    (*KINDS, WordsModel.kind, LogisticModel.kind),
+    (*KINDS, PhraseModel.kind, LogisticModel.kind),
     1,
     (_ARRAYS, _EXAMPLES),
     "focuscrawl critic train",
@@ -83,7 +83,7 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
     csv.writer(table, lineterminator="\n").writerows([_COLUMNS, *trained.examples])
     facts = {
         "classes": list(trained.model.classes),
-        "absent": list(trained.absent),
+        "absent": list(trained.untrained_topics),
         "training_set": trained.training_set,
         "cross_validation": dict(trained.cross_validation),
         "calibrated": trained.calibrated,
@@ -131,14 +131,14 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
     random_state = int(manifest.get("random_state", 0))
     if not all(phrases) or random_state < 0:
         raise ValueError("it does not say how it was trained")
-    pages = KeptPages.unpack(arrays)
+    pages = PackedBags.unpack(arrays)
     if 0 < pages.n_pages < len(rows) - 1:
         raise ValueError("pages of examples are missing")
     return TrainedCritic(
         model=model,
         examples=tuple((url, topic) for url, topic in rows[1:]),
         training_set=str(manifest["training_set"]),
-        absent=tuple(map(str, manifest["absent"])),
+        untrained_topics=tuple(map(str, manifest["absent"])),
         calibration=calibration,
         calibrated=bool(manifest["calibrated"]),
         cross_validation=dict(manifest["cross_validation"]),
@@ -151,7 +151,7 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
 
 def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays of `model`, and the facts about it that go into the manifest."""
-    if isinstance(model, WordsModel):
+    if isinstance(model, PhraseModel):
         forms = sorted(model.background)
         arrays: dict[str, NDArray[Any]] = {
             "background": np.array([model.background[form] for form in forms])
@@ -176,12 +176,12 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
     }
 
 
-def _pack_languages(shares: Shares) -> dict[str, Any]:
+def _pack_languages(shares: LanguageShares) -> dict[str, Any]:
     """Return what a manifest says of languages: nothing if it is English alone."""
     return {} if shares == ENGLISH else {"languages": [list(each) for each in shares]}
 
 
-def _unpack_languages(manifest: Mapping[str, Any]) -> Shares:
+def _unpack_languages(manifest: Mapping[str, Any]) -> LanguageShares:
     if "languages" not in manifest:
         return ENGLISH
     shares = tuple((str(code), float(share)) for code, share in manifest["languages"])
@@ -193,11 +193,11 @@ def _unpack_languages(manifest: Mapping[str, Any]) -> Shares:
 def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TopicModel:
     """Make the model again; ValueError, KeyError or TypeError if its parts do not fit."""
     kind = manifest["kind"]
-    if kind == WordsModel.kind:
+    if kind == PhraseModel.kind:
         forms = [str(form) for form in manifest["forms"]]
         background = expect(arrays, "background", (len(forms),), "f").tolist()
         phrases = [[str(word) for word in phrase] for phrase in manifest["phrases"]]
-        return WordsModel(
+        return PhraseModel(
             phrases, dict(zip(forms, background, strict=True)), _unpack_languages(manifest)
         )
     if kind == LogisticModel.kind:
@@ -219,34 +219,34 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
 
 def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     vectors, linear = model.vectors, model.linear
-    reader, of_reader = pack_model(model.reader)
+    link_model, link_facts = pack_model(model.link_model)
     arrays: dict[str, NDArray[Any]] = {
         "words": array_of_lines(vectors.words),
         "idf": vectors.idf,
         "weights": linear.weights.astype(np.float32),
         "intercept": linear.intercept.astype(np.float32),
-        **{f"reader_{name}": array for name, array in reader.items()},
+        **{f"reader_{name}": array for name, array in link_model.items()},
     }
     if vectors.centre is not None:
-        pieces = word_vectors().pieces(vectors.words)
+        subwords = load_word_vectors().split(vectors.words)
         arrays["centre"] = vectors.centre
-        arrays["pieces"] = pieces.ids.astype(np.uint32)
-        arrays["pieces_of_words"] = np.diff(pieces.starts).astype(np.uint16)
+        arrays["pieces"] = subwords.ids.astype(np.uint32)
+        arrays["pieces_of_words"] = np.diff(subwords.starts).astype(np.uint16)
     return arrays, {
         "words": len(vectors.words),
         "embeddings": vectors.centre is not None,
-        "reader": of_reader,
+        "reader": link_facts,
         **_pack_languages(vectors.languages),
     }
 
 
-def _unpack_pieces(arrays: Mapping[str, NDArray[Any]], n_words: int) -> Pieces:
+def _unpack_subwords(arrays: Mapping[str, NDArray[Any]], n_words: int) -> Subwords:
     """Return what words are made of: to find it out costs more than to read a page."""
     lengths = expect(arrays, "pieces_of_words", (n_words,), "u")
     ids = expect(arrays, "pieces", (int(lengths.sum()),), "u")
-    if ids.max(initial=0) >= word_vectors().n_pieces:
+    if ids.max(initial=0) >= load_word_vectors().n_subwords:
         raise ValueError("a word has a piece that there is none of")
-    return Pieces.of_lengths(ids, lengths)
+    return Subwords.from_lengths(ids, lengths)
 
 
 def _unpack_logistic(
@@ -263,24 +263,24 @@ def _unpack_logistic(
         expect(arrays, "idf", (len(vocabulary),), "f"),
         centre,
         _unpack_languages(manifest),
-        _unpack_pieces(arrays, len(vocabulary)) if "pieces" in arrays else None,
+        _unpack_subwords(arrays, len(vocabulary)) if "pieces" in arrays else None,
     )
     if centre is not None and len(centre) != vectors.dimensions:
         raise ValueError(f"embeddings of {len(centre)} dimensions")
     shape = (len(vocabulary) + vectors.dimensions, columns)
-    linear = Linear(
+    linear = LinearModel(
         classes,
         expect(arrays, "weights", shape, "f").astype(np.float64),
         expect(arrays, "intercept", (columns,), "f").astype(np.float64),
     )
-    of_reader = {"kind": NaiveBayes.kind, **manifest["reader"]}
-    reader = _unpack_model(
-        of_reader,
+    link_facts = {"kind": NaiveBayes.kind, **manifest["reader"]}
+    link_model = _unpack_model(
+        link_facts,
         {n.removeprefix("reader_"): a for n, a in arrays.items() if n.startswith("reader_")},
     )
-    if not isinstance(reader, NaiveBayes):
+    if not isinstance(link_model, NaiveBayes):
         raise ValueError("the reader of words is no naive Bayes")
-    return LogisticModel(vectors, linear, reader)
+    return LogisticModel(vectors, linear, link_model)
 
 
 def load_critic(
@@ -303,7 +303,7 @@ def load_critic(
     if is_callable_spec(spec) and not Path(spec).exists():
         if calibrated:
             raise UserError(f"critic {spec}: a callable has no calibration; leave it out")
-        return load_custom(spec, _topics(topic))
+        return load_custom(spec, _require_topics(topic))
     return load_trained(spec, topic, calibrated=calibrated)
 
 
@@ -314,13 +314,13 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
     ----------
     spec : folder of a trained critic, or its name under ``models/``
     """
-    topics = _topics(topic)
+    topics = _require_topics(topic)
     folder = find_model(spec)
     trained, digest = read_critic(folder)
     calibrate = trained.calibrated if calibrated is None else calibrated
     if calibrate and trained.calibration is None:
         raise UserError(f"{folder}: a critic from words alone has no calibration; leave it out")
-    marked = _marked(folder, trained, topics)
+    marked = _find_focus_leaves(folder, trained, topics)
     focus = "\0".join([digest, f"calibrated={calibrate}", *sorted(marked)])
     return FocusedCritic(
         trained.model,
@@ -329,11 +329,11 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
         hashlib.sha256(focus.encode()).hexdigest(),
         trained.calibration if calibrate else None,
         trained.phrases,
-        by_main_text=is_from_little(trained),
+        requires_main_text=is_few_shot(trained),
     )
 
 
-def refuse_program(name: str, where: str, option: str) -> str:
+def reject_callable_spec(name: str, where: str, option: str) -> str:
     """Return the name of a critic that a file has named, unless that is ``module:callable``.
 
     Parameters
@@ -369,7 +369,7 @@ def find_model(spec: str) -> Traversable:
         for models in model_folders():
             if (models / name / MANIFEST).is_file():
                 return models / name
-    known = sorted({name for models in model_folders() for name in _critics(models)})
+    known = sorted({name for models in model_folders() for name in _list_critics(models)})
     there = f"there are {', '.join(known)}" if known else "train one: focuscrawl critic train"
     raise UserError(f"no critic {spec}; {there}")
 
@@ -391,28 +391,30 @@ def model_folders() -> list[Traversable]:
     return [Path("models"), *beside, package / "models"]
 
 
-def _topics(topic: str) -> tuple[str, ...]:
+def _require_topics(topic: str) -> tuple[str, ...]:
     """Return the topic paths in a text, normalised."""
-    topics = read_topics(topic)
+    topics = parse_topics(topic)
     if not topics:
         raise UserError("no topic named; give topic paths, comma-separated")
     return topics
 
 
-def _critics(models: Traversable) -> list[str]:
+def _list_critics(models: Traversable) -> list[str]:
     """Name the critics in a folder, which need not be there."""
     if not models.is_dir():
         return []
     return [each.name for each in models.iterdir() if (each / MANIFEST).is_file()]
 
 
-def _marked(folder: Traversable, trained: TrainedCritic, topics: Sequence[str]) -> set[str]:
+def _find_focus_leaves(
+    folder: Traversable, trained: TrainedCritic, topics: Sequence[str]
+) -> set[str]:
     """Return the leaves at or below `topics`."""
     # by class, not by example: a critic from words has classes and no examples
     classes = Taxonomy({path: [] for path in trained.model.classes})
     marked: set[str] = set()
     for topic in topics:
-        if topic in trained.absent:
+        if topic in trained.untrained_topics:
             raise UserError(
                 f"{folder}: topic {topic} had no example that could be read; train again with "
                 "examples that the web has"

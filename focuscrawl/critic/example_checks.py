@@ -1,4 +1,4 @@
-"""A critic of few examples: held-out judgements, groups, estimates, warnings."""
+"""Quality estimates of a few-shot critic: cross-validation, recall, cohesion, warnings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.critic.classifiers import LogisticModel
-from focuscrawl.critic.few_shot import LittlePages, learn_judge, missing_others, read_little
-from focuscrawl.critic.languages import ENGLISH, is_part, languages_of, read_as
+from focuscrawl.critic.few_shot import (
+    TrainingPages,
+    fit_scorer,
+    generate_filler_pages,
+    vectorize_pages,
+)
+from focuscrawl.critic.languages import ENGLISH, detect_languages, is_ngram, to_terms
 from focuscrawl.critic.page_vectors import word_vectors_installed
-from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, forms
+from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, word_forms
 from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:
@@ -28,43 +33,40 @@ if TYPE_CHECKING:
 
     UrlBag = tuple[str, Bag]
 
-#: examples on the topic; fewer are too few to measure a critic, or to call one mislabelled
-FEWEST = 10
+#: good examples that an estimate of the quality needs
+MIN_EXAMPLES = 10
 
-_ALL_IN_TURN = 20  # examples; of more, a tenth is held out at once
+_MAX_LEAVE_ONE_OUT = 20  # examples; with more, a tenth of them is held out at a time
 _FOLDS = 10
-_WORDS = 12  # that weigh most, for and against
+_MAX_WORDS = 12  # listed for the topic, and as many against it
 
-_NAMES = 5  # words that name a group
-_SMALLEST = 3  # pages in a group
-#: Mean silhouette from which on two groups are apart, and mean cosine of two examples below which
-#: a topic is broad; chosen on topics of two recorded webs and mixtures of them (studies of
-#: critics).
-#: By words alone all pages are nearly orthogonal.
-_APART, _APART_BY_WORDS = 0.28, 0.05
-_BROAD, _BROAD_BY_WORDS = 0.06, 0.012
+_GROUP_WORDS = 5  # words that describe a group
+_MIN_GROUP_PAGES = 3
+#: mean silhouette above which examples are two groups, and mean cosine of two examples below which
+#: a topic is broad. Tuned on topics and mixtures of topics of two recorded webs (studies of
+#: critics). By words alone, all pages are nearly orthogonal
+_MIN_SILHOUETTE, _MIN_SILHOUETTE_BY_WORDS = 0.28, 0.05
+_MIN_COSINE, _MIN_COSINE_BY_WORDS = 0.06, 0.012
 
 _CONFIDENCE = 0.9
-#: what a held-out page counts in an interval: the critic that judges it is not quite the one
-#: that is asked about
-_WORTH = 0.6
-#: The log-odds of a topic's pages are taken to be normally distributed, with mean 0 and this
-#: standard deviation as if so many pages had been seen: by how much two of three examples lie
-#: above zero says more than that they do.
-_USUAL_SPREAD, _USUAL_PAGES = 3.0, 3.0
+#: weight of a held-out page in an interval: the critics of the folds are not the final critic
+_HELD_OUT_WEIGHT = 0.6
+#: prior of the spread of the log-odds of relevant pages (normal with mean 0), and its weight in
+#: pages. With few examples, the distance of log-odds from 0 shows more than their sign
+_PRIOR_SPREAD, _PRIOR_PAGES = 3.0, 3.0
 
-_FEW = 3  # good examples
-_LITTLE = 0.4  # recall
-_COMMON = 0.2  # share of other pages that have a phrase
-_OTHERS = 20  # other pages, to find what is common among them
+_MIN_GOOD = 3
+_LOW_RECALL = 0.4
+_COMMON_SHARE = 0.2  # of other pages that contain a phrase, above which the phrase is too common
+_MIN_OTHERS = 20  # other pages needed to detect common phrases
 
 
 class JudgedPage(NamedTuple):
-    """A page and its relevance by a critic that has not learned from it.
+    """A page with the relevance that a critic trained without the page gives it.
 
     Attributes
     ----------
-    label : its topic; empty if it has no label
+    label : topic of the page; empty if the page has no label
     """
 
     url: str
@@ -74,34 +76,35 @@ class JudgedPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FewExamplesReport:
-    """What is known of a critic from few examples.
+    """Quality of a few-shot critic.
 
     Attributes
     ----------
-    topic : its topic
-    examples : those held out; empty where there are too few for that
-    others : a sample of the web's other pages, in random order
-    recall : share of relevant pages with R > 1/2; None with fewer than `FEWEST` good examples
-    words_for, words_against : those that weigh most; none where the critic has no weights
-    warnings : sentences
+    topic : topic of the critic
+    examples : held-out examples; empty with too few examples for cross-validation
+    others : a sample of unlabelled pages of the web, in random order
+    recall : estimated share of relevant pages that the critic finds, if there are `MIN_EXAMPLES`
+        good examples
+    words_for, words_against : words with the highest weights; empty if the critic has no weights
+    warnings : problems of the examples, one sentence each
     """
 
     topic: str
     examples: tuple[JudgedPage, ...]
     others: tuple[JudgedPage, ...]
-    recall: Share | None
+    recall: ShareEstimate | None
     words_for: tuple[str, ...]
     words_against: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    def called(self) -> list[JudgedPage]:
-        """Return the other pages that are called relevant, in random order."""
+    def called_relevant(self) -> list[JudgedPage]:
+        """Return the other pages that the critic judges relevant, in random order."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
-        """Return the examples that are judged least as they are labelled, the worst first.
+        """Return up to `most` examples whose relevance contradicts their label, worst first.
 
-        None where there are too few to measure anything.
+        The list is empty if there are too few examples for an estimate.
         """
         if self.recall is None:
             return []
@@ -112,83 +115,83 @@ class FewExamplesReport:
         return sorted(self.examples, key=agreement)[:most]
 
 
-def assess(
+def assess_few_shot(
     trained: TrainedCritic,
     good: Sequence[UrlBag],
     bad: Sequence[UrlBag],
     others: Sequence[UrlBag],
 ) -> FewExamplesReport:
-    """Assess a critic from little by pages: its examples, and others.
+    """Estimate the quality of a few-shot critic by cross-validation.
 
     Parameters
     ----------
-    trained : the critic
-    good, bad : URL and words of its examples, each once
-    others : of pages that stand for all others, at least one; a URL may be empty
+    trained : few-shot critic
+    good, bad : URLs and words of its distinct examples
+    others : URLs, possibly empty, and words of at least one unlabelled page
     """
     topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
     on_topic, off_topic, beside = ([bag for _, bag in side] for side in (good, bad, others))
-    odds, odds_beside, cohesion = judge_held_out(trained, on_topic, off_topic, beside, topic)
+    odds, odds_beside, cohesion = score_held_out(trained, on_topic, off_topic, beside, topic)
     recall = None
-    if len(good) >= FEWEST and len(odds):
-        recall = recall_of(odds[: len(good)])
+    if len(good) >= MIN_EXAMPLES and len(odds):
+        recall = estimate_recall(odds[: len(good)])
     if not good:
         on_topic = [bag for bag, each in zip(beside, odds_beside, strict=True) if each > 0]
-    words_for, words_against = weightiest(trained.model, topic, on_topic, beside)
+    words_for, words_against = top_words(trained.model, topic, on_topic, beside)
     labelled = [(url, topic) for url, _ in good] + [(url, OFF_TOPIC) for url, _ in bad]
     return FewExamplesReport(
         topic=topic,
         examples=tuple(
             JudgedPage(url, label, relevance)
-            for (url, label), relevance in zip(labelled, _relevance(odds), strict=len(odds) > 0)
+            for (url, label), relevance in zip(labelled, _to_relevance(odds), strict=len(odds) > 0)
         ),
         others=tuple(
             JudgedPage(url, "", relevance)
-            for (url, _), relevance in zip(others, _relevance(odds_beside), strict=True)
+            for (url, _), relevance in zip(others, _to_relevance(odds_beside), strict=True)
         ),
         recall=recall,
         words_for=words_for,
         words_against=words_against,
         warnings=tuple(
-            warnings_of(
-                phrases_of_critic(trained), [url for url, _ in good], others, cohesion, recall
+            find_warnings(
+                critic_phrases(trained), [url for url, _ in good], others, cohesion, recall
             )
         ),
     )
 
 
-def _relevance(log_odds: NDArray[np.float64]) -> list[float]:
+def _to_relevance(log_odds: NDArray[np.float64]) -> list[float]:
     relevance: list[float] = (0.5 + 0.5 * np.tanh(log_odds / 2.0)).tolist()
     return relevance
 
 
-def phrases_of_critic(trained: TrainedCritic) -> Sequence[Sequence[str]]:
-    """Return the words of the phrases that a critic was learned from."""
+def critic_phrases(trained: TrainedCritic) -> Sequence[Sequence[str]]:
+    """Return the words of each phrase that a critic was trained from."""
     model = trained.model
-    return model.phrases if isinstance(model, WordsModel) else trained.phrases
+    return model.phrases if isinstance(model, PhraseModel) else trained.phrases
 
 
-def judge_held_out(
+def score_held_out(
     trained: TrainedCritic,
     good: Sequence[Bag],
     bad: Sequence[Bag],
     others: Sequence[Bag],
     topic: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
-    """Hold pages out where there are enough of them; else let the critic judge as it is.
+    """Score pages by cross-validation, or by the critic itself if there are too few examples.
 
     Returns
     -------
-    Log-odds of the examples, good ones first, or of none; log-odds of the others; how well the
-    good ones belong together
+    Log-odds of the examples, good examples first, or an empty array; log-odds of `others`;
+    cohesion of the good examples
     """
     if not (good or bad) or (len(good) < 2 and not trained.phrases):
         log = trained.model.log_posteriors(others)
         yes = trained.model.classes.index(topic)
         return np.zeros(0), log[:, yes] - log[:, 1 - yes], None
-    languages = languages_of(others, [*good, *bad], trained.phrases)
-    filled = [*others, *missing_others(len(others), trained.random_state, languages)]
-    vectors, pages = read_little(
+    languages = detect_languages(others, [*good, *bad], trained.phrases)
+    filled = [*others, *generate_filler_pages(len(others), trained.random_state, languages)]
+    vectors, pages = vectorize_pages(
         trained.phrases,
         good,
         bad,
@@ -196,70 +199,65 @@ def judge_held_out(
         embeddings=word_vectors_installed(),
         languages=languages,
     )
-    odds = hold_out(vectors, trained.phrases, pages, trained.random_state)
-    cohesion = cohesion_of(vectors, pages) if len(good) > 1 else None
+    odds = cross_validate_few_shot(vectors, trained.phrases, pages, trained.random_state)
+    cohesion = measure_cohesion(vectors, pages) if len(good) > 1 else None
     return np.concatenate([odds.good, odds.bad]), odds.unlabelled[: len(others)], cohesion
 
 
-class LittleOdds(NamedTuple):
-    """Log-odds of the topic of `LittlePages`, each float64 (n_pages,)."""
+class HeldOutLogOdds(NamedTuple):
+    """Log-odds of relevance of `TrainingPages`, each array float64 (n_pages,)."""
 
     good: NDArray[np.float64]
     bad: NDArray[np.float64]
     unlabelled: NDArray[np.float64]
 
 
-def hold_out(
+def cross_validate_few_shot(
     vectors: PageVectors,
     phrases: Sequence[Sequence[str]],
-    pages: LittlePages,
+    pages: TrainingPages,
     random_state: int,
-) -> LittleOdds:
-    """Cross-validate: leave one example out after the other, and a part of the others each time.
+) -> HeldOutLogOdds:
+    """Cross-validate with one fold for each example, or 10 folds if there are more than 20.
+
+    Each fold also holds out a part of the unlabelled pages.
 
     Parameters
     ----------
-    vectors : has made `pages`
-    phrases : words of each phrase of the topic; without any, two good pages at least
-    pages : of more than 20 good or bad ones, a tenth is left out at once
-    random_state : seed of what is left out with what
+    vectors : page vectors that `pages` were transformed with
+    phrases : words of each phrase of the topic; without phrases, two good pages are needed
     """
     most = max(pages.good.shape[0], pages.bad.shape[0])
-    folds = max(most, 2) if most <= _ALL_IN_TURN else _FOLDS
+    folds = max(most, 2) if most <= _MAX_LEAVE_ONE_OUT else _FOLDS
     generator = np.random.default_rng(random_state)
     fold_of = [generator.permutation(rows.shape[0]) % folds for rows in pages]
-    judged = LittleOdds(*(np.zeros(rows.shape[0]) for rows in pages))
+    scored = HeldOutLogOdds(*(np.zeros(rows.shape[0]) for rows in pages))
     for fold in range(folds):
         rest = [rows[of != fold] for rows, of in zip(pages, fold_of, strict=True)]
-        judge = learn_judge(vectors, phrases, LittlePages(*rest))
-        for rows, of, odds in zip(pages, fold_of, judged, strict=True):
-            odds[of == fold] = judge.log_odds(rows[of == fold])
-    return judged
+        scorer = fit_scorer(vectors, phrases, TrainingPages(*rest))
+        for rows, of, odds in zip(pages, fold_of, scored, strict=True):
+            odds[of == fold] = scorer.log_odds(rows[of == fold])
+    return scored
 
 
 class Cohesion(NamedTuple):
-    """How well examples belong together.
+    """How similar the good examples of a topic are.
 
     Attributes
     ----------
-    broad : they have hardly more in common with each other than with any other page
-    groups : words that name each of two groups that they fall apart into; empty if they do not
+    broad : whether examples are hardly more similar to each other than any two pages
+    groups : words that describe each of two dissimilar groups; empty if there is one group
     """
 
     broad: bool
     groups: tuple[tuple[str, ...], ...]
 
 
-def cohesion_of(vectors: PageVectors, pages: LittlePages) -> Cohesion:
-    """Compare the good pages with each other, by meaning, or by words without embeddings.
+def measure_cohesion(vectors: PageVectors, pages: TrainingPages) -> Cohesion:
+    """Compare at least two good pages with each other, by embeddings or else by words.
 
-    Cosines are those of the differences from the mean of the unlabelled pages: two pages that
-    have no more in common than any two have a cosine of 0.
-
-    Parameters
-    ----------
-    vectors : has made `pages`
-    pages : two good ones at least
+    The cosines are taken after subtracting the mean of the unlabelled pages. So two unrelated
+    pages have a cosine of 0.
     """
     n_words = len(vectors.words)
     meaning = vectors.dimensions > 0
@@ -267,14 +265,16 @@ def cohesion_of(vectors: PageVectors, pages: LittlePages) -> Cohesion:
     cosines = _cosines(pages.good[:, columns], pages.unlabelled[:, columns])
     n = len(cosines)
     mean = float(cosines[~np.eye(n, dtype=bool)].mean())
-    broad = mean < (_BROAD if meaning else _BROAD_BY_WORDS)
-    if n < 2 * _SMALLEST:
+    broad = mean < (_MIN_COSINE if meaning else _MIN_COSINE_BY_WORDS)
+    if n < 2 * _MIN_GROUP_PAGES:
         return Cohesion(broad, ())
-    first = _one_of_two(cosines, _APART if meaning else _APART_BY_WORDS)
+    first = _split_in_two(cosines, _MIN_SILHOUETTE if meaning else _MIN_SILHOUETTE_BY_WORDS)
     if first is None:
         return Cohesion(broad, ())
     words = pages.good[:, :n_words], pages.unlabelled[:, :n_words]
-    return Cohesion(False, tuple(_names(vectors, *words, group) for group in (first, ~first)))
+    return Cohesion(
+        False, tuple(_distinctive_words(vectors, *words, group) for group in (first, ~first))
+    )
 
 
 def _cosines(good: sparse.csr_matrix, unlabelled: sparse.csr_matrix) -> NDArray[np.float64]:
@@ -286,40 +286,47 @@ def _cosines(good: sparse.csr_matrix, unlabelled: sparse.csr_matrix) -> NDArray[
     return cosines
 
 
-def _one_of_two(cosines: NDArray[np.float64], apart: float) -> NDArray[np.bool_] | None:
-    """Return which examples are in the first of two groups; None if they belong together."""
+def _split_in_two(cosines: NDArray[np.float64], min_silhouette: float) -> NDArray[np.bool_] | None:
+    """Return which examples are in the first of two groups; None if the examples are one group."""
     from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import
     from sklearn.metrics import silhouette_score  # noqa: PLC0415
 
     groups = KMeans(2, n_init=10, random_state=0).fit_predict(cosines)
     first: NDArray[np.bool_] = groups == groups[0]
-    if min(first.sum(), (~first).sum()) < _SMALLEST or cosines[first][:, ~first].mean() >= 0.0:
+    if (
+        min(first.sum(), (~first).sum()) < _MIN_GROUP_PAGES
+        or cosines[first][:, ~first].mean() >= 0.0
+    ):
         return None
     distances = np.maximum(1.0 - cosines, 0.0)
     np.fill_diagonal(distances, 0.0)
-    return first if silhouette_score(distances, groups, metric="precomputed") > apart else None
+    return (
+        first
+        if silhouette_score(distances, groups, metric="precomputed") > min_silhouette
+        else None
+    )
 
 
-def _names(
+def _distinctive_words(
     vectors: PageVectors,
     good: sparse.csr_matrix,
     unlabelled: sparse.csr_matrix,
     group: NDArray[np.bool_],
 ) -> tuple[str, ...]:
-    """Return the words that the pages of a group have and others have not."""
+    """Return the words that are more frequent in a group than elsewhere."""
     means = [np.asarray(rows.mean(axis=0)).ravel() for rows in (good[~group], unlabelled)]
     own = np.asarray(good[group].mean(axis=0)).ravel()
     best = np.argsort(np.maximum(*means) - own, kind="stable")
     words = (vectors.words[i] for i in best.tolist())
-    return tuple(islice((word for word in words if not is_part(word)), _NAMES))
+    return tuple(islice((word for word in words if not is_ngram(word)), _GROUP_WORDS))
 
 
-def weightiest(
+def top_words(
     model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that part pages on the topic from others, for the topic and against it.
+    """Return the words that separate relevant pages from other pages, for and against the topic.
 
-    The mean log-odds of both differ by a sum over words; these have the largest terms.
+    The words have the largest terms in the difference of the mean log-odds.
     """
     if not isinstance(model, LogisticModel) or not on_topic:
         return (), ()
@@ -328,127 +335,131 @@ def weightiest(
         weights = -weights
     means = []
     for bags in (on_topic, others):
-        words = model.vectors.read(bags).words
+        words = model.vectors.transform(bags).words
         means.append(np.bincount(words.ids, words.counts, len(weights)) / len(bags))
     found = model.vectors.words
     parting = weights * (means[0] - means[1])
-    parting[[is_part(word) for word in found]] = 0.0
+    parting[[is_ngram(word) for word in found]] = 0.0
     best = np.argsort(-parting, kind="stable")[: np.count_nonzero(parting > 0.0)]
-    towards, away = best[weights[best] > 0.0][:_WORDS], best[weights[best] < 0.0][:_WORDS]
+    towards, away = best[weights[best] > 0.0][:_MAX_WORDS], best[weights[best] < 0.0][:_MAX_WORDS]
     return tuple(found[i] for i in towards.tolist()), tuple(found[i] for i in away.tolist())
 
 
-class Share(NamedTuple):
-    """An estimated share of pages, and where it lies with 90 % probability; all in [0, 1]."""
+class ShareEstimate(NamedTuple):
+    """An estimated share of pages with its 90 % interval, in [0, 1]."""
 
     value: float
     low: float
     high: float
 
 
-def too_few(examples: int) -> str:
-    """Return why nothing is measured of a critic with so few examples on the topic; or empty."""
-    if examples >= FEWEST:
+def too_few_message(examples: int) -> str:
+    """Return why a critic with so few good examples cannot be measured; empty if it can."""
+    if examples >= MIN_EXAMPLES:
         return ""
     are = "example on the topic is" if examples == 1 else "examples on the topic are"
-    return f"{examples} {are} too few to measure; give {FEWEST} or more"
+    return f"{examples} {are} too few to measure; give {MIN_EXAMPLES} or more"
 
 
-def share_of(hits: int, pages: int) -> Share:
-    """Estimate a share from a sample of at least one page.
+def estimate_share(hits: int, pages: int) -> ShareEstimate:
+    """Estimate a share from a sample of at least one page, with Jeffreys' interval.
 
     Notes
     -----
-    L. D. Brown, T. T. Cai and A. DasGupta, Interval estimation for a binomial proportion, 2001:
-    Jeffreys' interval, which reaches to 0 or 1 where the sample does.
+    The interval reaches 0 or 1 if the sample does: L. D. Brown, T. T. Cai and A. DasGupta,
+    Interval estimation for a binomial proportion, 2001.
     """
-    return _around(hits / pages, pages)
+    return _with_interval(hits / pages, pages)
 
 
-def recall_of(log_odds: NDArray[np.float64]) -> Share:
-    """Estimate which share of a topic's pages has R > 1/2.
+def estimate_recall(log_odds: NDArray[np.float64]) -> ShareEstimate:
+    """Estimate the share of relevant pages that a critic judges relevant.
 
     Parameters
     ----------
-    log_odds : (n,), of pages of the topic that were held out, n at least 1
+    log_odds : of at least one held-out relevant page, (n_pages,)
     """
     from scipy.stats import norm  # noqa: PLC0415 - slow to import
 
     n = len(log_odds)
-    mean = log_odds.sum() / (n + _USUAL_PAGES)
-    squares = ((log_odds - mean) ** 2).sum() + _USUAL_PAGES * (_USUAL_SPREAD**2 + mean**2)
-    spread = np.sqrt(squares / (n + _USUAL_PAGES))
-    return _around(float(norm.cdf(mean / spread)), n)
+    mean = log_odds.sum() / (n + _PRIOR_PAGES)
+    squares = ((log_odds - mean) ** 2).sum() + _PRIOR_PAGES * (_PRIOR_SPREAD**2 + mean**2)
+    spread = np.sqrt(squares / (n + _PRIOR_PAGES))
+    return _with_interval(float(norm.cdf(mean / spread)), n)
 
 
-def _around(value: float, pages: int) -> Share:
+def _with_interval(value: float, pages: int) -> ShareEstimate:
     from scipy.stats import beta  # noqa: PLC0415
 
-    worth = _WORTH * pages
-    low, high = beta.interval(_CONFIDENCE, value * worth + 0.5, (1.0 - value) * worth + 0.5)
-    return Share(value, float(low) if value > 0.0 else 0.0, float(high) if value < 1.0 else 1.0)
+    n_effective = _HELD_OUT_WEIGHT * pages
+    low, high = beta.interval(
+        _CONFIDENCE, value * n_effective + 0.5, (1.0 - value) * n_effective + 0.5
+    )
+    return ShareEstimate(
+        value, float(low) if value > 0.0 else 0.0, float(high) if value < 1.0 else 1.0
+    )
 
 
-def warnings_of(
+def find_warnings(
     phrases: Sequence[Sequence[str]],
     good: Sequence[str],
     others: Sequence[tuple[str, Bag]],
     cohesion: Cohesion | None,
-    recall: Share | None,
+    recall: ShareEstimate | None,
 ) -> Iterator[str]:
-    """Yield warnings, each a sentence.
+    """Yield warnings about the examples, one sentence each.
 
     Parameters
     ----------
     phrases : words of each phrase of the topic
     good : URLs of the good examples
-    others : URLs and words of other pages; where one was is not always known, and empty then
-    cohesion : of the good examples, if there are two
-    recall : as estimated from them
+    others : URLs, empty if unknown, and words of unlabelled pages
     """
-    if good and len(good) < _FEW:
-        yield f"{len(good)} good examples are very few: give ten, as different as the topic allows"
-    if len(others) >= _OTHERS:
-        yield from _common_phrases(phrases, [bag for _, bag in others])
-        yield from _one_host(good, [url for url, _ in others])
+    if good and len(good) < _MIN_GOOD:
+        examples = "1 good example" if len(good) == 1 else f"{len(good)} good examples"
+        yield f"only {examples}: give about ten different good pages"
+    if len(others) >= _MIN_OTHERS:
+        yield from _warn_common_phrases(phrases, [bag for _, bag in others])
+        yield from _warn_single_host(good, [url for url, _ in others])
     if cohesion is not None and cohesion.groups:
         one, two = (", ".join(group) for group in cohesion.groups)
-        yield f"the good examples fall apart into two groups: make a topic of each ({one}; {two})"
-    elif cohesion is not None and cohesion.broad and len(good) >= _FEW:
+        yield f"the good examples form two groups: create a topic for each group ({one}; {two})"
+    elif cohesion is not None and cohesion.broad and len(good) >= _MIN_GOOD:
         yield (
-            "the good examples have hardly more in common with each other than with any page: "
-            "the topic is too broad; make several of it"
+            "the good examples have little in common: the topic is too broad; divide it into "
+            "several topics"
         )
-    elif recall is not None and recall.value < _LITTLE:
+    elif recall is not None and recall.value < _LOW_RECALL:
         yield (
-            "many good examples are not found by what the others teach: the topic is too broad "
-            "for so few; give more, or make several topics of it"
+            "the critic misses many good examples when they are held out: give more examples, or "
+            "divide the topic into several topics"
         )
 
 
-def _common_phrases(phrases: Sequence[Sequence[str]], others: Sequence[Bag]) -> Iterator[str]:
-    languages = languages_of(others, (), phrases)
-    pages = read_as(others, languages)
+def _warn_common_phrases(phrases: Sequence[Sequence[str]], others: Sequence[Bag]) -> Iterator[str]:
+    languages = detect_languages(others, (), phrases)
+    pages = to_terms(others, languages)
     for phrase in phrases:
         if languages == ENGLISH:
-            having = sum(
-                all(any(form in bag for form in forms(word)) for word in phrase) for bag in pages
+            n_matching = sum(
+                all(any(form in bag for form in word_forms(word)) for word in phrase)
+                for bag in pages
             )
         else:
-            (wanted,) = read_as([dict.fromkeys(phrase, 1)], languages)
-            having = sum(bag.keys() >= wanted.keys() for bag in pages)
-        if having > _COMMON * len(others):
-            it = "all its words" if len(phrase) > 1 else "it"
+            (wanted,) = to_terms([dict.fromkeys(phrase, 1)], languages)
+            n_matching = sum(bag.keys() >= wanted.keys() for bag in pages)
+        if n_matching > _COMMON_SHARE * len(others):
+            words = "all words of the phrase" if len(phrase) > 1 else "the phrase"
             yield (
-                f"{' '.join(phrase)!r} is too common: {having} of {len(others)} other pages have "
-                f"{it}; take words that only pages on the topic have"
+                f"{' '.join(phrase)!r} is too common: {n_matching} of {len(others)} other pages "
+                f"have {words}; choose words that only relevant pages have"
             )
 
 
-def _one_host(good: Sequence[str], others: Sequence[str]) -> Iterator[str]:
+def _warn_single_host(good: Sequence[str], others: Sequence[str]) -> Iterator[str]:
     hosts = Counter(map(host, good))
-    if len(good) < _FEW or len(hosts) > 1:
+    if len(good) < _MIN_GOOD or len(hosts) > 1:
         return
     (only,) = hosts
     if sum(host(url) == only for url in others if url) < len(others) / 2:
-        yield f"all good examples are of {only}: the critic may learn the site, not the topic"
+        yield f"all good examples are from {only}: the critic may learn the site, not the topic"

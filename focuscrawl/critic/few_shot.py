@@ -1,21 +1,22 @@
-"""A critic from what people have: a phrase, a few good pages, perhaps bad ones.
+"""Train a few-shot critic from phrases, a few relevant pages and perhaps off-topic pages.
 
-Two judges are learned and added up, each measured in standard deviations of *unlabelled* pages,
-that is pages as the crawl will meet them, few of which are on the topic:
+The critic is the sum of two linear scorers. Each scorer is standardised: a score counts standard
+deviations above the mean of the *unlabelled* pages, a sample of the pages that the crawl meets.
 
-- the *query*: how much of its words a page has, weighed by TF-IDF, and how near its meaning is
-  (cosines; the latter with embeddings only);
-- *examples*: logistic regression of the good pages against the unlabelled and the bad ones, all
-  good ones together weighing as much as all others (learning from positive and unlabelled
-  examples [Elkan and Noto 2008]).
+- The *query* scorer is the TF-IDF cosine of a page with the phrases. With word embeddings, the
+  cosine of the mean embeddings is added.
+- The *example* scorer is logistic regression of the good pages against the unlabelled and the bad
+  pages, with equal total weight for both sides (learning from positive and unlabelled examples
+  [Elkan and Noto 2008]).
 
-Each weighs as much as the square of how far the good pages stand out by it, where they are
-examples when they are held out. The unlabelled pages that stand out most then join the good
-ones, with less weight (pseudo relevance feedback), and the second judge is learned once more.
-What stands out four fifths as far as the good pages do is taken to be on the topic as likely as
-not: where many of the unlabelled pages are on it, no page stands out far from them. But two
-standard deviations are always enough: good pages that a crawl has found are more alike than
-those of the topic, and stand out further by that.
+The weight of a scorer is the square of the mean score of the good pages; the example scorer is
+cross-validated for this. Then the unlabelled pages with the highest scores become positive
+examples of low weight (pseudo relevance feedback), and the example scorer is fitted again.
+
+A page has relevance 1/2 at four fifths of the mean score of the good pages, but at two standard
+deviations at most. If many unlabelled pages are relevant, no page scores far above their mean.
+Good pages found by a crawl are more alike than other pages of the topic, so their scores are too
+high.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import TrainingRows
 from focuscrawl.critic.classifiers import (
-    Linear,
+    LinearModel,
     LogisticModel,
     NaiveBayes,
     as_matrix,
     fit_logistic,
 )
-from focuscrawl.critic.languages import ENGLISH, languages_of, read_as, written_pages
+from focuscrawl.critic.languages import ENGLISH, detect_languages, generate_pages, to_terms
 from focuscrawl.critic.page_vectors import PageVectors
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, forms
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, word_forms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,82 +46,76 @@ if TYPE_CHECKING:
     from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.critic.languages import Shares
+    from focuscrawl.critic.languages import LanguageShares
     from focuscrawl.foundation.arrays import Ints
 
 
-#: mean and standard deviation, over pages, of the cosine of a query by words and by meaning, where
-#: no page has been seen: as the recorded webs have them with English as the background
-_USUAL = ((0.015, 0.03), (0.11, 0.11))
-#: standard deviation of their sum
-_USUAL_SUM = 1.75
-#: R = 1/2 where a page stands out by such a share of what the good pages do; in standard
-#: deviations at least, and at most and where no page has shown it
-_SHARE, _LEAST_HALF, _HALF = 0.8, 1.5, 2.0
-#: log-odds of a standard deviation
-_SLOPE = 2.0
-#: pages that stand out most join the good ones: so many, where there are examples and where not
-_JOINING, _JOINING_ALONE = 5, 10
-#: good pages are taken to stand out so far, until so many have shown how far they do
-_EXPECTED, _EXPECTED_PAGES = 2.5, 4
+#: mean and standard deviation of the cosines of pages with a query, by words and by embeddings.
+#: Measured on the recorded webs with English as the background, for training without pages
+_DEFAULT_COSINES = ((0.015, 0.03), (0.11, 0.11))
+_DEFAULT_SUM_SPREAD = 1.75  # standard deviation of the sum of both standardised cosines
+#: the threshold is this share of the mean score of the good pages, between these bounds
+_THRESHOLD_SHARE, _MIN_THRESHOLD, _MAX_THRESHOLD = 0.8, 1.5, 2.0
+_SLOPE = 2.0  # log-odds of one standard deviation
+#: unlabelled pages that become positive examples, with good pages and without
+_FEEDBACK_PAGES, _FEEDBACK_PAGES_QUERY_ONLY = 5, 10
+#: prior of the mean score of good pages, and its weight in pages
+_PRIOR_SCORE, _PRIOR_PAGES = 2.5, 4
 _FOLDS = 5
-#: standard deviation of a judge that says the same of all unlabelled pages, of words that none
-#: has: pages that have them would stand out without limit
-_LEAST_SPREAD = 0.01
-_DIFFERENCE = 0.5  # standard deviation, 1 for a judge that has measured its own
-#: what each that joins weighs, beside a good one
-_JOINED_WEIGHT = 0.2
-#: of a bad page, beside an unlabelled one
-_BAD_WEIGHT = 10.0
-_NONE = np.zeros(0, np.intp)
-_WRITTEN = 300  # pages
-_LEAST = 60  # pages that stand for others; fewer are joined by pages of everyday words
-#: for those who read links, phrases are a page that has each word so often
-_OFTEN = 10
+#: lower bound of a standard deviation. If no unlabelled page has a word of the query, the scores
+#: of pages with these words would be unbounded
+_MIN_SPREAD = 0.01
+_MIN_SEPARATION = 0.5  # standard deviation of scores below which a scorer separates no pages
+_FEEDBACK_WEIGHT = 0.2  # of an unlabelled positive example; a good page has 1
+_BAD_WEIGHT = 10.0  # of a bad page; an unlabelled page has 1
+_NO_PAGES = np.zeros(0, np.intp)
+_N_GENERATED_PAGES = 300
+_MIN_UNLABELLED = 60  # with fewer unlabelled pages, generated pages are added
+_PHRASE_COUNT = 10  # of each phrase word, in the page of the phrases that the link model reads
 
-_EACH = 15  # pages of a kind off the topic, on average
-_MOST = 40  # kinds
-_DIMENSIONS = 40  # latent ones (LSA), in which kinds are told apart
-_DRAWS = 3  # of first centres, the best of which counts
+_PAGES_PER_CLUSTER = 15  # off-topic pages, on average
+_MAX_CLUSTERS = 40
+_LSA_DIMENSIONS = 40
+_KMEANS_RUNS = 3
 
 
-class Judge(NamedTuple):
-    """A linear function of page vectors: standard deviations above the mean of unlabelled pages.
+class Scorer(NamedTuple):
+    """Linear scorer of page vectors, in standard deviations above the mean of unlabelled pages.
 
     Attributes
     ----------
     weights : float64 (n_words + dimensions,)
-    intercept : what makes the mean 0
-    half : standard deviations at which R = 1/2
+    intercept : float that makes the mean of the unlabelled pages 0
+    threshold : score at which the relevance is 1/2
     """
 
     weights: NDArray[np.float64]
     intercept: float
-    half: float = _HALF
+    threshold: float = _MAX_THRESHOLD
 
     def log_odds(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
-        """Return the log-odds of the topic of n pages, rows of a matrix; float64 (n,)."""
+        """Return the log-odds that each page is relevant, float64 (n_pages,)."""
         above: NDArray[np.float64] = pages @ self.weights + self.intercept
-        return _SLOPE * (above - self.half)
+        return _SLOPE * (above - self.threshold)
 
-    def linear(self, topic: str) -> Linear:
-        """Return the judge as log-odds of a topic against ``/bad``."""
+    def linear(self, topic: str) -> LinearModel:
+        """Return the log-odds of `topic` against ``/bad`` as a linear model."""
         weights = _SLOPE * self.weights[:, None]
-        intercept = np.array([_SLOPE * (self.intercept - self.half)])
+        intercept = np.array([_SLOPE * (self.intercept - self.threshold)])
         if topic < OFF_TOPIC:  # the log-odds are those of the second class
-            return Linear((topic, OFF_TOPIC), -weights, -intercept)
-        return Linear((OFF_TOPIC, topic), weights, intercept)
+            return LinearModel((topic, OFF_TOPIC), -weights, -intercept)
+        return LinearModel((OFF_TOPIC, topic), weights, intercept)
 
 
-class LittlePages(NamedTuple):
-    """Pages to learn from, each part a matrix (n_pages, n_words + dimensions)."""
+class TrainingPages(NamedTuple):
+    """Vectors of the training pages, each part a matrix (n_pages, n_words + dimensions)."""
 
     good: sparse.csr_matrix
     bad: sparse.csr_matrix
     unlabelled: sparse.csr_matrix
 
 
-def learn_from_little(
+def fit_few_shot(
     phrases: Sequence[Sequence[str]] = (),
     good: Sequence[Bag] = (),
     bad: Sequence[Bag] = (),
@@ -128,120 +123,129 @@ def learn_from_little(
     *,
     topic: str = ON_TOPIC,
     embeddings: bool,
-    languages: Shares | None = None,
+    languages: LanguageShares | None = None,
 ) -> LogisticModel:
-    """Learn a critic of two classes, the topic and ``/bad``.
+    """Train a critic with two classes, the topic and ``/bad``.
 
     Parameters
     ----------
-    phrases : words of each phrase; one is as good as another
-    good, bad : words of pages that are on the topic, and that are not
-    unlabelled : words of pages as the crawl will meet them, a hundred or more
-    topic : name of the class of the topic
-    embeddings : whether to use word embeddings; they must be installed
-    languages : that pages are in; None for those that they seem to be in
+    phrases : words of each phrase; all phrases have the same weight
+    good, bad : bags of words of relevant and of off-topic pages
+    unlabelled : bags of words of pages that the crawl meets, a hundred or more
+    topic : class name of the topic
+    embeddings : whether to use word embeddings; the extra ``embeddings`` must be installed
+    languages : languages of the pages; None to detect them
     """
     if not phrases and not good:
-        raise ValueError("nothing says what the topic is")
+        raise ValueError("a few-shot critic needs a phrase or a good page")
     if languages is None:
-        languages = languages_of(unlabelled, [*good, *bad], phrases)
-    vectors, pages = read_little(
+        languages = detect_languages(unlabelled, [*good, *bad], phrases)
+    vectors, pages = vectorize_pages(
         phrases, good, bad, unlabelled, embeddings=embeddings, languages=languages
     )
     from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
 
-    judge = learn_judge(vectors, phrases, pages)
-    relevant = judge.log_odds(pages.unlabelled) > 0.0
+    scorer = fit_scorer(vectors, phrases, pages)
+    relevant = scorer.log_odds(pages.unlabelled) > 0.0
     on = [*good, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if yes)]
     off = [*bad, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if not yes)]
-    kinds = kinds_of(sparse.csr_matrix(sparse.vstack([pages.bad, pages.unlabelled[~relevant]])))
-    reader = _reader(topic, phrases, on, off, kinds=kinds, languages=languages)
-    return LogisticModel(vectors, judge.linear(topic), reader)
+    clusters = cluster_pages(
+        sparse.csr_matrix(sparse.vstack([pages.bad, pages.unlabelled[~relevant]]))
+    )
+    link_model = _fit_link_model(topic, phrases, on, off, clusters=clusters, languages=languages)
+    return LogisticModel(vectors, scorer.linear(topic), link_model)
 
 
-def read_little(
+def vectorize_pages(
     phrases: Sequence[Sequence[str]],
     good: Sequence[Bag],
     bad: Sequence[Bag],
     unlabelled: Sequence[Bag],
     *,
     embeddings: bool,
-    languages: Shares = ENGLISH,
-) -> tuple[PageVectors, LittlePages]:
-    """Make vectors of what there is to learn from; parameters as in `learn_from_little`."""
-    kept = {form for phrase in phrases for word in phrase for form in forms(word, languages)}
+    languages: LanguageShares = ENGLISH,
+) -> tuple[PageVectors, TrainingPages]:
+    """Fit page vectors and transform the training pages; parameters as in `fit_few_shot`."""
+    kept = {form for phrase in phrases for word in phrase for form in word_forms(word, languages)}
     kept.update(*good, *bad)
-    vectors = PageVectors.learn(unlabelled, kept, embeddings=embeddings, languages=languages)
-    rows = as_matrix(vectors.read([*unlabelled, *bad, *good]), len(vectors.words))
+    vectors = PageVectors.fit(unlabelled, kept, embeddings=embeddings, languages=languages)
+    rows = as_matrix(vectors.transform([*unlabelled, *bad, *good]), len(vectors.words))
     labelled = rows[len(unlabelled) :]
-    return vectors, LittlePages(
+    return vectors, TrainingPages(
         labelled[len(bad) :], labelled[: len(bad)], rows[: len(unlabelled)]
     )
 
 
-def learn_judge(
-    vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: LittlePages
-) -> Judge:
-    """Learn as `learn_from_little` does, from pages that are vectors already."""
-    learning = _Learning(vectors, pages)
-    query = [learning.query(phrases)] if phrases else []
+def fit_scorer(
+    vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: TrainingPages
+) -> Scorer:
+    """Fit the scorer of the module's docstring to page vectors."""
+    training = _ScorerTraining(vectors, pages)
+    query = [training.fit_query(phrases)] if phrases else []
     if not pages.good.shape[0]:
-        if not learning.differs_by(query[0]):
+        if not training.has_spread(query[0]):
             return query[0]
-        joining = learning.standing_out(query[0], _JOINING_ALONE)
-        return learning.sum([*query, learning.examples(joining)], (1.0, 1.0))
-    without = learning.held_out()
-    weights = learning.weights(query, without)
-    both = learning.sum([*query, learning.examples(_NONE)], weights)
-    joining = learning.standing_out(both, _JOINING)
-    judge = learning.sum([*query, learning.examples(joining)], weights)
-    held_out = [(out, learning.sum([*query, rest], weights)) for out, rest in without]
-    half = _SHARE * learning.expected(held_out)
-    return judge._replace(half=min(max(half, _LEAST_HALF), _HALF))
+        feedback = training.top_unlabelled(query[0], _FEEDBACK_PAGES_QUERY_ONLY)
+        return training.combine([*query, training.fit_examples(feedback)], (1.0, 1.0))
+    without = training.fit_folds()
+    weights = training.component_weights(query, without)
+    both = training.combine([*query, training.fit_examples(_NO_PAGES)], weights)
+    feedback = training.top_unlabelled(both, _FEEDBACK_PAGES)
+    scorer = training.combine([*query, training.fit_examples(feedback)], weights)
+    held_out = [(out, training.combine([*query, rest], weights)) for out, rest in without]
+    threshold = _THRESHOLD_SHARE * training.expected_score(held_out)
+    return scorer._replace(threshold=min(max(threshold, _MIN_THRESHOLD), _MAX_THRESHOLD))
 
 
-def learn_from_query(
+def fit_phrases(
     phrases: Sequence[Sequence[str]],
     *,
     topic: str = ON_TOPIC,
     embeddings: bool,
-    languages: Shares | None = None,
+    languages: LanguageShares | None = None,
 ) -> LogisticModel:
-    """Learn a critic as `learn_from_little` does, from phrases alone: no page has been seen.
+    """Train a critic from phrases alone, without any page.
 
-    Document frequencies and the centre of meaning are those of the languages, as they are written.
+    The document frequencies and the mean embedding are those of generated pages in `languages`.
     """
     if languages is None:
-        languages = languages_of((), (), phrases)
-    kept = {form for phrase in phrases for word in phrase for form in forms(word, languages)}
-    pages = written_pages(_WRITTEN, 0, languages)
-    vectors = PageVectors.learn(pages, kept, embeddings=embeddings, languages=languages)
-    judges = [
-        Judge(weights / spread, -mean / spread)
-        for weights, (mean, spread) in zip(_cosines(vectors, phrases), _USUAL, strict=False)
+        languages = detect_languages((), (), phrases)
+    kept = {form for phrase in phrases for word in phrase for form in word_forms(word, languages)}
+    pages = generate_pages(_N_GENERATED_PAGES, 0, languages)
+    vectors = PageVectors.fit(pages, kept, embeddings=embeddings, languages=languages)
+    scorers = [
+        Scorer(weights / spread, -mean / spread)
+        for weights, (mean, spread) in zip(
+            _query_weights(vectors, phrases), _DEFAULT_COSINES, strict=False
+        )
     ]
-    spread = _USUAL_SUM if len(judges) > 1 else 1.0
-    judge = Judge(
-        np.sum([each.weights for each in judges], axis=0) / spread,
-        sum(each.intercept for each in judges) / spread,
+    spread = _DEFAULT_SUM_SPREAD if len(scorers) > 1 else 1.0
+    scorer = Scorer(
+        np.sum([each.weights for each in scorers], axis=0) / spread,
+        sum(each.intercept for each in scorers) / spread,
     )
-    kinds = np.zeros(len(pages), np.int64)  # drawn word by word, they are all of one
-    reader = _reader(topic, phrases, (), pages, kinds=kinds, languages=languages)
-    return LogisticModel(vectors, judge.linear(topic), reader)
+    clusters = np.zeros(len(pages), np.int64)  # generated pages are all alike
+    link_model = _fit_link_model(topic, phrases, (), pages, clusters=clusters, languages=languages)
+    return LogisticModel(vectors, scorer.linear(topic), link_model)
 
 
-def missing_others(found: int, random_state: int, languages: Shares) -> list[Bag]:
-    """Return pages of everyday words where there are too few others to tell what stands out.
+def generate_filler_pages(found: int, random_state: int, languages: LanguageShares) -> list[Bag]:
+    """Generate pages of everyday words if fewer than 60 unlabelled pages were found.
 
-    Drawn word by word they are more alike than pages are: among many of them all pages stand out.
+    Generated pages are more alike than real pages. Real pages among too many of them all have
+    high scores.
     """
-    return written_pages(_LEAST - found, random_state, languages) if found < _LEAST else []
+    return (
+        generate_pages(_MIN_UNLABELLED - found, random_state, languages)
+        if found < _MIN_UNLABELLED
+        else []
+    )
 
 
-class _Learning:
-    """Pages as one matrix, those without a label first."""
+class _ScorerTraining:
+    """Fits scorers to one matrix of pages: unlabelled pages first, then bad, then good pages."""
 
-    def __init__(self, vectors: PageVectors, pages: LittlePages) -> None:
+    def __init__(self, vectors: PageVectors, pages: TrainingPages) -> None:
         from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
 
         self._vectors = vectors
@@ -252,138 +256,152 @@ class _Learning:
         self._weight = np.concatenate([others, np.ones(pages.good.shape[0])])
         self._good = np.arange(len(self._weight)) >= len(others)
 
-    def query(self, phrases: Sequence[Sequence[str]]) -> Judge:
-        """Return the judge that the phrases are."""
-        judges = [self._standardised(each) for each in _cosines(self._vectors, phrases)]
-        return self.sum(judges, (1.0, 1.0))
+    def fit_query(self, phrases: Sequence[Sequence[str]]) -> Scorer:
+        """Return the sum of the cosines with the phrases, standardised."""
+        scorers = [self._standardised(each) for each in _query_weights(self._vectors, phrases)]
+        return self.combine(scorers, (1.0, 1.0))
 
-    def held_out(self) -> list[tuple[NDArray[np.intp], Judge]]:
-        """Return numbers of good pages, and the judge learned from the other ones, for each fold.
+    def fit_folds(self) -> list[tuple[NDArray[np.intp], Scorer]]:
+        """Return the indices of the held-out good pages and the scorer of the rest, by fold.
 
-        There is none with one good page.
+        The list is empty with one good page.
         """
         good = np.flatnonzero(self._good)
         folds = [good[fold::_FOLDS] for fold in range(min(_FOLDS, len(good)))]
-        return [(out, self.examples(_NONE, out)) for out in folds] if len(good) > 1 else []
+        return [(out, self.fit_examples(_NO_PAGES, out)) for out in folds] if len(good) > 1 else []
 
-    def weights(
-        self, query: Sequence[Judge], without: Sequence[tuple[NDArray[np.intp], Judge]]
+    def component_weights(
+        self, query: Sequence[Scorer], without: Sequence[tuple[NDArray[np.intp], Scorer]]
     ) -> list[float]:
-        """Return what a query, if any, and examples weigh: by how far good pages stand out.
+        """Return the weights of the query scorer, if any, and of the example scorer.
 
         Parameters
         ----------
-        without : as `held_out` returns it
+        without : held-out pages and scorers, as `fit_folds` returns them
         """
         good = np.flatnonzero(self._good)
-        expected = [self.expected([(good, judge)]) for judge in query] + [self.expected(without)]
+        expected = [self.expected_score([(good, scorer)]) for scorer in query] + [
+            self.expected_score(without)
+        ]
         return [max(each, 0.1) ** 2 for each in expected]
 
-    def expected(self, judged: Sequence[tuple[NDArray[np.intp], Judge]]) -> float:
-        """Return how far good pages stand out, from how far some do, each by its judge."""
+    def expected_score(self, judged: Sequence[tuple[NDArray[np.intp], Scorer]]) -> float:
+        """Return the mean score of good pages, each scored by its scorer, shrunk to the prior."""
         found: list[float] = []
-        for pages, judge in judged:
-            found.extend(self._pages[pages] @ judge.weights + judge.intercept)
-        return (sum(found) + _EXPECTED_PAGES * _EXPECTED) / (len(found) + _EXPECTED_PAGES)
+        for pages, scorer in judged:
+            found.extend(self._pages[pages] @ scorer.weights + scorer.intercept)
+        return (sum(found) + _PRIOR_PAGES * _PRIOR_SCORE) / (len(found) + _PRIOR_PAGES)
 
-    def examples(self, joining: NDArray[np.intp], without: NDArray[np.intp] = _NONE) -> Judge:
-        """Return the judge learned from the good pages, and unlabelled ones that join them.
+    def fit_examples(
+        self, feedback: NDArray[np.intp], without: NDArray[np.intp] = _NO_PAGES
+    ) -> Scorer:
+        """Fit logistic regression to the examples.
 
         Parameters
         ----------
-        without : numbers of good pages that are held out
+        feedback : indices of unlabelled pages used as positive examples
+        without : indices of good pages that are held out
         """
         positive, weight = self._good.copy(), self._weight.copy()
         if self._good.any():
-            weight[joining] = _JOINED_WEIGHT
-        positive[joining] = True
+            weight[feedback] = _FEEDBACK_WEIGHT
+        positive[feedback] = True
         weight[without] = 0.0
         for side in (positive, ~positive):
             weight[side] *= len(weight) / (2.0 * weight[side].sum())
-        labels = np.where(positive, "yes", "no")  # sorted: the log-odds are those of yes
+        labels = np.where(positive, "yes", "no")  # sorted, so the log-odds are those of "yes"
         return self._standardised(fit_logistic(self._pages, labels, weight).weights[:, 0])
 
-    def sum(self, judges: Sequence[Judge], weights: Sequence[float]) -> Judge:
-        """Add up judges, and measure in standard deviations again."""
-        parts = [judge.weights * weight for judge, weight in zip(judges, weights, strict=False)]
-        least = 0.5 * float(np.linalg.norm(weights[: len(parts)]))  # half of what unlike ones have
-        return self._standardised(np.sum(parts, axis=0), least)
+    def combine(self, scorers: Sequence[Scorer], weights: Sequence[float]) -> Scorer:
+        """Return the weighted sum of scorers, standardised."""
+        parts = [scorer.weights * weight for scorer, weight in zip(scorers, weights, strict=False)]
+        min_spread = 0.5 * float(
+            np.linalg.norm(weights[: len(parts)])
+        )  # half the standard deviation of the sum of uncorrelated scorers
+        return self._standardised(np.sum(parts, axis=0), min_spread)
 
-    def standing_out(self, judge: Judge, n: int) -> NDArray[np.intp]:
-        """Return the numbers of the `n` unlabelled pages that a judge holds most relevant."""
-        odds = self._pages[: self._n] @ judge.weights
+    def top_unlabelled(self, scorer: Scorer, n: int) -> NDArray[np.intp]:
+        """Return the indices of the `n` unlabelled pages with the highest scores."""
+        odds = self._pages[: self._n] @ scorer.weights
         return np.argsort(-odds, kind="stable")[:n]
 
-    def differs_by(self, judge: Judge) -> bool:
-        """Return whether a judge finds any difference between unlabelled pages."""
-        return bool((self._pages[: self._n] @ judge.weights).std() > _DIFFERENCE)
+    def has_spread(self, scorer: Scorer) -> bool:
+        """Return whether the scores of the unlabelled pages differ enough to rank them."""
+        return bool((self._pages[: self._n] @ scorer.weights).std() > _MIN_SEPARATION)
 
-    def _standardised(self, weights: NDArray[np.float64], least: float = _LEAST_SPREAD) -> Judge:
+    def _standardised(
+        self, weights: NDArray[np.float64], min_spread: float = _MIN_SPREAD
+    ) -> Scorer:
         odds = self._pages[: self._n] @ weights
-        spread = max(float(odds.std()), least)
-        return Judge(weights / spread, -float(odds.mean()) / spread)
+        spread = max(float(odds.std()), min_spread)
+        return Scorer(weights / spread, -float(odds.mean()) / spread)
 
 
-def kinds_of(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
-    """Group pages by k-means in the space of their latent semantic analysis.
+def cluster_pages(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
+    """Cluster off-topic pages by k-means in their LSA space.
 
-    These kinds of pages off the topic compete with it in what reads the words of links. One class
-    of all of them has every other topic's words, and few of each: a word that only those topics
-    use is hardly more of theirs than of the topic's.
+    The clusters are the off-topic classes of the model that reads link texts. A single off-topic
+    class would contain the words of every other topic, each with a very low frequency. Words of
+    other topics would then hardly count against the topic.
 
     Parameters
     ----------
-    pages : (n, n_words + dimensions), vectors of pages
-    random_state : seed
+    pages : vectors, (n_pages, n_words + dimensions)
 
     Returns
     -------
-    Kind of each page, int64 (n,): 0 to at most 39, one for 15 pages; all 0 of few pages
+    Cluster of each page, int64 (n_pages,), from 0 to at most 39; one cluster for 15 pages
     """
     n_pages, n_columns = pages.shape
-    n_kinds = min(_MOST, n_pages // _EACH)
-    if n_kinds < 2:
+    n_clusters = min(_MAX_CLUSTERS, n_pages // _PAGES_PER_CLUSTER)
+    if n_clusters < 2:
         return np.zeros(n_pages, np.int64)
     from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import, needed in training only
     from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415
 
-    latent = TruncatedSVD(min(_DIMENSIONS, n_pages - 1, n_columns - 1), random_state=random_state)
+    latent = TruncatedSVD(
+        min(_LSA_DIMENSIONS, n_pages - 1, n_columns - 1), random_state=random_state
+    )
     places = latent.fit_transform(pages)
     places /= np.maximum(np.linalg.norm(places, axis=1, keepdims=True), 1e-12)
-    means = KMeans(n_kinds, n_init=_DRAWS, random_state=random_state)
-    kinds: Ints = means.fit_predict(places).astype(np.int64)
-    return kinds
+    means = KMeans(n_clusters, n_init=_KMEANS_RUNS, random_state=random_state)
+    clusters: Ints = means.fit_predict(places).astype(np.int64)
+    return clusters
 
 
-def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
-    """Return the linear functions that are the cosines with a query: by words, and by meaning."""
+def _query_weights(
+    vectors: PageVectors, phrases: Sequence[Sequence[str]]
+) -> list[NDArray[np.float64]]:
+    """Return the weights that compute the cosine with a query: by words, and by embeddings."""
     bags = [
-        {form: 1 for word in phrase for form in forms(word, vectors.languages)}
+        {form: 1 for word in phrase for form in word_forms(word, vectors.languages)}
         for phrase in phrases
     ]
     n_words = len(vectors.words)
-    query = np.asarray(as_matrix(vectors.read(bags), n_words).mean(axis=0)).ravel()
+    query = np.asarray(as_matrix(vectors.transform(bags), n_words).mean(axis=0)).ravel()
     is_word = np.arange(len(query)) < n_words
     by_words, by_meaning = np.where(is_word, query, 0.0), np.where(is_word, 0.0, query)
     return [by_words, by_meaning] if vectors.dimensions else [by_words]
 
 
-def _reader(
+def _fit_link_model(
     topic: str,
     phrases: Sequence[Sequence[str]],
     on: Sequence[Bag],
     off: Sequence[Bag],
     *,
-    kinds: Ints,
-    languages: Shares,
+    clusters: Ints,
+    languages: LanguageShares,
 ) -> NaiveBayes:
-    """Return what reads the words of links: the phrases count as one more page of the topic.
+    """Fit the naive Bayes model that judges link texts; the phrases are one more relevant page.
 
-    Its classes are the topic, and ``/bad/00`` and so on, the `kinds` of the pages off it.
+    The classes are the topic and the clusters of off-topic pages, ``/bad/00`` and so on.
     """
-    query = [Counter(dict.fromkeys(chain.from_iterable(phrases), _OFTEN))] if phrases else []
+    query = (
+        [Counter(dict.fromkeys(chain.from_iterable(phrases), _PHRASE_COUNT))] if phrases else []
+    )
     pages = [*query, *on, *off]
-    others = [f"{OFF_TOPIC}/{kind:02}" for kind in kinds.tolist()]
+    others = [f"{OFF_TOPIC}/{kind:02}" for kind in clusters.tolist()]
     topics = [topic] * (len(query) + len(on)) + others
-    counts = TrainingRows.from_bags(read_as(pages, languages), topics).count(min_df=1)
+    counts = TrainingRows.from_bags(to_terms(pages, languages), topics).count(min_df=1)
     return NaiveBayes(counts, uniform_prior=True, languages=languages)

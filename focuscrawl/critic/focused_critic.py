@@ -1,4 +1,4 @@
-"""The critic of a crawl: a trained model, topics in focus, words and reasons."""
+"""Trained critics focused on topics, and the words that explain their judgements."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
-from focuscrawl.critic.corpus import KeptPages
-from focuscrawl.critic.languages import COMMON, frequency, is_part, n_words
-from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel
+from focuscrawl.critic.corpus import PackedBags
+from focuscrawl.critic.languages import COMMON, estimate_word_count, frequency, is_ngram
+from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.foundation.urls import host
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from focuscrawl.page.view import PageView
 
 
-_MOST = 50  # words of the examples
-_LONGEST = 40  # characters: what is longer is no word
+_MAX_EXAMPLE_WORDS = 50
+_MAX_WORD_LENGTH = 40  # characters
 
-_SENTENCE = 5.0  # words: a shorter text is a label
-_LITTLE = 10.0  # words: less is no main text
-#: log-odds of the topic, half a standard deviation of a critic from little: by so much main text
-#: must say more than nothing does
-_SAYS = 1.0
-_LETTERS = 4  # of a word that is found inside a host's name
-_SITE = 2  # times that such a word may be the name of the site
+_MIN_LEAF_WORDS = 5.0  # of a text of the main text; a shorter text is a label
+_MIN_MAIN_WORDS = 10.0  # of a page that has a main text
+#: log-odds by which the main text of a relevant page must exceed an empty page; half a standard
+#: deviation of a few-shot critic
+_MIN_EVIDENCE = 1.0
+_MIN_HOST_WORD = 4  # letters of a word that is searched for inside host names
+_SITE_NAME_COUNT = 2  # occurrences of a host word that are not counted
 
 
 class TopicModel(Protocol):
-    """What every trained critic can do: class posteriors of bags of words.
+    """A trained model: class posteriors of bags of words.
 
     Attributes
     ----------
     kind : name of the model's kind in its file
-    classes : topic paths, the columns of the posteriors
+    classes : topic paths of the columns of the posteriors
     """
 
     kind: ClassVar[str]
@@ -51,28 +51,24 @@ class TopicModel(Protocol):
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
+        """Return log Pr(c|u), float64 (n_bags, n_classes); each row is a distribution."""
         ...
 
 
 @dataclass(eq=False)
 class FocusedCritic:
-    """A `Critic` over a trained model.
+    """A `Critic` that judges pages by a trained model.
 
     Parameters
     ----------
-    model : judges pages
-    marked : bool (n_classes,), the leaves the focus covers
-    examples : example URLs of the marked leaves
-    fingerprint : tells this model with this focus and this calibration from any other
-    calibration : applied to every judgement, if any
-    phrases : the words of each phrase that the model was learned from
-    by_main_text : whether a page is relevant only where its main text says so, too; for a critic
-        from little, which has not seen what sites have on all of their pages
-
-    Attributes
-    ----------
-    classes, marked, examples, fingerprint, reads_words, marked_of_words : as `Critic` has them
+    model : class posteriors
+    marked : bool (n_classes,), whether a class belongs to the topics of the crawl
+    examples : URLs of example pages of the marked classes
+    fingerprint : hex digest of the model, the topics and the calibration
+    calibration : applied to every judgement, if given
+    phrases : words of each phrase that the model was trained from
+    requires_main_text : whether only pages with relevant main text are relevant. Few-shot critics
+        require this, because they have not seen the texts that all pages of a site share
     """
 
     model: TopicModel
@@ -81,61 +77,60 @@ class FocusedCritic:
     fingerprint: str
     calibration: Calibration | None = None
     phrases: tuple[tuple[str, ...], ...] = ()
-    by_main_text: bool = False
+    requires_main_text: bool = False
     reads_words = True
 
     def __post_init__(self) -> None:
         self.classes = self.model.classes
         self.marked_of_words = self.marked
         if isinstance(self.model, LogisticModel):
-            self.marked_of_words = self.model.marked_of_reader(self.marked)
+            self.marked_of_words = self.model.marked_link_classes(self.marked)
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
-        """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (methods 1).
+        """Judge pages: relevance is the sum of the posteriors of the marked classes (methods 1).
 
-        Where it is to go by the main text, a page with R > 1/2 whose main text hardly speaks for
-        the topic is judged as one that says nothing.
+        With `requires_main_text`, a page whose main text is not relevant is judged like an empty
+        page.
         """
         judged = self.judge_bags([page.words.bag for page in pages])
-        asked = np.flatnonzero(judged.relevance > 0.5)
-        if self.by_main_text and len(asked):
-            main = self.judge_bags([*(main_words(pages[i]) for i in asked.tolist()), {}])
+        relevant = np.flatnonzero(judged.relevance > 0.5)
+        if self.requires_main_text and len(relevant):
+            main = self.judge_bags([*(count_main_words(pages[i]) for i in relevant.tolist()), {}])
             odds = _log_odds(main.relevance)
-            silent = asked[odds[:-1] < odds[-1] + _SAYS]
-            judged.relevance[silent] = main.relevance[-1]
+            rejected = relevant[odds[:-1] < odds[-1] + _MIN_EVIDENCE]
+            judged.relevance[rejected] = main.relevance[-1]
             if judged.probabilities is not None and main.probabilities is not None:
-                judged.probabilities[silent] = main.probabilities[-1]
+                judged.probabilities[rejected] = main.probabilities[-1]
         return judged
 
     def judge_words(self, words: Sequence[str]) -> Judgement:
-        """Judge single words as links say them; "" is a link that says nothing."""
+        """Judge single words of links; an empty word stands for a link without text."""
         bags: list[Bag] = [{word: 1} if word else {} for word in words]
         if not isinstance(self.model, LogisticModel):
             return self.judge_bags(bags)
-        return _judgement(self.model.reader.log_posteriors(bags), self.marked_of_words)
+        return _to_judgement(self.model.link_model.log_posteriors(bags), self.marked_of_words)
 
     def phrase_words(self) -> dict[str, float]:
-        """Return the words by which the user has named the topic, all of weight 1."""
-        phrases = self.model.phrases if isinstance(self.model, WordsModel) else self.phrases
+        """Return the words of the user's phrases, each with weight 1."""
+        phrases = self.model.phrases if isinstance(self.model, PhraseModel) else self.phrases
         return {word: 1.0 for phrase in phrases for word in phrase}
 
     def example_words(self) -> dict[str, float]:
-        """Return the words that tell the examples of the topic from all others.
+        """Return the words that distinguish the examples of the topic from other pages.
 
-        The weight is p log(p/q), as of the keywords that crawls learn (`focuscrawl.knowledge`),
-        with p and q the shares of a word among those of the marked classes and of the others. The
-        others are pages of the same web, so no language is taken for granted.
+        The weight is p log(p/q), as for keywords (`focuscrawl.knowledge`), where p and q are the
+        frequencies of a word in the marked classes and in the other classes.
 
         Returns
         -------
-        50 words at most, the greatest weight 1; none of a model that has no examples
+        Up to 50 words with weights up to 1; empty if the model has no examples
         """
-        reader, marked = self.model, self.marked_of_words
-        if isinstance(reader, LogisticModel):
-            reader = reader.reader
-        if not isinstance(reader, NaiveBayes) or marked.all() or not marked.any():
+        word_model, marked = self.model, self.marked_of_words
+        if isinstance(word_model, LogisticModel):
+            word_model = word_model.link_model
+        if not isinstance(word_model, NaiveBayes) or marked.all() or not marked.any():
             return {}
-        counts, words = reader.counts.counts, reader.counts.words
+        counts, words = word_model.counts.counts, word_model.counts.words
         inside = counts[:, marked].sum(axis=1)
         outside = counts.sum(axis=1) - inside
         p = inside / max(inside.sum(), 1)
@@ -145,39 +140,43 @@ class FocusedCritic:
         found: dict[str, float] = {}
         for i in np.argsort(-weight, kind="stable").tolist():
             word = words[i]
-            if weight[i] <= 0.0 or len(found) == _MOST:
+            if weight[i] <= 0.0 or len(found) == _MAX_EXAMPLE_WORDS:
                 break
-            is_word = 1 < len(word) <= _LONGEST and not word.isdecimal() and not is_part(word)
-            if is_word and frequency(word, reader.languages) < COMMON:
+            is_word = (
+                1 < len(word) <= _MAX_WORD_LENGTH and not word.isdecimal() and not is_ngram(word)
+            )
+            if is_word and frequency(word, word_model.languages) < COMMON:
                 found[word] = float(weight[i])
         top = max(found.values(), default=1.0)
         return {word: each / top for word, each in found.items()}
 
     def judge_bags(self, bags: Sequence[Bag]) -> Judgement:
-        """Judge pages of which only the words are known."""
-        return _judgement(self.model.log_posteriors(bags, self.calibration), self.marked)
+        """Judge pages by their bags of words."""
+        return _to_judgement(self.model.log_posteriors(bags, self.calibration), self.marked)
 
 
-def main_words(page: PageView) -> dict[str, int]:
-    """Return how often each word is in the main text of a page, as far as one page tells.
+def count_main_words(page: PageView) -> dict[str, int]:
+    """Return the bag of words of the main text of a page.
 
-    Main text is every text of five words or more that is no link and not the title, and what
-    stands right beside it, as links in a sentence do. What is left out are menus, labels and days
-    of a calendar. Numbers do not count. Words of the host's name count from the third time on:
-    before, they may be the name of the site. Less than ten words are no main text.
+    The main text consists of texts of at least five words outside links and the title, and of the
+    texts next to them, such as links in a sentence. So menus, labels and calendars are left out.
+    Numbers are not counted. The first two occurrences of a word of the host name are not counted,
+    because they may be the site's name. A main text of fewer than ten words is ignored.
     """
     words, leaf, links, n = page.words, page.token_leaf, page.links, page.n_leaves
     name = host(page.url)
     parts = {*name.replace("-", ".").split(".")}
-    # a page has hundreds of words: a function call for each would take as long as judging them
+    # a loop over the words of a page would take as long as judging the page
     of_name = np.array(
-        [w in parts or (len(w) >= _LETTERS and w in name) for w in words.distinct], np.bool_
+        [w in parts or (len(w) >= _MIN_HOST_WORD and w in name) for w in words.distinct], np.bool_
     )
     sizes = 1.0 - np.array([w.isdecimal() for w in words.distinct], np.float64)
-    if not "".join(words.distinct).isascii():  # one without spaces is several
-        sizes *= [n_words(w) for w in words.distinct]
-    of_token = (sizes * ~of_name).take(words.number)
-    text = np.bincount(leaf, of_token, minlength=n) >= _SENTENCE
+    if not "".join(
+        words.distinct
+    ).isascii():  # a token of a script without spaces is several words
+        sizes *= [estimate_word_count(w) for w in words.distinct]
+    of_token = (sizes * ~of_name).take(words.indices)
+    text = np.bincount(leaf, of_token, minlength=n) >= _MIN_LEAF_WORDS
     opened = np.bincount(links.left, minlength=n + 1)
     closed = np.bincount(links.right + 1, minlength=n + 1)
     text &= (opened - closed).cumsum()[:n] == 0
@@ -187,9 +186,9 @@ def main_words(page: PageView) -> dict[str, int]:
     main[1:] |= text[:-1]
     main[first:-1] |= text[first + 1 :]
     kept = main.take(leaf)
-    if of_token[kept].sum() < _LITTLE:
+    if of_token[kept].sum() < _MIN_MAIN_WORDS:
         return {}
-    times = np.bincount(words.number[kept], minlength=len(sizes)) - _SITE * of_name
+    times = np.bincount(words.indices[kept], minlength=len(sizes)) - _SITE_NAME_COUNT * of_name
     times[sizes == 0.0] = 0
     return {words.distinct[i]: int(times[i]) for i in (times > 0).nonzero()[0].tolist()}
 
@@ -200,68 +199,68 @@ def _log_odds(relevance: NDArray[np.float64]) -> NDArray[np.float64]:
     return odds
 
 
-def _judgement(log_posteriors: NDArray[np.float64], marked: NDArray[np.bool_]) -> Judgement:
+def _to_judgement(log_posteriors: NDArray[np.float64], marked: NDArray[np.bool_]) -> Judgement:
     probabilities = np.exp(log_posteriors)
-    # rounding can carry a sum of posteriors past 1
+    # rounding errors can make the sum of posteriors exceed 1
     relevance = np.minimum(probabilities[:, marked].sum(axis=1), 1.0)
     return Judgement(relevance, probabilities)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedCritic:
-    """A trained critic, as it is saved under ``models/NAME``.
+    """A trained critic, as saved under ``models/NAME``.
 
     Attributes
     ----------
-    model : the judge
-    examples : (url, topic) of the training pages, by topic, then URL
+    model : class posteriors
+    examples : URLs and topics of the training pages, by topic, then URL
     training_set : hex digest of the examples and their words
-    absent : topics of the label table none of whose examples could be read
-    calibration : fitted on held-out training pages; None if there were too few, or none
-    calibrated : whether judgements are calibrated unless asked otherwise
-    cross_validation : ``folds``, ``accuracy`` and the like, measured on the training pages;
-        empty without examples
-    skipped : examples that could not be used: ``not in the web``, ``not HTML``
-    phrases : words of each phrase that it was learned from, where it was learned from little
-    random_state : seed of the other pages that it was learned from then
-    pages : words of the pages of `examples`, in that order, and of these others; none where it
-        was not learned from little
+    untrained_topics : topics of the label table without a readable example
+    calibration : fitted to held-out training pages, if there were enough
+    calibrated : whether the calibration is applied by default
+    cross_validation : ``folds``, ``accuracy`` and ``mean_recall`` on the training pages; empty
+        without examples
+    skipped : number of examples that could not be used, by reason
+    phrases : words of each phrase; few-shot critics only
+    random_state : seed of the sample of unlabelled pages; few-shot critics only
+    pages : words of the examples, in their order, then of the unlabelled pages; few-shot critics
+        only
     """
 
     model: TopicModel
     examples: tuple[tuple[str, str], ...] = ()
     training_set: str = ""
-    absent: tuple[str, ...] = ()
+    untrained_topics: tuple[str, ...] = ()
     calibration: Calibration | None = None
     calibrated: bool = False
     cross_validation: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     phrases: tuple[tuple[str, ...], ...] = ()
     random_state: int = 0
-    pages: KeptPages = field(default_factory=KeptPages)
+    pages: PackedBags = field(default_factory=PackedBags)
 
 
-def is_from_little(trained: TrainedCritic) -> bool:
-    """Return whether a critic has one topic, learned from words, good or bad pages."""
+def is_few_shot(trained: TrainedCritic) -> bool:
+    """Return whether a critic was trained from phrases or from good and bad pages."""
     model = trained.model
-    kinds = (LogisticModel, WordsModel)
+    kinds = (LogisticModel, PhraseModel)
     return isinstance(model, kinds) and OFF_TOPIC in model.classes and not trained.training_set
 
 
 class WordReason(NamedTuple):
-    """A word of a page, and by how much it moves the log-odds of the topic."""
+    """A word of a page and its contribution to the log-odds of the topic."""
 
     word: str
     weight: float
 
 
 class WordReasons(NamedTuple):
-    """The words of a page that weigh most, the weightiest first.
+    """The words of a page with the largest contributions, largest first.
 
     Attributes
     ----------
-    on, off : what speaks for the topic (weights above 0), and against it (below)
-    meaning : what the mean meaning of the words adds; 0 where there are no embeddings
+    on, off : words for the topic (positive weights) and against the topic (negative weights)
+    meaning : contribution of the mean word embedding; 0 without embeddings
     """
 
     on: list[WordReason]
@@ -269,20 +268,20 @@ class WordReasons(NamedTuple):
     meaning: float
 
 
-def word_reasons(
-    model: TopicModel, marked: NDArray[np.bool_], bag: Bag, most: int = 12
+def explain_words(
+    model: TopicModel, marked: NDArray[np.bool_], bag: Bag, max_words: int = 12
 ) -> WordReasons:
-    """Return the words of a page that speak for the topic and against it.
+    """Return the words of a page that count for and against the topic.
 
-    The odds are those of the marked class that is most probable on this page against the one
-    that is most probable of the others. A discriminative model adds up words; of any other, a
-    word counts what it says as often as it is there, but alone.
+    The contributions add to the log-odds of the most probable marked class against the most
+    probable other class. For models that are not linear, the contribution of a word is the change
+    of the log-odds from an empty page to a page of this word alone.
 
     Parameters
     ----------
-    marked : bool (n_classes,), the classes on the topic
+    marked : bool (n_classes,), whether a class belongs to the topics of the crawl
     bag : words of the page
-    most : words on either side
+    max_words : number of words for the topic, and against it
     """
     log = model.log_posteriors([bag])[0]
     if marked.all() or not marked.any() or not bag:
@@ -294,7 +293,7 @@ def word_reasons(
         towards = weights[:, on] - weights[:, off] if weights.shape[1] > 1 else weights[:, 0]
         if weights.shape[1] == 1 and on == 0:
             towards = -towards
-        rows = model.vectors.read([bag])
+        rows = model.vectors.transform([bag])
         known = model.vectors.words
         words = [known[i] for i in rows.words.ids.tolist()]
         adds = rows.words.counts * towards[rows.words.ids]
@@ -304,13 +303,17 @@ def word_reasons(
         alone = model.log_posteriors([{}, *({word: bag[word]} for word in words)])
         odds = alone[:, on] - alone[:, off]
         adds = odds[1:] - odds[0]
-    return WordReasons(_best(words, adds, most), _best(words, -adds, most, sign=-1.0), meaning)
+    return WordReasons(
+        _top_reasons(words, adds, max_words),
+        _top_reasons(words, -adds, max_words, sign=-1.0),
+        meaning,
+    )
 
 
-def _best(
-    words: Sequence[str], adds: NDArray[np.float64], most: int, sign: float = 1.0
+def _top_reasons(
+    words: Sequence[str], adds: NDArray[np.float64], max_words: int, sign: float = 1.0
 ) -> list[WordReason]:
-    """Return the words that add most, of those that add anything."""
+    """Return the words with the largest positive contributions."""
     order = np.argsort(-adds, kind="stable").tolist()
-    whole = [i for i in order if adds[i] > 0.0 and not is_part(words[i])]
-    return [WordReason(words[i], sign * float(adds[i])) for i in whole[:most]]
+    whole = [i for i in order if adds[i] > 0.0 and not is_ngram(words[i])]
+    return [WordReason(words[i], sign * float(adds[i])) for i in whole[:max_words]]

@@ -1,10 +1,10 @@
 """A critic from a few words alone, for a topic without examples.
 
 A page is read as drawn from one of two word distributions. The *background* b(t) is its language
-as it is written (`wordfreq`). The *topic* puts a share `RATE` of its words on the user's words
-and the rest on the background:
+as it is written (`wordfreq`). The *topic* puts a share `TOPIC_WORD_SHARE` of its words on the
+user's words and the rest on the background:
 
-    theta(t) = (1 - RATE) b(t) + RATE q(t),
+    theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t),
 
 with q spread evenly over the phrases and, in a phrase, over its words. The log-odds of a page
 are then a sum over its words: each of the user's words counts for the topic, the more the rarer
@@ -21,14 +21,14 @@ import numpy as np
 from focuscrawl.critic.languages import (
     COMMON,
     ENGLISH,
+    detect_languages,
+    detect_page_language,
+    estimate_word_count,
     frequency,
-    frequency_of_part,
     is_spaceless,
-    language_of_page,
-    languages_of,
-    n_words,
-    normal,
-    runs,
+    normalise_word,
+    split_scripts,
+    substring_frequency,
 )
 from focuscrawl.errors import UserError
 from focuscrawl.page.words import tokenize
@@ -40,34 +40,36 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
-    from focuscrawl.critic.languages import Shares
+    from focuscrawl.critic.languages import LanguageShares
 
 #: share of the words of a page on the topic that are the user's. With `PRIOR`, a long page is
 #: undecided (R = 1/2) when one word in about 180 is the user's, if those are as rare in English
 #: as "bicycle"; common ones must come more often
-RATE = 0.02
+TOPIC_WORD_SHARE = 0.02
 #: a longer page weighs as much as a sample of it of this many words: more of the same is no
 #: fresh evidence
-ENOUGH = 200
+EFFECTIVE_WORDS = 200
 #: any page of this many words may mention a word once in passing: that is no evidence
-PASSING = 100
+PASSING_MENTION_WORDS = 100
 #: Pr(topic) of a page that says nothing
 PRIOR = 0.05
 #: no word is rarer in English than this: below, `wordfreq` has only noise
-RAREST = 1e-7
+MIN_FREQUENCY = 1e-7
 #: a word of a phrase counts at most this many times as often as the phrase's rarest word: a
 #: page on roads is not one on road cycling
-BALANCE = 2.0
+MAX_COUNT_RATIO = 2.0
 
 _COMMAS = re.compile("[,，、،]")  # noqa: RUF001 - those of other scripts
-_STEM = 5  # letters; of words of other languages that have as many, the last may be an ending
-_PART = 4  # letters of what is looked for inside words
+_MIN_STEMMED = (
+    5  # letters; of words of other languages that have as many, the last may be an ending
+)
+_MIN_INNER_MATCH = 4  # letters of what is looked for inside words
 
 ON_TOPIC = "/good"
 OFF_TOPIC = "/bad"
 
 
-class WordsModel:
+class PhraseModel:
     """Posteriors of ``/good`` and ``/bad`` by the two-component model of the module's docstring.
 
     Parameters
@@ -89,7 +91,7 @@ class WordsModel:
         self,
         phrases: Sequence[Sequence[str]],
         background: Mapping[str, float],
-        languages: Shares = ENGLISH,
+        languages: LanguageShares = ENGLISH,
     ) -> None:
         if not phrases or not all(phrases):
             raise ValueError("a phrase without words")
@@ -101,15 +103,15 @@ class WordsModel:
         number = {word: i for i, word in enumerate(words)}
         self._phrases = [np.array([number[word] for word in phrase]) for phrase in self.phrases]
         self._forms = [
-            (form, i) for word, i in number.items() for form in _sought(word, languages)
+            (form, i) for word, i in number.items() for form in _match_forms(word, languages)
         ]
         mass = np.zeros(len(words))
         for members in self._phrases:
             mass[members] += 1.0 / (len(self._phrases) * len(members))
         usual = np.zeros(len(words))
         for form, i in self._forms:
-            usual[i] += max(self.background[form], RAREST)
-        self._gain = np.log((1.0 - RATE) + RATE * mass / usual)
+            usual[i] += max(self.background[form], MIN_FREQUENCY)
+        self._log_ratios = np.log((1.0 - TOPIC_WORD_SHARE) + TOPIC_WORD_SHARE * mass / usual)
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
@@ -122,46 +124,52 @@ class WordsModel:
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
     def _log_odds(self, bag: Bag) -> float:
-        length, found = self._found(bag)
-        found = np.maximum(found - min(1.0, length / PASSING), 0.0)
-        heard = np.zeros(len(self._gain))
+        length, found = self._count_matches(bag)
+        found = np.maximum(found - min(1.0, length / PASSING_MENTION_WORDS), 0.0)
+        capped = np.zeros(len(self._log_ratios))
         for members in self._phrases:
             counts = found[members]
-            heard[members] = np.maximum(heard[members], np.minimum(counts, BALANCE * counts.min()))
-        evidence = float(heard @ self._gain) + (length - float(heard.sum())) * np.log1p(-RATE)
-        return float(np.log(PRIOR / (1.0 - PRIOR)) + evidence * min(1.0, ENOUGH / max(length, 1)))
+            capped[members] = np.maximum(
+                capped[members], np.minimum(counts, MAX_COUNT_RATIO * counts.min())
+            )
+        evidence = float(capped @ self._log_ratios) + (length - float(capped.sum())) * np.log1p(
+            -TOPIC_WORD_SHARE
+        )
+        return float(
+            np.log(PRIOR / (1.0 - PRIOR)) + evidence * min(1.0, EFFECTIVE_WORDS / max(length, 1))
+        )
 
-    def _found(self, bag: Bag) -> tuple[float, NDArray[np.float64]]:
+    def _count_matches(self, bag: Bag) -> tuple[float, NDArray[np.float64]]:
         """Return how many words a page has, and how often each of the phrases'."""
-        found = np.zeros(len(self._gain))
+        found = np.zeros(len(self._log_ratios))
         if self.languages == ENGLISH:
             for form, i in self._forms:
                 found[i] += bag.get(form, 0)
             return sum(bag.values()), found
         length = 0.0
         for word, n in bag.items():
-            for run in runs(normal(word)):
-                length += n * n_words(run)
+            for run in split_scripts(normalise_word(word)):
+                length += n * estimate_word_count(run)
                 inside = is_spaceless(run)
                 for part, i in self._forms:
-                    if run == part or (part in run and (inside or len(part) >= _PART)):
+                    if run == part or (part in run and (inside or len(part) >= _MIN_INNER_MATCH)):
                         found[i] += n * run.count(part)
         return length, found
 
 
-def _sought(word: str, languages: Shares) -> tuple[str, ...]:
+def _match_forms(word: str, languages: LanguageShares) -> tuple[str, ...]:
     """Return the forms that count as a word, or the part of words that does.
 
     Where words are put together and inflected in ways that are not known here, a long word is
     found wherever all of it but its last letter is.
     """
     if languages == ENGLISH:
-        return forms(word)
-    bare = normal(word)
-    return (bare if len(bare) < _STEM or is_spaceless(bare) else bare[:-1],)
+        return word_forms(word)
+    bare = normalise_word(word)
+    return (bare if len(bare) < _MIN_STEMMED or is_spaceless(bare) else bare[:-1],)
 
 
-def forms(word: str, languages: Shares = ENGLISH) -> tuple[str, ...]:
+def word_forms(word: str, languages: LanguageShares = ENGLISH) -> tuple[str, ...]:
     """Return the spellings that count as `word`: itself and its regular plural or singular.
 
     One letter's difference that English makes of every noun; a stemmer would take ``news`` for
@@ -177,7 +185,7 @@ def forms(word: str, languages: Shares = ENGLISH) -> tuple[str, ...]:
     return (word, word[:-1]) if word.endswith("s") else (word, f"{word}s")
 
 
-def phrases_of(text: str) -> list[list[str]]:
+def parse_phrases(text: str) -> list[list[str]]:
     """Return the words of comma-separated phrases: ``"road cycling, bicycle racing"``.
 
     Raises
@@ -188,11 +196,11 @@ def phrases_of(text: str) -> list[list[str]]:
     phrases = [words for phrase in _COMMAS.split(text) if (words := tokenize([phrase])[0])]
     if not phrases:
         raise UserError(f'--words {text!r}: no words in it; name some, like "road cycling"')
-    refuse_everyday(phrases, ENGLISH)
+    reject_everyday_phrases(phrases, ENGLISH)
     return phrases
 
 
-def refuse_everyday(phrases: Sequence[Sequence[str]], languages: Shares) -> None:
+def reject_everyday_phrases(phrases: Sequence[Sequence[str]], languages: LanguageShares) -> None:
     """Refuse phrases that nearly every page in these languages has.
 
     Raises
@@ -208,7 +216,7 @@ def refuse_everyday(phrases: Sequence[Sequence[str]], languages: Shares) -> None
             )
 
 
-def words_of(description: str) -> list[str]:
+def parse_description(description: str) -> list[str]:
     """Return the words of a paragraph that count as one phrase: those that few pages have.
 
     Raises
@@ -217,7 +225,7 @@ def words_of(description: str) -> list[str]:
         There is none.
     """
     words = dict.fromkeys(tokenize([description])[0], 1)
-    languages = ((language_of_page(words) or "en", 1.0),)
+    languages = ((detect_page_language(words) or "en", 1.0),)
     rare = [word for word in words if frequency(word, languages) <= COMMON]
     if not rare:
         raise UserError(
@@ -227,12 +235,14 @@ def words_of(description: str) -> list[str]:
     return rare
 
 
-def read_phrases(text: str) -> WordsModel:
-    """Make a model of comma-separated phrases, as `phrases_of` reads them."""
-    phrases = phrases_of(text)
-    languages = languages_of((), (), phrases)
-    refuse_everyday(phrases, languages)
-    how_often = frequency if languages == ENGLISH else frequency_of_part
-    known = {form for phrase in phrases for word in phrase for form in _sought(word, languages)}
-    background = {form: max(how_often(form, languages), RAREST) for form in sorted(known)}
-    return WordsModel(phrases, background, languages)
+def build_phrase_model(text: str) -> PhraseModel:
+    """Make a model of comma-separated phrases, as `parse_phrases` reads them."""
+    phrases = parse_phrases(text)
+    languages = detect_languages((), (), phrases)
+    reject_everyday_phrases(phrases, languages)
+    how_often = frequency if languages == ENGLISH else substring_frequency
+    known = {
+        form for phrase in phrases for word in phrase for form in _match_forms(word, languages)
+    }
+    background = {form: max(how_often(form, languages), MIN_FREQUENCY) for form in sorted(known)}
+    return PhraseModel(phrases, background, languages)

@@ -1,4 +1,4 @@
-"""What the program knows of a critic: a black box [A02 section 1.1]; a user's callable."""
+"""The interface of a critic [A02 section 1.1], and critics that are users' own functions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ if TYPE_CHECKING:
 
     from focuscrawl.page.view import PageView
 
-RELEVANT = 0.5  #: a page counts as relevant above (methods 4.4)
+RELEVANT = 0.5  #: a page is relevant if its relevance is higher (methods 4.4)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The critic's verdict on n pages.
+    """The critic's judgement of n pages.
 
     Attributes
     ----------
-    relevance : float64 (n,), R(u) = Pr(c*|u) in [0, 1] (methods 1)
-    probabilities : float64 (n, n_classes), posteriors of the critic's leaf classes, or None
-        from a critic that has none
+    relevance : NDArray[np.float64] of shape (n,)
+        Relevance R(u) = Pr(c*|u) of each page, in [0, 1] (methods 1).
+    probabilities : NDArray[np.float64] of shape (n, n_classes), or None
+        Posterior probabilities of the critic's leaf classes, if the critic has classes.
     """
 
     relevance: NDArray[np.float64]
@@ -42,24 +43,29 @@ class Judgement:
 
 
 class Critic(Protocol):
-    """Maps pages to relevance and, if it can, to class probabilities.
+    """Maps pages to relevance and, if the critic has classes, to class probabilities.
 
     Attributes
     ----------
-    classes : names of the columns of `Judgement.probabilities`: topic paths; () if none
-    marked : bool (n_classes,), the leaves the user's focus covers
-    examples : example URLs of the focus topics, the default seeds; may be empty
-    fingerprint : hex digest that tells this critic with this focus from any other
-    reads_words : optional; True of a critic so fast that it may be asked about thousands of
-        pages of a single word, and to which these mean something. The apprentice then has it
-        read the words of links
-    judge_words : optional, of one that reads words otherwise than as pages of one word: takes a
-        sequence of words, "" among them, and returns a `Judgement`
-    marked_of_words : optional, beside `judge_words`, if its columns are others than `classes`:
-        which of them the focus covers
-    phrase_words, example_words : optional, of one that can tell the words of its topic: each
-        returns their weights above 0, 1 at most, by word in lower case; the first those by which
-        the user has named the topic, the second those that the examples have
+    classes : tuple of str
+        Topic paths of the columns of `Judgement.probabilities`; may be empty.
+    marked : NDArray[np.bool_] of shape (n_classes,)
+        Which classes belong to the topics of the crawl.
+    examples : tuple of str
+        URLs of example pages of these topics, the default start pages; may be empty.
+    fingerprint : str
+        Hex digest that identifies the critic together with its topics.
+    reads_words : bool, optional
+        Whether the critic can judge thousands of pages that consist of a single word. If so, the
+        apprentice uses its judgements of the words of links.
+    judge_words : callable, optional
+        Takes a sequence of words, which may be "", and returns a `Judgement`. If a critic has no
+        such method, each word is judged as a page.
+    marked_of_words : NDArray[np.bool_], optional
+        The same as `marked` for the columns that `judge_words` returns, if they are not `classes`.
+    phrase_words, example_words : callable, optional
+        Return the weights, in (0, 1], of lower-case words: of the user's phrases, and of the words
+        typical of the examples.
     """
 
     classes: tuple[str, ...]
@@ -68,7 +74,7 @@ class Critic(Protocol):
     fingerprint: str
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
-        """Judge `pages`."""
+        """Judge pages."""
         ...
 
 
@@ -76,27 +82,26 @@ _SPEC = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*
 
 
 def is_callable_spec(spec: str) -> bool:
-    """Return whether `spec` is written ``module:callable``."""
+    """Return whether `spec` has the form ``module:callable``."""
     return _SPEC.fullmatch(spec) is not None
 
 
 class CustomCritic:
-    """A `Critic` over a callable that takes a sequence of `PageView`.
+    """A critic that calls a user's function with a sequence of `PageView`.
 
-    It returns n relevances in [0, 1], or a `Judgement`. One that gives class probabilities
-    names its classes, topic paths, in an attribute ``classes``; the topics it is asked for then
-    mark those at or below them.
+    The function returns n relevances in [0, 1], or a `Judgement`. A function that returns class
+    probabilities has an attribute ``classes``, the topic paths of the classes. Classes at or below
+    the topics of the crawl are marked.
 
     Parameters
     ----------
-    function : the callable
-    spec : how the user named it
-    topics : the focus, normalised topic paths
-    fingerprint : tells this critic with this focus from any other
-
-    Attributes
-    ----------
-    classes, marked, examples, fingerprint : as `Critic` has them; no examples
+    function : callable
+    spec : str
+        Name of the function, ``module:callable``.
+    topics : sequence of str
+        Normalised topic paths of the crawl.
+    fingerprint : str
+        Hex digest that identifies the critic together with its topics.
     """
 
     def __init__(
@@ -117,23 +122,25 @@ class CustomCritic:
         self.fingerprint = fingerprint
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
-        """Judge `pages`.
+        """Judge pages.
 
         Raises
         ------
         UserError
-            If what the callable returned is not n numbers in [0, 1], nor a `Judgement` of them.
+            If the function does not return n numbers in [0, 1] or a valid `Judgement`.
         """
-        answer = self._function(pages)
-        verdict = answer if isinstance(answer, Judgement) else Judgement(answer)
+        returned = self._function(pages)
+        judgement = returned if isinstance(returned, Judgement) else Judgement(returned)
         n = len(pages)
-        relevance = self._checked("relevance", verdict.relevance, (n,))
-        if verdict.probabilities is None:
+        relevance = self._validate("relevance", judgement.relevance, (n,))
+        if judgement.probabilities is None:
             return Judgement(relevance)
         shape = (n, len(self.classes))
-        return Judgement(relevance, self._checked("probabilities", verdict.probabilities, shape))
+        return Judgement(
+            relevance, self._validate("probabilities", judgement.probabilities, shape)
+        )
 
-    def _checked(self, name: str, values: object, shape: tuple[int, ...]) -> Any:
+    def _validate(self, name: str, values: object, shape: tuple[int, ...]) -> Any:
         try:
             array = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
@@ -146,44 +153,46 @@ class CustomCritic:
 
     def _error(self, name: str, shape: tuple[int, ...], got: str) -> UserError:
         what = f"critic {self._spec}: {name} must have shape {shape} and values in [0, 1]"
-        return UserError(f"{what}, not {got}; correct what the callable returns")
+        return UserError(f"{what}, not {got}; correct the return value of the callable")
 
 
 def load_custom(spec: str, topics: Sequence[str]) -> CustomCritic:
-    """Import the callable that ``module:callable`` names, the current directory searched first.
+    """Import the critic ``module:callable``; the current directory is searched first.
 
     Raises
     ------
     UserError
-        If it cannot be imported or called.
+        If the callable cannot be imported or called.
     """
     module_name, _, path = spec.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:  # whatever the user's module raises while it is run
+    except Exception as error:  # importing runs the user's module, which may raise anything
         reason = " ".join(str(error).split())
         raise UserError(
             f"critic {spec}: importing {module_name} failed with {type(error).__name__}: "
-            f"{reason}; it must be importable from here"
+            f"{reason}; start the program in a folder that the module can be imported from"
         ) from error
     finally:
         sys.path.remove(here)
-    code = _code(found)
+    code = _source_code(found)
     for name in path.split("."):
         if not hasattr(found, name):
-            raise UserError(f"critic {spec}: {module_name} has no {path}; check the name")
+            raise UserError(f"critic {spec}: module {module_name} has no {path}; check the name")
         found = getattr(found, name)
     if not callable(found):
-        raise UserError(f"critic {spec}: {path} is not callable; name a function of pages")
+        raise UserError(
+            f"critic {spec}: {path} is not callable; name a function that judges pages"
+        )
     digest = hashlib.sha256(code)
     digest.update("\0".join([spec, *sorted(topics)]).encode())
     return CustomCritic(found, spec, topics, digest.hexdigest())
 
 
-def _code(module: ModuleType) -> bytes:
-    """Return a module's source as it is kept, in an archive perhaps; nothing if it has none."""
+def _source_code(module: ModuleType) -> bytes:
+    """Return a module's source code, also from an archive; empty if the module has no source."""
     name = getattr(module, "__file__", None)
     read = getattr(module.__loader__, "get_data", None)
     if name is None or read is None:

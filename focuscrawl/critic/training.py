@@ -19,12 +19,12 @@ from focuscrawl.critic.classifiers import (
     fit_logistic,
     fit_scale,
 )
-from focuscrawl.critic.corpus import KeptPages, read_bags, read_known, resolve
-from focuscrawl.critic.few_shot import learn_from_little, learn_from_query, missing_others
+from focuscrawl.critic.corpus import PackedBags, find_pages, find_urls, read_bags
+from focuscrawl.critic.few_shot import fit_few_shot, fit_phrases, generate_filler_pages
 from focuscrawl.critic.focused_critic import TrainedCritic
-from focuscrawl.critic.languages import languages_of, read_as
+from focuscrawl.critic.languages import detect_languages, to_terms
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, refuse_everyday
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, reject_everyday_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import SILENT, lines_of, read_text
@@ -32,7 +32,7 @@ from focuscrawl.taxonomy import (
     ROOT,
     Label,
     Taxonomy,
-    fitting_minimum,
+    choose_min_examples,
     lies_under,
     normalise,
     prune,
@@ -48,21 +48,23 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
-    Example = tuple[tuple[str, str], Bag]  # (URL, leaf topic), words
+    LabelledBag = tuple[tuple[str, str], Bag]  # (URL, leaf topic), words
 
 
 FOLDS = 5
 #: kinds of critics that learn from labelled pages
-TRAINABLE = (LogisticModel.kind, *KINDS)
+TRAINABLE_KINDS = (LogisticModel.kind, *KINDS)
 #: the better one in cross-validation on every recorded web, and in crawls (studies of critics)
 DEFAULT_KIND = LogisticModel.kind
-OTHERS = 300  # pages drawn from the web that stand for all others
+N_UNLABELLED = 300  # pages drawn from the web that stand for all others
 
 #: of the pages drawn, as many for one that is probably on the topic
-_OTHERS_EACH = 9
+_UNLABELLED_PER_RELEVANT = 9
 #: log-posterior of a class whose only pages are held out: nothing speaks for it
-_NOTHING_FOR = -np.log(1e6)
-_NO_PAGE = "none of the good pages can be read: name others, or where they are recorded, or words"
+_UNSEEN_CLASS_LOG_POSTERIOR = -np.log(1e6)
+_NO_GOOD_PAGE = (
+    "none of the good pages can be read: name others, or where they are recorded, or words"
+)
 
 
 def train_critic(
@@ -83,10 +85,10 @@ def train_critic(
     ----------
     labels : rows whose split is not ``test`` are examples
     web : where the example pages are
-    kind : one of `TRAINABLE`
+    kind : one of `TRAINABLE_KINDS`
     min_examples, max_examples : bounds of a leaf's examples (see `focuscrawl.taxonomy.prune`),
         counted after leaving out what the web does not have; with 1 every topic stays as
-        labelled, None is what fits (see `focuscrawl.taxonomy.fitting_minimum`)
+        labelled, None is what fits (see `focuscrawl.taxonomy.choose_min_examples`)
     uniform_prior : the same Pr(c) for every class
     calibrate : make calibrated judgements the default of the critic
     random_state : seed of the samples of examples and of the folds
@@ -97,12 +99,12 @@ def train_critic(
     UserError
         If `kind` is unknown, or the examples found make fewer than two classes.
     """
-    if kind not in TRAINABLE:
-        raise UserError(f"unknown kind of critic {kind!r}: choose {' or '.join(TRAINABLE)}")
+    if kind not in TRAINABLE_KINDS:
+        raise UserError(f"unknown kind of critic {kind!r}: choose {' or '.join(TRAINABLE_KINDS)}")
     wanted = [label for label in labels if label.split != "test"]
     if not wanted:
         raise UserError("the labels have only test rows: a critic learns from the others")
-    found = resolve(web, [label.url for label in wanted])
+    found = find_urls(web, [label.url for label in wanted])
     skipped = Counter({"not in the web": found.count(None)})
     known = [
         Label(url, label.topic, "train")
@@ -115,7 +117,7 @@ def train_critic(
             "name the web that the labels are from"
         )
     tree = Taxonomy.from_labels(known)
-    least = fitting_minimum(tree) if min_examples is None else min_examples
+    least = choose_min_examples(tree) if min_examples is None else min_examples
     tree = prune(tree, least, max_examples, random_state)
     pairs = [(url, leaf) for leaf in tree.leaves for url in tree.examples(leaf)]
     progress.start(len(pairs))
@@ -125,7 +127,7 @@ def train_critic(
     skipped["without words"] = len(pairs) - skipped["not HTML"] - len(usable)
     unreadable = {url for (url, _), bag in zip(pairs, bags, strict=True) if not bag}
     readable = {label.topic for label in known if label.url not in unreadable}
-    learned = learn_critic(
+    learned = train_on_bags(
         usable,
         kind=kind,
         uniform_prior=uniform_prior,
@@ -134,7 +136,7 @@ def train_critic(
     )
     return replace(
         learned,
-        absent=tuple(
+        untrained_topics=tuple(
             topic
             for topic in sorted({label.topic for label in wanted})
             if not any(lies_under(path, [topic]) for path in readable)
@@ -143,8 +145,8 @@ def train_critic(
     )
 
 
-def learn_critic(
-    usable: Sequence[Example],
+def train_on_bags(
+    usable: Sequence[LabelledBag],
     *,
     kind: str = DEFAULT_KIND,
     uniform_prior: bool = False,
@@ -169,69 +171,69 @@ def learn_critic(
             f"the examples that can be read are of {len(set(topics))} topics; a critic needs "
             "at least two to tell apart"
         )
-    learner = _learner(usable, kind, uniform_prior)
-    if learner.alike:
+    trainer = _make_trainer(usable, kind, uniform_prior)
+    if trainer.is_indistinct:
         raise UserError(
             f"the {len(usable)} examples that can be read have no words to tell their topics "
             "apart by; name more or longer pages"
         )
-    folds = _folds(learner.truth, random_state)
-    held_out, lengths = learner.cross_validate(folds)
+    folds = _assign_folds(trainer.truth, random_state)
+    held_out, lengths = trainer.cross_validate(folds)
     return TrainedCritic(
-        model=learner.model(),
+        model=trainer.model(),
         examples=tuple(pair for pair, _ in usable),
-        training_set=_digest(usable),
-        calibration=fit_calibration(held_out, lengths, learner.truth),
+        training_set=_digest_examples(usable),
+        calibration=fit_calibration(held_out, lengths, trainer.truth),
         calibrated=calibrate,
-        cross_validation=_summary(held_out, learner.truth, folds),
+        cross_validation=_summarise(held_out, trainer.truth, folds),
     )
 
 
 def held_out_posteriors(
-    usable: Sequence[Example], *, kind: str, uniform_prior: bool = False, random_state: int = 0
+    usable: Sequence[LabelledBag], *, kind: str, uniform_prior: bool = False, random_state: int = 0
 ) -> NDArray[np.float64]:
     """Judge every example by a critic that has learned from the others.
 
     Parameters
     ----------
-    usable, kind, uniform_prior, random_state : as in `learn_critic`; of two classes at least
+    usable, kind, uniform_prior, random_state : as in `train_on_bags`; of two classes at least
 
     Returns
     -------
     log Pr(c|u), float64 (n_examples, n_classes), the classes sorted; of a discriminative critic
     scaled as its own are
     """
-    learner = _learner(usable, kind, uniform_prior)
-    return learner.cross_validate(_folds(learner.truth, random_state))[0]
+    trainer = _make_trainer(usable, kind, uniform_prior)
+    return trainer.cross_validate(_assign_folds(trainer.truth, random_state))[0]
 
 
-def _learner(
-    usable: Sequence[Example], kind: str, uniform_prior: bool
-) -> _BayesLearner | _LogisticLearner:
+def _make_trainer(
+    usable: Sequence[LabelledBag], kind: str, uniform_prior: bool
+) -> _NaiveBayesTrainer | _LogisticTrainer:
     bags, topics = [bag for _, bag in usable], [leaf for (_, leaf), _ in usable]
     if kind == LogisticModel.kind:
-        return _LogisticLearner(bags, topics, uniform_prior)
-    return _BayesLearner(bags, topics, KINDS[kind], uniform_prior)
+        return _LogisticTrainer(bags, topics, uniform_prior)
+    return _NaiveBayesTrainer(bags, topics, KINDS[kind], uniform_prior)
 
 
-class _BayesLearner:
+class _NaiveBayesTrainer:
     """Learns naive Bayes of examples.
 
     Attributes
     ----------
     truth : int64 (n,), number of the class of each example
-    alike : nothing tells the classes apart
+    is_indistinct : nothing tells the classes apart
     """
 
     def __init__(
         self, bags: Sequence[Bag], topics: list[str], kind: type[NaiveBayes], uniform_prior: bool
     ) -> None:
-        self._languages = languages_of(bags)
-        self._rows = TrainingRows.from_bags(read_as(bags, self._languages), topics)
+        self._languages = detect_languages(bags)
+        self._rows = TrainingRows.from_bags(to_terms(bags, self._languages), topics)
         self._counts = self._rows.count()
         self._kind, self._uniform_prior = kind, uniform_prior
         self.truth = self._rows.truth
-        self.alike = not self._counts.words
+        self.is_indistinct = not self._counts.words
 
     def model(self) -> NaiveBayes:
         """Return naive Bayes of all examples."""
@@ -249,7 +251,7 @@ class _BayesLearner:
         log-posteriors (n, n_classes) and lengths (n,) in words the model knew
         """
         rows = self._rows
-        held_out = np.full((len(rows), len(rows.classes)), _NOTHING_FOR)
+        held_out = np.full((len(rows), len(rows.classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
         lengths = np.zeros(len(rows))
         for number in np.unique(folds):
             test = np.flatnonzero(folds == number)
@@ -262,8 +264,8 @@ class _BayesLearner:
         return held_out, lengths
 
 
-class _LogisticLearner:
-    """Learns logistic regression of examples, with the attributes of `_BayesLearner`.
+class _LogisticTrainer:
+    """Learns logistic regression of examples, with the attributes of `_NaiveBayesTrainer`.
 
     With a uniform prior each class counts as much as any other.
     """
@@ -271,12 +273,12 @@ class _LogisticLearner:
     def __init__(self, bags: Sequence[Bag], topics: list[str], uniform_prior: bool) -> None:
         self._bags, self._topics = bags, np.array(topics)
         self._uniform_prior = uniform_prior
-        self.alike = all(bag.keys() == bags[0].keys() for bag in bags)
-        self._languages = languages_of(bags)
-        self._vectors = PageVectors.learn(
+        self.is_indistinct = all(bag.keys() == bags[0].keys() for bag in bags)
+        self._languages = detect_languages(bags)
+        self._vectors = PageVectors.fit(
             bags, embeddings=word_vectors_installed(), languages=self._languages
         )
-        self._pages = as_matrix(self._vectors.read(bags), len(self._vectors.words))
+        self._pages = as_matrix(self._vectors.transform(bags), len(self._vectors.words))
         self._classes, self.truth, pages_of = np.unique(
             self._topics, return_inverse=True, return_counts=True
         )
@@ -287,11 +289,13 @@ class _LogisticLearner:
 
     def model(self) -> LogisticModel:
         """Return the model of all examples, with log-odds scaled by the last cross-validation."""
-        words = read_as(self._bags, self._languages)
+        words = to_terms(self._bags, self._languages)
         counts = TrainingRows.from_bags(words, self._topics.tolist()).count()
-        reader = NaiveBayes(counts, uniform_prior=self._uniform_prior, languages=self._languages)
+        link_model = NaiveBayes(
+            counts, uniform_prior=self._uniform_prior, languages=self._languages
+        )
         linear = fit_logistic(self._pages, self._topics, self._weight)
-        return LogisticModel(self._vectors, linear.scaled(self._scale), reader)
+        return LogisticModel(self._vectors, linear.scaled(self._scale), link_model)
 
     def cross_validate(
         self, folds: NDArray[np.int64]
@@ -302,7 +306,7 @@ class _LogisticLearner:
         -------
         log-posteriors (n, n_classes) and lengths (n,) in words
         """
-        held_out = np.full((len(self.truth), len(self._classes)), _NOTHING_FOR)
+        held_out = np.full((len(self.truth), len(self._classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
         for number in np.unique(folds):
             test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
             if len(set(self.truth[rest])) > 1:
@@ -314,7 +318,7 @@ class _LogisticLearner:
         return log_normalised(held_out * self._scale), lengths
 
 
-def _folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
+def _assign_folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
     """Deal the pages of each class out to `FOLDS` folds, as evenly as they go.
 
     scikit-learn's `StratifiedKFold` refuses classes of fewer pages than folds.
@@ -325,13 +329,13 @@ def _folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
     for label in range(int(truth.max()) + 1):
         members = np.flatnonzero(truth == label)
         generator.shuffle(members)
-        # starting where the class before ended keeps the folds of one size
+        # starting where the class previous ended keeps the folds of one size
         fold[members] = (dealt + np.arange(len(members))) % FOLDS
         dealt += len(members)
     return fold
 
 
-def _summary(
+def _summarise(
     held_out: NDArray[np.float64], truth: NDArray[np.int64], folds: NDArray[np.int64]
 ) -> dict[str, float]:
     right = held_out.argmax(axis=1) == truth
@@ -343,7 +347,7 @@ def _summary(
     }
 
 
-def _digest(usable: Sequence[Example]) -> str:
+def _digest_examples(usable: Sequence[LabelledBag]) -> str:
     digest = hashlib.sha256()
     for (url, topic), bag in sorted(usable, key=lambda item: item[0]):
         words = " ".join(f"{word}:{bag[word]}" for word in sorted(bag))
@@ -351,7 +355,7 @@ def _digest(usable: Sequence[Example]) -> str:
     return digest.hexdigest()
 
 
-def topic_name(name: str | None) -> str:
+def parse_topic_name(name: str | None) -> str:
     """Return the class that a name stands for; ``/good`` for None.
 
     Raises
@@ -383,7 +387,7 @@ def read_urls(path: str | Path) -> list[str]:
     return urls
 
 
-def train_from_little(
+def train_few_shot(
     phrases: Sequence[Sequence[str]],
     good: Sequence[str],
     bad: Sequence[str],
@@ -391,7 +395,7 @@ def train_from_little(
     *,
     topic: str = ON_TOPIC,
     relevant: Collection[str] = (),
-    before: TrainedCritic | None = None,
+    previous: TrainedCritic | None = None,
     random_state: int = 0,
     progress: Progress = SILENT,
 ) -> TrainedCritic:
@@ -406,8 +410,8 @@ def train_from_little(
     topic : name of the class of the topic
     relevant : URLs of pages that are probably on the topic, like those that a focused crawl has
         judged to be: few of these are taken to stand for all others
-    before : a critic of the topic that was learned from little; its pages are at hand where no web
-        has them, and the others that it was learned from stand for all others again
+    previous : a critic of the topic that was learned from little; its pages are at hand where no
+        web has them, and the others that it was learned from stand for all others again
     random_state : seed of the sample of other pages
     progress : reports how many pages will be read, and every few that were
 
@@ -417,44 +421,44 @@ def train_from_little(
         Neither a phrase nor a good page that can be read; a phrase of everyday words; or a page is
         both good and bad.
     """
-    good, bad = (list(dict.fromkeys(map(_normal, urls))) for urls in (good, bad))
+    good, bad = (list(dict.fromkeys(map(_normalise_url, urls))) for urls in (good, bad))
     both = set(good) & set(bad)
     if both:
         raise UserError(f"{min(both)} is both good and bad; take it out of one")
-    kept, others = _kept_pages(before)
+    kept, others = _load_previous(previous)
     if not webs and not kept and phrases:
-        languages = languages_of((), (), phrases)
-        refuse_everyday(phrases, languages)
-        model = learn_from_query(
+        languages = detect_languages((), (), phrases)
+        reject_everyday_phrases(phrases, languages)
+        model = fit_phrases(
             phrases, topic=topic, embeddings=word_vectors_installed(), languages=languages
         )
         return TrainedCritic(
-            model=model, phrases=_kept(phrases), skipped=_unread(len(good) + len(bad))
+            model=model, phrases=_as_tuples(phrases), skipped=_count_unread(len(good) + len(bad))
         )
-    there = [*kept, *(url for web in webs for url in resolve(web, good))]
+    there = [*kept, *(url for web in webs for url in find_urls(web, good))]
     if not phrases and not any(there):
-        raise UserError(_NO_PAGE)
+        raise UserError(_NO_GOOD_PAGE)
     labelled = [*good, *bad]
-    left = 0 if others else OTHERS
+    left = 0 if others else N_UNLABELLED
     progress.start(min(len(labelled) + left, sum(1 for web in webs for _ in web.urls())))
-    pages = read_known(webs, labelled, progress=progress)
+    pages = find_pages(webs, labelled, progress=progress)
     bags = kept | {url: page.bag for url, page in pages.items()}
     if not phrases and not any(url in bags for url in good):
-        raise UserError(_NO_PAGE)
+        raise UserError(_NO_GOOD_PAGE)
     if not others:
         known = {page.url for page in pages.values()}
-        drawn = draw_other_pages(
+        drawn = sample_unlabelled_pages(
             webs, known, relevant, random_state=random_state, progress=progress
         )
         others = [bag for _, bag in drawn]
     on, off = ([bags[url] for url in urls if url in bags] for urls in (good, bad))
-    languages = languages_of(others, [*on, *off], phrases)
-    refuse_everyday(phrases, languages)
-    model = learn_from_little(
+    languages = detect_languages(others, [*on, *off], phrases)
+    reject_everyday_phrases(phrases, languages)
+    model = fit_few_shot(
         phrases,
         on,
         off,
-        [*others, *missing_others(len(others), random_state, languages)],
+        [*others, *generate_filler_pages(len(others), random_state, languages)],
         topic=topic,
         embeddings=word_vectors_installed(),
         languages=languages,
@@ -464,23 +468,23 @@ def train_from_little(
     return TrainedCritic(
         model=model,
         examples=examples,
-        phrases=_kept(phrases),
+        phrases=_as_tuples(phrases),
         random_state=random_state,
-        skipped=_unread(len(labelled) - len(examples)),
-        pages=KeptPages.of([*on, *off, *others]),
+        skipped=_count_unread(len(labelled) - len(examples)),
+        pages=PackedBags.from_bags([*on, *off, *others]),
     )
 
 
-def _kept_pages(before: TrainedCritic | None) -> tuple[dict[str, Bag], list[Bag]]:
+def _load_previous(previous: TrainedCritic | None) -> tuple[dict[str, Bag], list[Bag]]:
     """Return the words of a critic's examples by URL, and of the others that it learned from."""
-    if before is None:
+    if previous is None:
         return {}, []
-    bags = before.pages.bags()
-    urls = [url for url, _ in before.examples][: len(bags)]
+    bags = previous.pages.bags()
+    urls = [url for url, _ in previous.examples][: len(bags)]
     return dict(zip(urls, bags, strict=False)), bags[len(urls) :]
 
 
-def draw_other_pages(
+def sample_unlabelled_pages(
     webs: Sequence[Web],
     known: Collection[str],
     relevant: Collection[str] = (),
@@ -506,27 +510,29 @@ def draw_other_pages(
     for web in webs:
         urls = [url for url in web.urls() if url not in known]
         others = [url for url in urls if url not in relevant]
-        mixed = _mixed([url for url in urls if url in relevant], generator)
-        mixed = _mixed(others + mixed[: len(others) // _OTHERS_EACH], generator)
-        while mixed and len(drawn) < OTHERS:  # not every URL is of a page
-            batch, mixed = mixed[:OTHERS], mixed[OTHERS:]
+        shuffled = _shuffled([url for url in urls if url in relevant], generator)
+        shuffled = _shuffled(
+            others + shuffled[: len(others) // _UNLABELLED_PER_RELEVANT], generator
+        )
+        while shuffled and len(drawn) < N_UNLABELLED:  # not every URL is of a page
+            batch, shuffled = shuffled[:N_UNLABELLED], shuffled[N_UNLABELLED:]
             bags = read_bags(web, batch, progress=progress)
             drawn += [(url, bag) for url, bag in zip(batch, bags, strict=True) if bag]
-    return drawn[:OTHERS]
+    return drawn[:N_UNLABELLED]
 
 
-def _normal(url: str) -> str:
+def _normalise_url(url: str) -> str:
     """Return a URL as crawls write it; what is none stays, for no web has it."""
     return normalize(url) or url
 
 
-def _unread(n: int) -> dict[str, int]:
+def _count_unread(n: int) -> dict[str, int]:
     return {"that cannot be read": n} if n else {}
 
 
-def _kept(phrases: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+def _as_tuples(phrases: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(phrase) for phrase in phrases)
 
 
-def _mixed(urls: Sequence[str], generator: np.random.Generator) -> list[str]:
+def _shuffled(urls: Sequence[str], generator: np.random.Generator) -> list[str]:
     return [urls[i] for i in generator.permutation(len(urls)).tolist()]

@@ -1,30 +1,30 @@
-"""Why a crawl's harvest falls, or its speed, and what would help [F99 sections 2 and 4.2].
+"""Diagnosis of falls of a crawl's harvest rate and speed [F99 sections 2 and 4.2].
 
-A fall is told from noise, and its causes found, by the outcomes of the fetches.
-`focuscrawl.extensions.alarm` and `focuscrawl.report.summary` report it.
+`focuscrawl.extensions.alarm` and `focuscrawl.report.summary` report alarms, their causes and
+remedies.
 """
 
 from focuscrawl.diagnosis.alarms import (
     ALARM,
+    FAST_AGAIN,
     RECOVERED,
     SLOW,
-    SPEEDY,
-    HarvestWatch,
-    Slowness,
-    SpeedWatch,
+    HarvestMonitor,
+    Slowdown,
+    SpeedMonitor,
 )
 from focuscrawl.diagnosis.attribution import Diagnosis, Outcome, Proposal, Share
 
 __all__ = [
     "ALARM",
+    "FAST_AGAIN",
     "RECOVERED",
     "SLOW",
-    "SPEEDY",
     "Diagnosis",
-    "HarvestWatch",
+    "HarvestMonitor",
     "Outcome",
     "Proposal",
     "Share",
-    "Slowness",
-    "SpeedWatch",
+    "Slowdown",
+    "SpeedMonitor",
 ]

@@ -1,4 +1,4 @@
-"""Alarms: when a fall of the harvest rate or of the speed is more than noise."""
+"""Detection of significant falls of a crawl's harvest rate or speed."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: kinds of events: the harvest rate has fallen, and has recovered
+#: kinds of events: the harvest rate has fallen, has recovered
 ALARM, RECOVERED = "alarm", "recovered"
 
-#: kinds of events: the speed has fallen, and has recovered
-SLOW, SPEEDY = "slow", "fast again"
+#: kinds of events: the speed has fallen, has recovered
+SLOW, FAST_AGAIN = "slow", "fast again"
 
-WINDOW = 50  # latest fetches that are held against all before them
-_FALL = 0.5  # of the rate before, or less
-_SURE = 3.0  # standard errors
-_AGAIN = 0.75  # of the rate before the fall: it is over
+WINDOW = 50  # latest fetches, compared with all fetches before them
+_FALL = 0.5  # an alarm starts at this part of the earlier rate
+_RECOVERY = 0.75  # an alarm ends at this part of the earlier rate
+_STANDARD_ERRORS = 3.0  # smallest significant fall
 _HOUR = 3600.0
-_MOST = 0.5  # of the latest fetches that a host has to have, to be named
+_MAIN_HOST = 0.5  # share of the latest fetches above which a host is named
 
 
-class HarvestWatch:
-    """Watches the harvest rate, fetch by fetch.
+class HarvestMonitor:
+    """Detect falls of the harvest rate.
 
-    The last `WINDOW` fetches are compared with all before them, as many at least: an alarm is
-    half the rate or less, where that is three standard errors of a mean of independent fetches
-    below. It ends at three quarters of the rate; a fall to half of the alarm's rate is another
-    alarm. Of earlier fetches it keeps counts, and after `visited`, not `add`, a number a URL.
+    Each new fetch compares the last `WINDOW` fetches with all fetches before them, which must be
+    as many. An alarm starts if the harvest rate has halved and the difference exceeds three
+    standard errors of means of independent fetches. The alarm ends at three quarters of the
+    earlier rate. If the rate halves again during an alarm, the monitor raises another alarm.
 
     Parameters
     ----------
-    marked : topic paths in focus
+    marked : Sequence[str]
+        Relevant topic paths.
 
     Attributes
     ----------
-    alarm : the fall under way, None if there is none
+    alarm : Diagnosis | None
+        Current alarm.
     """
 
     def __init__(self, marked: Sequence[str]) -> None:
@@ -49,66 +51,65 @@ class HarvestWatch:
         self._marked = marked
         self._latest: deque[Outcome] = deque()
         self._earlier = Tally()
-        self._recent = 0.0  # sum of R of the latest
+        self._latest_relevance = 0.0  # sum over the latest fetches
         self._classes: dict[str, int] = {}
-        self._names: list[str] = []  # of the classes, by number
-        self._page: dict[int, int] = {}  # by URL, no dense number: 2 * class + whether relevant
+        self._class_names: list[str] = []
+        self._pages: dict[int, int] = {}  # URL id: 2 * class + whether relevant, to save memory
 
-    def visited(
+    def add_fetch(
         self,
-        url: int,
-        referrer: int | None,
+        url_id: int,
+        referrer_id: int | None,
         *,
         relevance: float,
         topic: str | None,
         judged: bool,
-        overtakes: str | None = None,
+        busy_host: str | None = None,
     ) -> str | None:
-        """Take in a fetch.
+        """Add a fetch; return `ALARM` or `RECOVERED` if the fetch starts or ends an alarm.
 
         Parameters
         ----------
-        url, referrer : numbers of the page, and of the page it was first found on
-        relevance, topic, judged, overtakes : see `Outcome`
-
-        Returns
-        -------
-        `ALARM` or `RECOVERED` if this fetch raises or ends an `alarm`
+        url_id, referrer_id : int
+            Ids of the URL and of the page where the URL was found first.
+        relevance, topic, judged, busy_host
+            See `Outcome`.
         """
-        from_topic, from_relevant = self._origin(referrer)
-        number = self._classes.setdefault(topic or "", len(self._names))
-        if number == len(self._names):
-            self._names.append(topic or "")
-        self._page[url] = 2 * number + (relevance > RELEVANT)
-        return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes))
+        from_topic, from_relevant = self._referrer(referrer_id)
+        index = self._classes.setdefault(topic or "", len(self._class_names))
+        if index == len(self._class_names):
+            self._class_names.append(topic or "")
+        self._pages[url_id] = 2 * index + (relevance > RELEVANT)
+        return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, busy_host))
 
     def add(self, outcome: Outcome) -> str | None:
-        """Take in a fetch as `visited` does, with what is known of its referrer."""
+        """Add a fetch like `add_fetch`, with the class and the relevance of its referrer."""
         self._latest.append(outcome)
-        self._recent += outcome.relevance
+        self._latest_relevance += outcome.relevance
         if len(self._latest) > WINDOW:
-            left = self._latest.popleft()
-            self._recent -= left.relevance
-            self._earlier.add(left)
+            oldest = self._latest.popleft()
+            self._latest_relevance -= oldest.relevance
+            self._earlier.add(oldest)
         return self._check() if self._earlier.fetches >= WINDOW else None
 
-    def _origin(self, referrer: int | None) -> tuple[str | None, bool]:
-        kept = -1 if referrer is None else self._page.get(referrer, -1)
-        if kept < 0:
+    def _referrer(self, referrer_id: int | None) -> tuple[str | None, bool]:
+        """Return the class of a referrer, and whether the referrer is relevant."""
+        page = -1 if referrer_id is None else self._pages.get(referrer_id, -1)
+        if page < 0:
             return None, False
-        return self._names[kept // 2] or None, bool(kept % 2)
+        return self._class_names[page // 2] or None, bool(page % 2)
 
     def _check(self) -> str | None:
-        before, now = self._earlier.rate, self._recent / WINDOW
+        before, now = self._earlier.rate, self._latest_relevance / WINDOW
         alarm, seq = self.alarm, self._earlier.fetches + WINDOW
-        if alarm is not None and now >= _AGAIN * alarm.before:
+        if alarm is not None and now >= _RECOVERY * alarm.before:
             self.alarm = None
             return RECOVERED
         if alarm is None:
             n = self._earlier.fetches
             variance = max(self._earlier.squares / n - before * before, 0.0)
             error = math.sqrt(variance * (1.0 / WINDOW + 1.0 / n))
-            fallen = now <= _FALL * before and before - now > _SURE * error
+            fallen = now <= _FALL * before and before - now > _STANDARD_ERRORS * error
         else:
             fallen = now <= _FALL * alarm.now and now < alarm.now and seq >= alarm.seq + WINDOW
         if not fallen:
@@ -117,38 +118,45 @@ class HarvestWatch:
         return ALARM
 
 
-class Slowness(NamedTuple):
-    """A crawl that brings relevant pages more slowly than it did.
+class Slowdown(NamedTuple):
+    """A fall of the number of relevant pages per hour.
 
     Attributes
     ----------
-    now, before : relevance gained in an hour, by the latest fetches and by all before them
-    pace : by what part the fetches themselves come more slowly; above 1 it is these, and not
-        only what they bring
-    host : that more than half of the latest fetches went to; None for several
+    now, before : float
+        Sum of relevance per hour, of the latest fetches and of all fetches before them.
+    fetch_time_ratio : float
+        Mean time of the latest fetches relative to that of earlier fetches.
+    host : str | None
+        Host of more than half of the latest fetches; None: no such host.
     """
 
     now: float
     before: float
-    pace: float
+    fetch_time_ratio: float
     host: str | None
 
     def short(self) -> str:
-        """Return it for a progress bar."""
+        """Return a text for a progress bar."""
         return f"slow: {self.now:,.0f} relevant pages/h, {self.before:,.0f} before"
 
     def describe(self) -> str:
-        """Return it in one line, with the way out."""
-        line = f"{self.now:,.0f} relevant pages an hour, {self.before:,.0f} before"
-        if self.pace < 1.0 / _AGAIN:
-            return f"{line}: fetches come as fast, and bring less"
-        line += f": a fetch takes {self.pace:.1f} times as long"
+        """Return the slowdown, its cause and a remedy in one line."""
+        line = f"{self.now:,.0f} relevant pages per hour, {self.before:,.0f} before"
+        if self.fetch_time_ratio < 1.0 / _RECOVERY:
+            return f"{line}: fetches are as fast as before, but fewer pages are relevant"
+        line += f": a fetch takes {self.fetch_time_ratio:.1f} times as long"
         if self.host is None:
-            return f"{line}; servers are slow, or refuse: focuscrawl status says which"
-        return f"{line}; most go to {self.host}, which is asked politely: add seeds of other hosts"
+            return f"{line}; servers are slow or refuse requests: see `focuscrawl status`"
+        return (
+            f"{line}; most requests wait for the host {self.host}, because of politeness: add "
+            "start pages on other hosts"
+        )
 
 
-class _Sums:
+class _FetchSums:
+    """Sums over fetches: times, gains (relevance), their squares and products."""
+
     def __init__(self) -> None:
         self.n = 0
         self.time = self.gain = 0.0
@@ -163,75 +171,73 @@ class _Sums:
         self._products += sign * time * gain
 
     def variance(self, speed: float) -> float:
-        # of what a fetch gains beyond what its time should bring
+        # variance of the gain of a fetch minus the gain that its time predicts
         squares = self._gains - 2.0 * speed * self._products + speed * speed * self._times
         return max(squares / self.n, 0.0)
 
 
-class SpeedWatch:
-    """Watches the relevance gained in a unit of time, fetch by fetch.
+class SpeedMonitor:
+    """Detect falls of the relevance gained per unit of time.
 
-    The last `WINDOW` fetches are compared with all before them, as many at least: an alarm is
-    half the speed or less, where that is three standard errors below what their time should have
-    brought (the usual linear approximation of a ratio of two sums). It ends at three quarters of
-    the speed, so a speed that hovers about either bound is reported once. Each run of a crawl is
-    watched by itself.
+    Each new fetch compares the last `WINDOW` fetches with all fetches before them in the same run,
+    which must be as many. An alarm starts if the speed has halved and the gain is three standard
+    errors below the gain that the time predicts, by the linear approximation of a ratio of two
+    sums. The alarm ends at three quarters of the earlier speed. The two thresholds prevent
+    repeated alarms at a speed close to one of them.
 
     Attributes
     ----------
-    slowness : what is under way, None if nothing is
+    slowdown : Slowdown | None
+        Current alarm.
     """
 
     def __init__(self) -> None:
-        self.slowness: Slowness | None = None
+        self.slowdown: Slowdown | None = None
         self._latest: deque[tuple[float, float, str]] = deque()
-        self._now, self._earlier = _Sums(), _Sums()
-        self._last: float | None = None
+        self._now, self._earlier = _FetchSums(), _FetchSums()
+        self._last_fetch: float | None = None
 
-    def visited(self, at: float, relevance: float, host: str) -> str | None:
-        """Take in a fetch.
+    def add_fetch(self, at: float, relevance: float, host: str) -> str | None:
+        """Add a fetch; return `SLOW` or `FAST_AGAIN` if the fetch starts or ends an alarm.
 
         Parameters
         ----------
-        at : its time, in seconds of a clock that never goes back
-        relevance : R, 0 for what is no page
-        host : of its URL
-
-        Returns
-        -------
-        `SLOW` or `SPEEDY` if this fetch raises or ends an alarm; see `slowness`
+        at : float
+            Time of the fetch, in seconds of a monotonic clock.
+        relevance : float
+            Relevance of the page; 0 if the fetch brought no page.
         """
-        before, self._last = self._last, at
+        before, self._last_fetch = self._last_fetch, at
         if before is None:
             return None
-        took = max(at - before, 0.0)
-        self._latest.append((took, relevance, host))
-        self._now.add(took, relevance)
+        seconds = max(at - before, 0.0)
+        self._latest.append((seconds, relevance, host))
+        self._now.add(seconds, relevance)
         if len(self._latest) > WINDOW:
-            time, gain, _ = self._latest.popleft()
-            self._now.add(time, gain, -1)
-            self._earlier.add(time, gain)
+            seconds, gain, _ = self._latest.popleft()
+            self._now.add(seconds, gain, -1)
+            self._earlier.add(seconds, gain)
         return self._check() if self._earlier.n >= WINDOW else None
 
     def _check(self) -> str | None:
-        now, earlier, slowness = self._now, self._earlier, self.slowness
+        now, earlier, slowdown = self._now, self._earlier, self.slowdown
         if now.time <= 0.0 or earlier.time <= 0.0:
             return None
         speed, before = now.gain / now.time, earlier.gain / earlier.time
-        if slowness is not None:
-            if speed * _HOUR < _AGAIN * slowness.before:
+        if slowdown is not None:
+            if speed * _HOUR < _RECOVERY * slowdown.before:
                 return None
-            self.slowness = None
-            return SPEEDY
+            self.slowdown = None
+            return FAST_AGAIN
         spread = earlier.variance(before) * now.n * (1.0 + now.n / earlier.n)
         lost = before * now.time - now.gain
-        if speed > _FALL * before or lost <= _SURE * math.sqrt(spread):
+        if speed > _FALL * before or lost <= _STANDARD_ERRORS * math.sqrt(spread):
             return None
         host, fetches = Counter(host for _, _, host in self._latest).most_common(1)[0]
-        self.slowness = Slowness(
+        self.slowdown = Slowdown(
             speed * _HOUR,
             before * _HOUR,
             (now.time / now.n) / (earlier.time / earlier.n),
-            host if fetches > _MOST * now.n else None,
+            host if fetches > _MAIN_HOST * now.n else None,
         )
         return SLOW

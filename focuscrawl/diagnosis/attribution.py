@@ -1,4 +1,4 @@
-"""Causes of a fall of the harvest rate, from the classes and referrers of its fetches."""
+"""Causes of a fall of the harvest rate, found from the classes and referrers of fetched pages."""
 
 from __future__ import annotations
 
@@ -12,23 +12,33 @@ from focuscrawl.taxonomy import ROOT, ancestors, lies_under, parent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NO_PAGE = "no page"  # redirects, errors, duplicates, what is no HTML
+NO_PAGE = "errors, redirects, duplicates"  # and documents other than HTML
 BUSY, FAILING, STAGNATING, DRIFTING = "busy", "failing", "stagnating", "drifting"
+_EXPLANATIONS = {
+    FAILING: "most fetches without gain are errors, redirects or duplicates",
+    STAGNATING: "the links of relevant pages are used up",
+    DRIFTING: "links of relevant pages lead off topic",
+}
 _SHOWN = 3
-_LEAST = 0.05  # of the fetches, for a class to be proposed
+_LEAST_SHARE = 0.05  # of the latest fetches, for a class to be proposed
 
 
 class Outcome(NamedTuple):
-    """The outcome of a fetch.
+    """Outcome of a fetch.
 
     Attributes
     ----------
-    relevance : R, 0 for what is no page
-    judged : whether it was a page, and a new one
-    topic : its most probable class
-    from_topic, from_relevant : class of the page it was first found on, and whether that is
-        relevant; None and False for a start URL
-    overtakes : the host of the best link that waited meanwhile, if that was much better
+    relevance : float
+        Relevance of the page; 0 if the fetch brought no page.
+    judged : bool
+        Whether the fetch brought a new page.
+    topic : str | None
+        Most probable class of the page.
+    from_topic, from_relevant
+        Class and relevance of the page where the URL was found first; None and False for a start
+        URL.
+    busy_host : str | None
+        Host of the best queued link, if the link was much better but the host was busy.
     """
 
     relevance: float
@@ -36,11 +46,11 @@ class Outcome(NamedTuple):
     topic: str | None
     from_topic: str | None
     from_relevant: bool
-    overtakes: str | None = None
+    busy_host: str | None = None
 
 
 class Share(NamedTuple):
-    """A class that is not marked, and its share of the fetches, now and before the fall."""
+    """An off-topic class and its share of the fetches, now and before the fall."""
 
     topic: str
     now: float
@@ -48,81 +58,101 @@ class Share(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A class that could be marked, too.
+    """A class that could be marked as relevant, too.
 
     Attributes
     ----------
-    topic : a sibling or a parent of a marked class
-    relation : ``sibling`` or ``parent``
-    share : of the latest fetches that would then be relevant and were not
-    leads : share of relevant pages among those first found on a page of it, over the whole
-        crawl; None: there were none
+    topic : str
+        Sibling or parent of a relevant class.
+    relation : str
+        ``sibling`` or ``parent``.
+    share : float
+        Share of the latest fetches that would become relevant.
+    link_precision : float | None
+        Share of relevant pages among all pages found first on pages of the class; None: no page
+        was found there.
     """
 
     topic: str
     relation: str
     share: float
-    leads: float | None
+    link_precision: float | None
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A fall of the harvest rate, and what is behind it.
+    """A fall of the harvest rate and its cause.
 
     Attributes
     ----------
-    seq : fetches when it was found
-    now, before : harvest rate of the latest fetches, and of all before them
-    cause : of most fetches that are lost. ``busy``: better links waited for their hosts meanwhile;
-        ``failing``: they bring no new page; ``drifting``: they
-        are of other topics though found on relevant pages; ``stagnating``: they were found on
-        other pages, as the links of relevant ones are spent
-    eating : classes that the fetches go to instead, the largest shares first
-    proposals : what could be marked to go on, the largest shares first
-    busy : the host that most of the lost fetches did not wait for; None for another cause
+    seq : int
+        Number of fetches at the alarm.
+    now, before : float
+        Harvest rate of the latest fetches and of all fetches before them.
+    cause : str
+        Cause of most off-topic fetches. ``busy``: better links waited for busy hosts; ``failing``:
+        the fetches brought no new page; ``drifting``: the pages are off topic although relevant
+        pages link to them; ``stagnating``: the links of relevant pages are used up.
+    lost_to : tuple[Share, ...]
+        Off-topic classes with the largest shares.
+    proposals : tuple[Proposal, ...]
+        Classes to mark as relevant, those with the largest shares first.
+    busy_host : str | None
+        If the cause is ``busy``: host that the best links waited for.
     """
 
     seq: int
     now: float
     before: float
     cause: str
-    eating: tuple[Share, ...]
+    lost_to: tuple[Share, ...]
     proposals: tuple[Proposal, ...]
-    busy: str | None = None
+    busy_host: str | None = None
 
     def short(self) -> str:
-        """Return it for a progress bar."""
-        if self.busy is not None:
-            return f"{self.cause}: {self.busy}"
-        eaten = f": {_name(self.eating[0].topic)} {self.eating[0].now:.0%}" if self.eating else ""
-        return f"{self.cause}{eaten}"
+        """Return a text for a progress bar."""
+        if self.busy_host is not None:
+            return f"{self.cause}: {self.busy_host}"
+        if not self.lost_to:
+            return self.cause
+        largest = self.lost_to[0]
+        return (
+            f"{self.cause}: {largest.topic.rpartition('/')[2] or largest.topic} {largest.now:.0%}"
+        )
 
     def describe(self) -> str:
-        """Return it in one line."""
-        line = f"harvest {self.now:.2f}, {self.before:.2f} before: {self.cause}"
-        if self.busy is not None:
+        """Return the fall, its cause and the proposals in one line."""
+        line = f"harvest rate {self.now:.2f}, {self.before:.2f} before: {self.cause}"
+        if self.cause in _EXPLANATIONS:
+            line += f" ({_EXPLANATIONS[self.cause]})"
+        if self.busy_host is not None:
             line += (
-                f"; your best host is busy, {self.busy}: a larger FOCUSCRAWL_PATIENCE waits for it"
+                f"; your best host {self.busy_host} is busy: set a larger FOCUSCRAWL_PATIENCE to "
+                "wait for the host"
             )
-        if self.eating:
-            eaten = [
-                f"{each.topic} {each.now:.0%} (was {each.before:.0%})" for each in self.eating
+        if self.lost_to:
+            shares = [
+                f"{each.topic} {each.now:.0%} (was {each.before:.0%})" for each in self.lost_to
             ]
-            line += f"; goes to {', '.join(eaten)}"
+            line += f"; off-topic fetches: {', '.join(shares)}"
         if self.proposals:
-            line += f"; to go on, mark {', '.join(map(_proposed, self.proposals))}"
+            proposals = ", ".join(map(_describe_proposal, self.proposals))
+            line += f"; to find more pages, mark {proposals}"
         return line
 
 
 @dataclass
 class Tally:
-    """Running counts of fetches: their relevance, their classes, the classes they came from.
+    """Running counts of fetches.
 
     Attributes
     ----------
-    fetches, relevance, squares : how many, and the sums of R and of R squared
-    lost : fetches that are not relevant, by class, or by what they are instead
-    found : by class of the page that a fetch was first found on: fetches, and relevant ones
+    relevance, squares : float
+        Sums of the relevance and of its square.
+    lost : Counter[str]
+        Number of off-topic fetches by class.
+    found : dict[str, list[int]]
+        Numbers of fetches and of relevant fetches by the class of the referrer.
     """
 
     fetches: int = 0
@@ -145,52 +175,54 @@ class Tally:
 
     @property
     def rate(self) -> float:
-        """Mean R."""
+        """Mean relevance."""
         return self.relevance / self.fetches
 
 
 def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -> Diagnosis:
-    """Explain why the latest fetches bring less than those before.
+    """Diagnose why the latest fetches are less relevant than the fetches before them.
 
     Parameters
     ----------
-    latest, earlier : fetches, neither empty
-    marked : topic paths in focus
+    latest, earlier
+        Fetches; both are not empty.
+    marked : Sequence[str]
+        Relevant topic paths.
     """
     now = Tally()
     for each in latest:
         now.add(each)
-    cause = _cause(latest)
+    cause = _find_cause(latest)
     return Diagnosis(
         seq=now.fetches + earlier.fetches,
         now=now.rate,
         before=earlier.rate,
         cause=cause,
-        eating=_eating(now, earlier),
-        proposals=_proposals(latest, (earlier, now), marked),
-        busy=_not_waited_for(latest).most_common(1)[0][0] if cause == BUSY else None,
+        lost_to=_largest_shares(now, earlier),
+        proposals=_propose_classes(latest, (earlier, now), marked),
+        busy_host=_count_busy_hosts(latest).most_common(1)[0][0] if cause == BUSY else None,
     )
 
 
-def _cause(latest: Sequence[Outcome]) -> str:
+def _find_cause(latest: Sequence[Outcome]) -> str:
     lost = [each for each in latest if each.relevance <= RELEVANT]
-    if _not_waited_for(latest).total() > len(lost) / 2:
+    if _count_busy_hosts(latest).total() > len(lost) / 2:
         return BUSY
     if sum(not each.judged for each in lost) > len(lost) / 2:
         return FAILING
     return DRIFTING if sum(each.from_relevant for each in lost) > len(lost) / 2 else STAGNATING
 
 
-def _not_waited_for(latest: Sequence[Outcome]) -> Counter[str]:
-    """Count the hosts of the better links that waited during fetches that are lost."""
+def _count_busy_hosts(latest: Sequence[Outcome]) -> Counter[str]:
+    """Count the busy hosts of better links during off-topic fetches."""
     return Counter(
-        each.overtakes
+        each.busy_host
         for each in latest
-        if each.relevance <= RELEVANT and each.overtakes is not None
+        if each.relevance <= RELEVANT and each.busy_host is not None
     )
 
 
-def _eating(now: Tally, earlier: Tally) -> tuple[Share, ...]:
+def _largest_shares(now: Tally, earlier: Tally) -> tuple[Share, ...]:
     shares = [
         Share(topic, n / now.fetches, earlier.lost[topic] / earlier.fetches)
         for topic, n in sorted(now.lost.items(), key=lambda item: (-item[1], item[0]))
@@ -198,10 +230,10 @@ def _eating(now: Tally, earlier: Tally) -> tuple[Share, ...]:
     return tuple(shares[:_SHOWN])
 
 
-def _proposals(
+def _propose_classes(
     latest: Sequence[Outcome], tallies: Sequence[Tally], marked: Sequence[str]
 ) -> tuple[Proposal, ...]:
-    """Weigh the siblings and parents of what is marked; what everything lies under is none."""
+    """Propose siblings and parents of relevant classes, but not the root."""
     seen = {each.topic for each in latest if each.topic is not None}
     candidates: dict[str, str] = {}
     for topic in marked:
@@ -219,7 +251,7 @@ def _proposals(
             each.judged and each.relevance <= RELEVANT and lies_under(each.topic or ROOT, [topic])
             for each in latest
         )
-        if gained < _LEAST * len(latest):
+        if gained < _LEAST_SHARE * len(latest):
             continue
         counts = [
             count
@@ -227,18 +259,16 @@ def _proposals(
             for path, count in tally.found.items()
             if lies_under(path, [topic])
         ]
-        from_it = sum(n for n, _ in counts)
-        leads = sum(relevant for _, relevant in counts) / from_it if from_it else None
-        found.append(Proposal(topic, relation, gained / len(latest), leads))
-    # of equals the narrowest class
+        n_found = sum(n for n, _ in counts)
+        precision = sum(relevant for _, relevant in counts) / n_found if n_found else None
+        found.append(Proposal(topic, relation, gained / len(latest), precision))
+    # among equal shares, the most specific class first
     found.sort(key=lambda each: (-each.share, -each.topic.count("/"), each.topic))
     return tuple(found[:_SHOWN])
 
 
-def _name(topic: str) -> str:
-    return topic.rpartition("/")[2] or topic
-
-
-def _proposed(each: Proposal) -> str:
-    shown = f"{each.topic} ({each.relation}, {each.share:.0%} more"
-    return f"{shown}, leads on {each.leads:.0%})" if each.leads is not None else f"{shown})"
+def _describe_proposal(each: Proposal) -> str:
+    shown = f"{each.topic} ({each.relation}, {each.share:.0%} more relevant pages"
+    if each.link_precision is None:
+        return f"{shown})"
+    return f"{shown}, {each.link_precision:.0%} of links from its pages are relevant)"

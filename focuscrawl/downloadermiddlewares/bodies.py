@@ -14,7 +14,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 from twisted.internet.threads import deferToThread
 
-from focuscrawl.crawl_config import RECORDING, WHERE_JUDGED
+from focuscrawl.crawl_config import RECORD_LIVE, RECORDING_FILE
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.visits import OWN, ROBOTS, URL_ID, TooLargeError, UnpackingError
 from focuscrawl.foundation.urls import normalize
@@ -81,7 +81,7 @@ class ConditionalMiddleware(Component):
     def process_request(self, request: Request) -> None:
         """Add the header fields, if there are any for the URL."""
         if URL_ID in request.meta and OWN not in request.meta:
-            for name, value in self._crawl.conditions(request.meta[URL_ID]).items():
+            for name, value in self._crawl.conditional_headers(request.meta[URL_ID]).items():
                 request.headers.setdefault(name, value)
 
 
@@ -103,9 +103,9 @@ class WarcMiddleware(Component):
         super().__init__(crawler)
         config = self._crawl.config
         name = config.warc
-        if name == WHERE_JUDGED:
+        if name == RECORD_LIVE:
             judged = config.web is None and config.knowledge is None
-            name = RECORDING if judged else None
+            name = RECORDING_FILE if judged else None
         if name is None:
             raise NotConfigured
         path, size = self._crawl.folder.path / Path(name), config.warc_size

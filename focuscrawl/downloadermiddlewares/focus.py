@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.spider_requests import redirected
+from focuscrawl.engine.spider_requests import redirected_request
 from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
     ANSWERS,
@@ -22,7 +22,7 @@ from focuscrawl.engine.visits import (
     visit_of_error,
     visit_of_response,
 )
-from focuscrawl.errors import GivenUpError
+from focuscrawl.errors import RequestCancelledError
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -70,7 +70,7 @@ class FocusMiddleware(Component):
         if getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
         self._parsing = self._context.parsing
-        self._turns = self._context.turns
+        self._visit_lock = self._context.visit_lock
         self._pages = self._context.open_pages
         self._follows = self._crawl.config.follow
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
@@ -91,14 +91,14 @@ class FocusMiddleware(Component):
         await self._parsing.parse(visit)
         with halt_on_error(self._crawl, url_id):
             self._crawl.judge(visit)
-        if visit.again:
+        if visit.is_refetch:
             visit.requested = None if self._follows else frozenset()
             await self._pages.record(visit)
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         request.meta[VISIT] = visit
         if visit.noindex:
             request.meta[NOINDEX] = True
-        if visit.redirects:
+        if visit.is_redirect:
             await self._pages.record(visit)
             return (self._moved(request, visit) if own and not wanted else None) or response
         self._pages.open(visit)
@@ -109,16 +109,16 @@ class FocusMiddleware(Component):
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return
-        if isinstance(exception, GivenUpError):
-            self._crawl.put_back(url_id, time.monotonic())
+        if isinstance(exception, RequestCancelledError):
+            self._crawl.requeue(url_id, time.monotonic())
             return
         visit = visit_of_error(self._crawl, request, exception, answered=False)
-        async with self._turns.of(visit):
+        async with self._visit_lock.hold(visit):
             self._crawl.record(visit, time.monotonic())
         if visit.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
             return
-        if not visit.again:
+        if not visit.is_refetch:
             request.meta[VISIT] = visit
         self._pages.report(visit)
 
@@ -137,4 +137,8 @@ class FocusMiddleware(Component):
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
         location = visit.location
         known = location is not None and self._crawl.urls.get(location) is not None
-        return self._pages.redirect(redirected(request, str(location))) if known else None
+        return (
+            self._pages.queue_redirect(redirected_request(request, str(location)))
+            if known
+            else None
+        )

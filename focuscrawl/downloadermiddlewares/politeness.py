@@ -12,8 +12,8 @@ from scrapy.exceptions import NotConfigured
 from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import slot_delay
-from focuscrawl.engine.visits import URL_ID, cause, retry_after_of
-from focuscrawl.frontier.hosts import LEFT, HostBackoff
+from focuscrawl.engine.visits import URL_ID, describe_error, retry_after_of
+from focuscrawl.frontier.hosts import HOST_SKIPPED, HostBackoff
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -53,7 +53,7 @@ class BackoffMiddleware(Component):
         if response.status in _BUSY:
             self._failed(url_id, f"HTTP {response.status}", retry_after_of(response))
         else:
-            self._patience.answered(self._crawl.urls.host(url_id))
+            self._patience.record_answer(self._crawl.urls.host_id(url_id))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -61,15 +61,15 @@ class BackoffMiddleware(Component):
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return
-        why = cause(exception).partition(":")[0]
+        why = describe_error(exception).partition(":")[0]
         if isinstance(exception, RobotsUnreachableError):
             self._failed(url_id, why, exception.retry_after)
         elif why in _ABSENT:
             self._failed(url_id, why, None)
 
     def _failed(self, url_id: int, why: str, retry_after: float | None) -> None:
-        host = self._crawl.urls.host(url_id)
-        wait = self._patience.failed(host, retry_after)
+        host = self._crawl.urls.host_id(url_id)
+        wait = self._patience.record_failure(host, retry_after)
         if not math.isinf(wait):
             self._crawl.frontier.hold(host, time.monotonic() + wait)
             return
@@ -77,7 +77,7 @@ class BackoffMiddleware(Component):
             why += f", asks for {retry_after:,.0f} s"
         logger.info("%s is left alone: %s", self._crawl.urls.host_name(url_id), why)
         self._crawl.frontier.hold(host, math.inf)
-        self._crawl.note(LEFT, f"{self._crawl.urls.host_name(url_id)}: {why}")
+        self._crawl.record_event(HOST_SKIPPED, f"{self._crawl.urls.host_name(url_id)}: {why}")
 
 
 class ThrottleMiddleware(Component):
@@ -92,5 +92,5 @@ class ThrottleMiddleware(Component):
         if url_id is not None:
             delay = slot_delay(self._crawler, request.meta["download_slot"])
             if delay is not None:
-                self._crawl.frontier.set_delay(self._crawl.urls.host(url_id), delay)
+                self._crawl.frontier.set_delay(self._crawl.urls.host_id(url_id), delay)
         return response

@@ -17,19 +17,19 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from focuscrawl.crawl.discovery import MOST_FILES
+from focuscrawl.crawl.discovery import MAX_FILES
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.visits import (
     ROBOTS,
     PrivateAddressError,
     UnusableError,
-    cause,
-    moved_to,
+    describe_error,
+    redirect_target,
     retry_after_of,
 )
-from focuscrawl.errors import GivenUpError
+from focuscrawl.errors import RequestCancelledError
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import named_in_robots
+from focuscrawl.page.documents import site_maps_in_robots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,7 +131,7 @@ class RobotsUnreachableError(UnusableError, DownloadFailedError):
     @classmethod
     def after(cls, error: Exception) -> Self:
         """Return what to raise when robots.txt could not be fetched."""
-        name, _, details = cause(error).partition(": ")
+        name, _, details = describe_error(error).partition(": ")
         return cls(f"robots.txt: {details}" if details else "robots.txt", cause=name)
 
 
@@ -238,7 +238,7 @@ class RobotsMiddleware(Component):
         url = f"{origin}/robots.txt"
         seen = {url}
         while (response := await self._fetch(url)) is not None:
-            target = moved_to(response)
+            target = redirect_target(response)
             if target is None:
                 return await self._taken(response, request)
             if left == 0 or target in seen:
@@ -279,7 +279,7 @@ class RobotsMiddleware(Component):
             response = await self._crawler.engine.download_async(_robots_request(url))
         except (IgnoreRequest, PrivateAddressError):
             return None
-        except GivenUpError:
+        except RequestCancelledError:
             raise
         except Exception as error:
             stats.inc_value(f"robotstxt/exception_count/{type(error)}")
@@ -299,7 +299,7 @@ class RobotsMiddleware(Component):
         site_maps: list[str] = []
         if self._crawl.config.discover:
             text = response.body[:_MOST].decode("utf-8", "replace")
-            site_maps = [*islice(named_in_robots(text, response.url), MOST_FILES)]
+            site_maps = [*islice(site_maps_in_robots(text, response.url), MAX_FILES)]
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request

@@ -24,8 +24,8 @@ from scrapy import Request, signals
 from scrapy.http.request import NO_CALLBACK
 
 from focuscrawl.crawl.visit import RENDERED
-from focuscrawl.engine.visits import moved_to
-from focuscrawl.errors import GivenUpError, UserError, WorkerError
+from focuscrawl.engine.visits import redirect_target
+from focuscrawl.errors import RequestCancelledError, UserError, WorkerError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.store.history import History
@@ -76,7 +76,7 @@ _AT_ONCE = 2  # pages that are open in the browser
 _GAINED, _SAME = "more", "no more"
 
 
-def use_browser(settings: BaseSettings, executable: str) -> None:
+def configure_browser(settings: BaseSettings, executable: str) -> None:
     """Set the browser that scrapy-playwright starts, when one is needed.
 
     Parameters
@@ -144,7 +144,7 @@ class Browser:
         start.chmod(0o700)
         launch["executable_path"] = str(start)
 
-    async def rendered(self, visit: PageVisit) -> bytes | None:
+    async def render_page(self, visit: PageVisit) -> bytes | None:
         """Return a page after its scripts have run, in UTF-8; None if that failed.
 
         Raises
@@ -282,7 +282,7 @@ class _Routes:
         while self._left > 0:
             self._left -= 1
             response = await self._browser.fetch(url, kind, accept)
-            target = moved_to(response)
+            target = redirect_target(response)
             if target is None:
                 return response
             url = target
@@ -317,7 +317,7 @@ class Rendering:
 
         Raises
         ------
-        GivenUpError
+        RequestCancelledError
             The crawl ends; the URL is queued again.
         WorkerError
             The browser cannot start; the crawl is halted, the URL queued again.
@@ -325,18 +325,18 @@ class Rendering:
         if self._browser is None or not self._is_needed(visit):
             return
         async with self._few_at_once:
-            if self._crawl.exhausted or not self._is_needed(visit):
+            if self._crawl.is_budget_exhausted or not self._is_needed(visit):
                 return
-            self._crawl.count_again(200)
-            task = asyncio.ensure_future(self._browser.rendered(visit))
+            self._crawl.count_refetch(200)
+            task = asyncio.ensure_future(self._browser.render_page(visit))
             self._under_way.add(task)
             try:
                 body = await task
             except asyncio.CancelledError:
                 if not self._given_up:
                     raise
-                self._crawl.put_back(visit.url_id, time.monotonic())
-                raise GivenUpError("the crawl ends") from None
+                self._crawl.requeue(visit.url_id, time.monotonic())
+                raise RequestCancelledError("the crawl ends") from None
             except WorkerError:
                 self._crawl.halt(visit.url_id, time.monotonic())
                 raise
@@ -344,7 +344,7 @@ class Rendering:
                 self._under_way.discard(task)
         await self._take(visit, body)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Cancel what is in the browser: the crawl has to end."""
         self._given_up = True
         for task in self._under_way:
@@ -357,7 +357,7 @@ class Rendering:
 
     def _is_needed(self, visit: PageVisit) -> bool:
         view = visit.view
-        if view is None or view.kind or visit.again or not view.scripts:
+        if view is None or view.kind or visit.is_refetch or not view.scripts:
             return False
         if _words(view) >= _FEW or self._given_up:
             return False

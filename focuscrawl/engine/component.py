@@ -12,7 +12,7 @@ from focuscrawl.engine.browser import Rendering
 from focuscrawl.engine.open_pages import OpenPages
 from focuscrawl.engine.page_parsing import PageParsing
 from focuscrawl.engine.page_texts import PageTexts
-from focuscrawl.engine.visits import Turns
+from focuscrawl.engine.visits import VisitLock
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class CrawlContext:
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawler = crawler
         self.crawl = crawl
-        self.turns = Turns()
+        self.visit_lock = VisitLock()
 
     @cached_property
     def parsing(self) -> PageParsing:
@@ -60,7 +60,7 @@ class CrawlContext:
     @cached_property
     def open_pages(self) -> OpenPages:
         """The pages whose callback, in a spider of another project, is still at work."""
-        return OpenPages(self._crawler, self.crawl, self.turns, self.texts)
+        return OpenPages(self._crawler, self.crawl, self.visit_lock, self.texts)
 
 
 def bind_crawl(crawler: Crawler, crawl: Crawl) -> None:

@@ -14,7 +14,7 @@ from focuscrawl.crawl_config import (
     PREFIX,
     SETTINGS,
     CrawlConfig,
-    setting_of,
+    setting_name,
 )
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import is_reserved
@@ -69,7 +69,7 @@ def read_config(
         _AT_LEAST_ONE.read(f"setting {name}", settings.get(name))
         for name in ("CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN")
     )
-    return config.changed(
+    return config.with_values(
         **values,
         concurrency=concurrency,
         per_host=concurrency if replay else per_host,
@@ -101,7 +101,7 @@ def _written(
         blank = field in ARGUMENTS and not str(value).strip()
         if value is not None and not blank:
             written[field] = value
-    named = {field: setting_of(field) for field in written}
+    named = {field: setting_name(field) for field in written}
     for name, text in arguments.items():
         if name not in ARGUMENTS:
             raise UserError(f"unknown argument {name}: there are {', '.join(ARGUMENTS)}")
@@ -128,7 +128,7 @@ def _with_demo_web(config: CrawlConfig) -> CrawlConfig:
             return config
         if not all(map(is_reserved, seeds)):
             return config
-    return config.changed(web="demo")
+    return config.with_values(web="demo")
 
 
 def _use_recording(settings: BaseSettings) -> None:

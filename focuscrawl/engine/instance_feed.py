@@ -58,7 +58,7 @@ class InstanceFeed:
 
     Parameters
     ----------
-    named : a callable, or the name of a file, see `feed_of`
+    named : a callable, or the name of a file, see `instance_sink`
     """
 
     def __init__(self, crawl: Crawl, named: Path | Callable[[Instance], object]) -> None:
@@ -77,7 +77,7 @@ class InstanceFeed:
     @classmethod
     def of(cls, crawler: Crawler, crawl: Crawl) -> Self | None:
         """Create the feed that ``FOCUSCRAWL_INSTANCES`` names; None: it names none."""
-        named = feed_of(crawl.config.instances)
+        named = instance_sink(crawl.config.instances)
         if named is None:
             return None
         feed = cls(crawl, named)
@@ -95,7 +95,7 @@ class InstanceFeed:
 
     def add(self, visit: PageVisit) -> None:
         """Add a visit that was expanded: v of the links into it, u of its own."""
-        if visit.again:
+        if visit.is_refetch:
             return
         self._relevance[visit.url_id] = visit.relevance
         for link in self._pop(visit.url_id):
@@ -123,7 +123,7 @@ class InstanceFeed:
         return links
 
 
-def feed_of(named: str | None) -> Path | Callable[[Instance], object] | None:
+def instance_sink(named: str | None) -> Path | Callable[[Instance], object] | None:
     """Return where instances go: to a file, or to a ``module:callable``; None: nowhere.
 
     Raises

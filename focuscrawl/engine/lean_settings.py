@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TRACEBACKS = logging.Formatter()
 
 
-class PlainRecord(logging.LogRecord):
+class SanitizedRecord(logging.LogRecord):
     """A record without control characters and credentials of URLs, in text and traceback.
 
     For ``logging.setLogRecordFactory``: then no handler needs to know.
@@ -33,7 +33,7 @@ class PlainRecord(logging.LogRecord):
         if self.exc_info and self.exc_info[0] is not None:
             error = self.exc_info[1]
             # formatters take the text that is there instead of making their own
-            self.exc_text = plain(
+            self.exc_text = sanitize(
                 str(error)  # for what the user has to put right a traceback is no help
                 if isinstance(error, UserError)
                 else _TRACEBACKS.formatException(self.exc_info)
@@ -41,10 +41,10 @@ class PlainRecord(logging.LogRecord):
 
     def getMessage(self) -> str:  # noqa: N802 - the base class's name
         """Return the message without control characters and credentials."""
-        return plain(super().getMessage())
+        return sanitize(super().getMessage())
 
 
-def plain(text: str) -> str:
+def sanitize(text: str) -> str:
     """Return `text` without control characters and without credentials of URLs."""
     return without_credentials(printable(text))
 
@@ -107,7 +107,7 @@ class QuietFormatter(LogFormatter):
         self, item: object, exception: BaseException, response: object, spider: Spider
     ) -> LogFormatterResult:
         """Log nothing for what is no item; what a user's pipeline drops is logged as by Scrapy."""
-        ours = ("excluded", "again", "noindex")
+        ours = ("excluded", "is_refetch", "noindex")
         if any(getattr(item, name, None) for name in ours):
             return None  # type: ignore[return-value]
         return super().dropped(item, exception, response, spider)  # type: ignore[arg-type]

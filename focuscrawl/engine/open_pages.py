@@ -10,11 +10,11 @@ from weakref import WeakSet
 
 from scrapy import signals
 
-from focuscrawl.crawl.scope import may_be_page, nofollow_urls
+from focuscrawl.crawl.scope import can_be_page, nofollow_urls
 from focuscrawl.engine.instance_feed import InstanceFeed
-from focuscrawl.engine.page_parsing import expand
+from focuscrawl.engine.page_parsing import expand_visit
 from focuscrawl.engine.spider_requests import SitemapDates
-from focuscrawl.engine.visits import count_again, halt_on_error
+from focuscrawl.engine.visits import count_refetch, halt_on_error
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.signals import page_visited
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.engine.page_texts import PageTexts
-    from focuscrawl.engine.visits import Turns
+    from focuscrawl.engine.visits import VisitLock
 
 
 @dataclass
@@ -45,10 +45,12 @@ class OpenPages:
     cut short by a crash is fetched again when the crawl is resumed.
     """
 
-    def __init__(self, crawler: Crawler, crawl: Crawl, turns: Turns, texts: PageTexts) -> None:
+    def __init__(
+        self, crawler: Crawler, crawl: Crawl, visit_lock: VisitLock, texts: PageTexts
+    ) -> None:
         self._crawler = crawler
         self._crawl = crawl
-        self._turns = turns
+        self._visit_lock = visit_lock
         self._pages: dict[int, _OpenPage] = {}
         self._on_their_way: WeakSet[Request] = WeakSet()
         self._take: Callable[[Request], bool] = bool
@@ -62,7 +64,7 @@ class OpenPages:
     def __contains__(self, url_id: int) -> bool:
         return url_id in self._pages
 
-    def hand_to(self, take: Callable[[Request], bool]) -> None:
+    def set_request_handler(self, take: Callable[[Request], bool]) -> None:
         """Set what queues the requests of callbacks; it returns False for those to be dropped."""
         self._take = take
 
@@ -81,25 +83,25 @@ class OpenPages:
         return [
             url
             for url in urls
-            if (config.any_media or may_be_page(url, pdf=config.pdf)) and scope.admits(url)
+            if (config.any_media or can_be_page(url, pdf=config.pdf)) and scope.admits(url)
         ]
 
-    def follow(self, url_id: int, url: str) -> None:
+    def mark_followed(self, url_id: int, url: str) -> None:
         """Record that a link of an open page is followed without a request of its callback."""
         self._pages[url_id].followed.add(url)
 
-    def ask(self, url_id: int, request: Request) -> None:
+    def add_request(self, url_id: int, request: Request) -> None:
         """Keep a request that the callback of an open page has yielded."""
         self._pages[url_id].requests.append(request)
         self._on_their_way.add(request)
 
-    def redirect(self, request: Request) -> Request:
+    def queue_redirect(self, request: Request) -> Request:
         """Queue a request for where a page has moved, and return it for the engine."""
         self._take(request)
         self._on_their_way.add(request)
         return request
 
-    def has(self, request: Request) -> bool:
+    def was_queued(self, request: Request) -> bool:
         """Tell whether a request from the engine was queued with its page.
 
         It may come long after the callback is done, or never.
@@ -119,8 +121,8 @@ class OpenPages:
                 await self._finish(page.visit, page.requests, page.followed)
         finally:
             del self._pages[url_id]
-        if self._texts.wants(page.visit):
-            await self._texts.take(page.visit)
+        if self._texts.needs_text(page.visit):
+            await self._texts.extract(page.visit)
 
     async def _finish(
         self, visit: PageVisit, requests: Sequence[Request], followed: set[str]
@@ -137,9 +139,9 @@ class OpenPages:
 
     async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
         """Expand and record a judged visit, queue the requests for its links, and report it."""
-        async with self._turns.of(visit):
+        async with self._visit_lock.hold(visit):
             with halt_on_error(self._crawl, visit.url_id):
-                await expand(self._crawl, visit)
+                await expand_visit(self._crawl, visit)
                 self._crawl.record(visit, time.monotonic())
             for request in requests:
                 if not self._take(request):
@@ -149,8 +151,8 @@ class OpenPages:
 
     def report(self, visit: PageVisit) -> None:
         """Count a recorded visit, emit its instances and send `page_visited`."""
-        if visit.again:
-            count_again(self._crawler.stats, visit)
+        if visit.is_refetch:
+            count_refetch(self._crawler.stats, visit)
             return
         if self._instances is not None:
             self._instances.add(visit)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from threadpoolctl import threadpool_limits
 
-from focuscrawl.engine.private import pause_briefly
+from focuscrawl.engine.private import shorten_callback_delay
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -30,7 +30,7 @@ def set_up_process(crawler: Crawler) -> None:
     numpy has to be loaded by now: only loaded libraries can be limited to one thread, and to
     share small vectors among threads of BLAS takes longer than the work on them.
     """
-    pause_briefly()
+    shorten_callback_delay()
     _return_large_arrays()
     threadpool_limits(1, user_api="blas")
     crawler.signals.connect(_freeze, signal=signals.spider_opened, weak=False)

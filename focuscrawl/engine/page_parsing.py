@@ -14,9 +14,9 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl.visit import TOO_HARD
-from focuscrawl.engine.visits import cause
-from focuscrawl.errors import GivenUpError, WorkerError
-from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
+from focuscrawl.engine.visits import describe_error
+from focuscrawl.errors import RequestCancelledError, WorkerError
+from focuscrawl.page import ParseCost, ParseLimitError, ParserProcess
 from focuscrawl.page.parse import SMALL_SIZE
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ _WORDS_A_LINK = 60
 _LARGE = 1_700_000  # bytes; decoding more alone holds the interpreter for too long
 
 
-async def expand(crawl: Crawl, visit: PageVisit) -> None:
-    """Do what `Crawl.expand` does; the caller has the turn (`focuscrawl.engine.visits.Turns`).
+async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
+    """Do what `Crawl.expand` does; the caller has the turn (`focuscrawl.engine.visits.VisitLock`).
 
     Links of a long page of the live Web are scored in a thread, and queued some at a time. A
     replay has no connections that wait, and its web is not to be read in two threads.
@@ -76,9 +76,9 @@ class PageParsing:
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._apart = ParserApart()
+        self._apart = ParserProcess()
         replays = self._crawl.web is not None
-        self._at_once = (Effort.LARGE, _LARGE) if replays else (Effort.SMALL, SMALL_SIZE)
+        self._at_once = (ParseCost.LARGE, _LARGE) if replays else (ParseCost.SMALL, SMALL_SIZE)
         self._given_up = False
         self._one_aside = DeferredLock()
         crawler.signals.connect(self.close, signal=signals.spider_closed)
@@ -88,7 +88,7 @@ class PageParsing:
 
         Raises
         ------
-        GivenUpError
+        RequestCancelledError
             The crawl ends; the URL is queued again.
         WorkerError
             The process cannot start; the crawl is halted, the URL queued again.
@@ -99,19 +99,19 @@ class PageParsing:
                 await self._aside(self._read_blocking, visit, kind)
             elif not self._parse_at_once(visit) and self._crawl.is_page(visit):
                 await self._aside(self._parse_blocking, visit)
-        except TooMuchWorkError:
+        except ParseLimitError:
             if self._given_up:
-                self._crawl.put_back(visit.url_id, time.monotonic())
-                raise GivenUpError("the crawl ends") from None
+                self._crawl.requeue(visit.url_id, time.monotonic())
+                raise RequestCancelledError("the crawl ends") from None
             visit.error = TOO_HARD
         except WorkerError:
             self._crawl.halt(visit.url_id, time.monotonic())
             raise
         except Exception as error:
             logger.exception("cannot parse %s", visit.url)
-            visit.error = cause(error)
+            visit.error = describe_error(error)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Stop parsing pages that are not parsed at once: the crawl has to end."""
         self._given_up = True
         self._apart.close()
@@ -126,7 +126,7 @@ class PageParsing:
             return False
         try:
             self._crawl.parse(visit, most)
-        except TooMuchWorkError:
+        except ParseLimitError:
             return False
         return True
 
@@ -134,7 +134,7 @@ class PageParsing:
         await maybe_deferred_to_future(self._one_aside.acquire())
         try:
             if self._given_up:
-                raise TooMuchWorkError
+                raise ParseLimitError
             await maybe_deferred_to_future(deferToThread(parse, *given))
         finally:
             self._one_aside.release()
@@ -144,8 +144,8 @@ class PageParsing:
 
     def _parse_blocking(self, visit: PageVisit) -> None:
         if visit.bytes <= _LARGE:
-            with suppress(TooMuchWorkError):
-                self._crawl.parse(visit, Effort.LARGE)
+            with suppress(ParseLimitError):
+                self._crawl.parse(visit, ParseCost.LARGE)
                 return
         sent = visit.download
         visit.view = self._apart.parse_page(

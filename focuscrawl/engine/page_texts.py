@@ -16,7 +16,7 @@ from focuscrawl.crawl.visit import Visit
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.page.documents import PDF
 from focuscrawl.report.plain_text import without_controls
-from focuscrawl.text import ExtractorApart
+from focuscrawl.text import ExtractorPool
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import TextStore
 
@@ -116,27 +116,27 @@ class PageTexts:
             return
         self._name, self._least = config.text_extractor, config.text_min_relevance
         self._store = TextStore(self._crawl.folder.path)
-        self._extractor = ExtractorApart(self._name, config.text_processes, niceness=_NICENESS)
+        self._extractor = ExtractorPool(self._name, config.text_processes, niceness=_NICENESS)
         self._threads = ThreadPool(0, config.text_processes, "texts")
         self._waiting = 0
         self._logged = False
         crawler.signals.connect(self.open, signal=signals.engine_started)
         crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
-    def wants(self, visit: PageVisit) -> bool:
+    def needs_text(self, visit: PageVisit) -> bool:
         """Tell whether a recorded fetch is to have a text: whether collect would take it."""
         return (
             self._taking
             and visit.view is not None
             and visit.view.kind in ("", PDF)
             and visit.digest is not None
-            and visit.twin is None
+            and visit.duplicate_id is None
             and not visit.noindex
-            and not visit.again
+            and not visit.is_refetch
             and visit.relevance >= self._least
         )
 
-    async def take(self, visit: PageVisit) -> PageText | str:
+    async def extract(self, visit: PageVisit) -> PageText | str:
         """Return the text of a recorded fetch that is wanted, or why there is none.
 
         The parsed page is dropped meanwhile: it takes several times the memory of its bytes.
@@ -175,7 +175,7 @@ class PageTexts:
         during: Any = ("during", "shutdown")  # its types lack the second
         reactor.addSystemEventTrigger(*during, self.close)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Stop taking texts: the crawl has to end. `focuscrawl collect` takes the others."""
         if self._taking:
             self._taking = False
@@ -183,7 +183,7 @@ class PageTexts:
 
     def close(self) -> None:
         """Stop the processes; every page has its text by now, or is given up."""
-        self.give_up()
+        self.cancel()
         if self._threads.started:
             self._threads.stop()
         self._store.close()
@@ -211,6 +211,6 @@ def prepare_texts(config: CrawlConfig, settings: BaseSettings) -> None:
     """
     if not config.text:
         return
-    with ExtractorApart(config.text_extractor) as extractor:
+    with ExtractorPool(config.text_extractor) as extractor:
         extractor.start()
     settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")

@@ -56,7 +56,7 @@ def is_closing(crawler: Crawler) -> bool:
     return slot is not None and slot.closing is not None
 
 
-def nothing_under_way(crawler: Crawler) -> bool:
+def is_idle(crawler: Crawler) -> bool:
     """Tell whether no request is with the downloader, and no answer or item with the scraper.
 
     Requests of `engine.download_async`, for a robots.txt say, count; what the scheduler holds
@@ -69,7 +69,7 @@ def nothing_under_way(crawler: Crawler) -> bool:
     return slot is None or not (slot.inprogress or (scraping and not scraping.is_idle()))
 
 
-def start_failed(crawler: Crawler) -> bool:
+def has_start_failed(crawler: Crawler) -> bool:
     """Tell whether the spider's ``start`` raised an error; it is in the log.
 
     Uses: ``engine._start_error``, which not all of them have.
@@ -124,7 +124,7 @@ def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]
     handlers.download_request_async = wrapped  # type: ignore[method-assign]
 
 
-def pause_briefly() -> None:
+def shorten_callback_delay() -> None:
     """Make Scrapy pause for a millisecond before a callback, not for a tenth of a second.
 
     A crawl that makes one request at a time would spend most of its time in pauses.
@@ -139,7 +139,7 @@ def pause_briefly() -> None:
 # HTTP ------------------------------------------------------------------------------------------
 
 
-def bound_connections(
+def limit_connections(
     handler: HTTP11DownloadHandler,
     most: int,
     error: Callable[[], Exception],
@@ -232,7 +232,7 @@ def is_started_by_command(spider: Spider) -> bool:
     return str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
 
 
-def is_scrapys_program() -> bool:
+def is_scrapy_program() -> bool:
     """Tell whether the process is the program ``scrapy``, and no one else's.
 
     Uses: ``scrapy.cmdline`` is imported by the program alone.
@@ -278,7 +278,7 @@ def has_failed_to_start(process: CrawlerProcessBase) -> bool:
 # The log ---------------------------------------------------------------------------------------
 
 
-def leave_set_up_out_of_log() -> None:
+def hide_setup_messages() -> None:
     """Log Scrapy's own set-up from level WARNING on.
 
     Filters outlive the configuration of the log that follows, levels do not.
@@ -294,7 +294,7 @@ def _is_warning(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
 
 
-def is_no_list_of_settings(record: logging.LogRecord) -> bool:
+def is_not_settings_list(record: logging.LogRecord) -> bool:
     """Leave Scrapy's list of all settings out of a log: what users have set may be a password.
 
     Uses: the words it begins with, in the logger ``scrapy.crawler``.

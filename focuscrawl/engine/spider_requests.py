@@ -15,8 +15,8 @@ from scrapy.http import JsonRequest
 from scrapy.spiders import SitemapSpider
 from scrapy.utils.request import request_from_dict
 
-from focuscrawl.apprentice.feature_extraction import WordReader
-from focuscrawl.crawl.scope import fits
+from focuscrawl.apprentice.feature_extraction import WordEvidence
+from focuscrawl.crawl.scope import has_allowed_length
 from focuscrawl.crawl_config import DEFAULT_CALLBACK
 from focuscrawl.engine.private import has_default_callback
 from focuscrawl.engine.visits import (
@@ -29,10 +29,10 @@ from focuscrawl.engine.visits import (
     URL_ID,
     VISIT,
 )
-from focuscrawl.errors import GivenUpError, UserError
+from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.foundation.files import open_plain, write_whole
 from focuscrawl.foundation.urls import host, normalize, without_credentials
-from focuscrawl.page.documents import changed_at
+from focuscrawl.page.documents import parse_w3c_date
 from focuscrawl.page.words import tokenize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 _SLOT = "download_slot"
 _UNREAD = 0.5  # score by a critic that does not read words
-MOST = 50_000  #: dates that are kept; a site map has no more URLs
+MAX_DATES = 50_000  #: dates that are kept; a site map has no more URLs
 
 # Keys in the meta of requests that decide which way a request goes, how it is made, or how much is
 # downloaded. The file in a crawl's folder may be a stranger's, whose proxy would see all pages.
@@ -78,7 +78,7 @@ _STORED = (
 _HANDLED = "handle_httpstatus_list"
 
 
-def kept_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
+def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of the meta of a request is kept for a resumed crawl.
 
     Parameters
@@ -99,7 +99,7 @@ def kept_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, 
 
 
 @dataclass(frozen=True)
-class LinkRequests:
+class LinkRequestSettings:
     """The settings of a project for requests that its spider did not yield.
 
     Attributes
@@ -156,7 +156,7 @@ class RequestFile:
     ----------
     folder : of the crawl
     spider : whose requests they are
-    trusted : meta that its project itself sets, see `kept_meta`
+    trusted : meta that its project itself sets, see `storable_meta`
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class RequestFile:
         self._spider = spider
         self._trusted = trusted or {}
         self._kept: dict[str, dict[str, Any]] = {}
-        self.given: set[str] = set()
+        self.fetched: set[str] = set()
         self._warned = False
 
     def load(self, waits: Callable[[str], bool]) -> list[Request]:
@@ -198,22 +198,22 @@ class RequestFile:
             except (ValueError, TypeError, RecursionError):
                 continue
             if isinstance(url, str) and request is None:
-                self.given.add(url)
+                self.fetched.add(url)
             elif isinstance(url, str) and isinstance(request, dict):
                 self._kept[url] = request
         waiting = {url for url in self._kept if waits(url)}
         self._kept = {
             url: kept
             for url, kept in self._kept.items()
-            if url in waiting or url not in self.given
+            if url in waiting or url not in self.fetched
         }
-        lines = [json.dumps([url, None]) for url in sorted(self.given)]
+        lines = [json.dumps([url, None]) for url in sorted(self.fetched)]
         lines += [json.dumps(each) for each in self._kept.items()]
         write_whole(self._path, "".join(f"{line}\n" for line in lines))
         late = [self.pop(url) for url in [*self._kept] if url not in waiting]
         return [request for request in late if request is not None]
 
-    def hold(self, url: str, request: Request) -> None:
+    def add(self, url: str, request: Request) -> None:
         """Store a request that waits for its URL's turn."""
         try:
             attributes = request.to_dict(spider=self._spider)
@@ -225,17 +225,17 @@ class RequestFile:
                 for name, values in request.headers.items()
             }
             kept = {name: attributes[name] for name in _STORED}
-            kept["meta"] = kept_meta(request.meta, self._trusted)
+            kept["meta"] = storable_meta(request.meta, self._trusted)
             self._append([url, {**kept, "headers": headers, "kind": kind}])
         except (TypeError, ValueError) as error:
             if not self._warned:
                 self._warned = True
                 logger.warning("%s is not kept for a resumed crawl: %s", request, error)
 
-    def give(self, url: str) -> None:
+    def mark_fetched(self, url: str) -> None:
         """Record that a URL is being fetched for the spider."""
-        if url not in self.given:
-            self.given.add(url)
+        if url not in self.fetched:
+            self.fetched.add(url)
             self._append([url, None])
 
     def pop(self, url: str) -> Request | None:
@@ -246,7 +246,7 @@ class RequestFile:
         try:
             kind = _KINDS.get(kept.get("kind", ""), Request)
             stored = {name: kept[name] for name in _STORED if name in kept}
-            stored["meta"] = kept_meta(kept.get("meta", {}), self._trusted)
+            stored["meta"] = storable_meta(kept.get("meta", {}), self._trusted)
             if normalize(stored["url"]) != url:
                 raise ValueError(f"its line is about {stored['url']}")
             if not all(isinstance(each, int) for each in stored["meta"].get(_HANDLED, ())):
@@ -277,7 +277,7 @@ class RequestWords:
     def __init__(self, critic: Critic) -> None:
         self.critic = critic
         self._reads = bool(getattr(critic, "reads_words", False))
-        self._words = WordReader(critic, ask=self._reads)
+        self._words = WordEvidence(critic, use_critic=self._reads)
 
     def score(self, request: Request) -> float:
         """Return a score from 0 to 1."""
@@ -319,11 +319,11 @@ class SitemapDates:
         return sorted(requests, key=lambda request: -self._take(request.url))
 
     def _note(self, loc: Any, lastmod: Any) -> None:
-        url, at = normalize(str(loc)), changed_at(str(lastmod))
+        url, at = normalize(str(loc)), parse_w3c_date(str(lastmod))
         if url is None or at is None:
             return
         self._at[url] = at
-        if len(self._at) > MOST:  # the spider does not ask for all of them
+        if len(self._at) > MAX_DATES:  # the spider does not ask for all of them
             del self._at[next(iter(self._at))]
 
     def _take(self, url: str) -> float:
@@ -348,7 +348,7 @@ class SpiderRequests:
         self,
         crawl: Crawl,
         spider: Spider,
-        following: LinkRequests,
+        following: LinkRequestSettings,
         failed: Callable[[Failure], object],
     ) -> None:
         self._crawl = crawl
@@ -364,47 +364,47 @@ class SpiderRequests:
         for request in self._file.load(self._waits):
             self._put_late(normalize(request.url) or request.url, request)
 
-    def put_back(self, url_id: int, request: Request) -> None:
+    def requeue(self, url_id: int, request: Request) -> None:
         """Keep a request that was in flight and has to be made again."""
         self._held[url_id] = request
 
-    def take(self, request: Request) -> bool:
+    def add(self, request: Request) -> bool:
         """Keep a request of the project; False if it is for a page that was fetched."""
         crawl, request = self._crawl, _unmarked(request)
         url = normalize(request.url)
-        if url is None or not fits(url) or request.method != "GET" or request.body:
+        if url is None or not has_allowed_length(url) or request.method != "GET" or request.body:
             return self._put_aside(request)
         url_id = crawl.urls.get(url)
         known = None if url_id is None else crawl.urls.state(url_id)
         if known in (None, UNFOLLOWED) and (known is None or request.meta.get("is_start_request")):
-            url_id = crawl.add_asked(url, request.meta.get("depth", 0), self._score(request))
+            url_id = crawl.add_requested(url, request.meta.get("depth", 0), self._score(request))
         elif known not in (QUEUED, UNFOLLOWED) or url_id in crawl.in_flight:
             if not self._was_given(url, request):
-                self._file.hold(url, request)
+                self._file.add(url, request)
                 return self._put_late(url, request)
             return request.dont_filter and self._put_aside(request)
         assert url_id is not None
         if url_id in self._held:  # Scrapy's own filter would take the first of them
             return request.dont_filter and self._put_aside(request)
         self._held[url_id] = request = request.replace(url=url)  # as stored: without credentials
-        self._file.hold(url, request)
+        self._file.add(url, request)
         return True
 
     def pop(self, fetch: Fetch, meta: dict[str, Any]) -> Request | None:
         """Return the request kept for a URL, with `meta` on it; None if there is none."""
         held = self._held.pop(fetch.id, None)
-        if held is None and not fetch.again:  # a second fetch is none of the project's
+        if held is None and not fetch.is_refetch:  # a second fetch is none of the project's
             held = self._file.pop(fetch.url)
         if held is None:
             return None
         if URL_ID in held.meta:  # it was under way before
             return held.replace(meta=held.meta | meta)
-        self._file.give(fetch.url)
+        self._file.mark_fetched(fetch.url)
         own = {OWN: _redirects_seen(held)}
         errback = _ReportingErrback(self._failed, held.errback)
         return held.replace(meta=held.meta | meta | own, errback=errback)
 
-    def pop_aside(self) -> Request | None:
+    def pop_bypassing(self) -> Request | None:
         """Return a request that bypasses the frontier, the highest priority first."""
         if not self._aside:
             return None
@@ -412,8 +412,8 @@ class SpiderRequests:
         url = normalize(request.url)
         if url in self._late:
             self._late.discard(url)
-            self._file.give(url)
-        self._crawl.count_aside(url or without_credentials(request.url))
+            self._file.mark_fetched(url)
+        self._crawl.count_bypass(url or without_credentials(request.url))
         return request
 
     def close(self) -> None:
@@ -427,7 +427,7 @@ class SpiderRequests:
             )
 
     @property
-    def waiting(self) -> bool:
+    def has_bypassing(self) -> bool:
         """True if requests that bypass the frontier wait."""
         return bool(self._aside)
 
@@ -442,7 +442,7 @@ class SpiderRequests:
 
     def _was_given(self, url: str, request: Request) -> bool:
         """Tell whether the spider got the page, in this callback or one that does the same."""
-        if url in self._file.given or url in self._late:
+        if url in self._file.fetched or url in self._late:
             return True
         default = request.callback in (None, getattr(self._spider, "parse", None))
         return default and not request.cb_kwargs and self._following.callback is None
@@ -472,12 +472,12 @@ class _ReportingErrback:
 
     def __call__(self, failure: Failure) -> Any:
         self.report(failure)
-        if isinstance(failure.value, GivenUpError):
+        if isinstance(failure.value, RequestCancelledError):
             return None
         return failure if self.errback is None else self.errback(failure)
 
 
-def redirected(request: Request, url: str) -> Request:
+def redirected_request(request: Request, url: str) -> Request:
     """Return a request of the project for where its page has moved.
 
     As with Scrapy's redirects, secrets are not sent to another server: ``Authorization`` stays

@@ -105,13 +105,13 @@ _CAUSES: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-def is_everyday(error: BaseException) -> bool:
+def is_web_error(error: BaseException) -> bool:
     """Tell whether an error is one of a bad web's, or a refusal; not one of a program's."""
     everyday = (DownloadFailedError, DownloadCancelledError, UnusableError, PrivateAddressError)
     return isinstance(error, (*everyday, *(kind for kind, _ in _CAUSES), IgnoreRequest))
 
 
-def cause(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return ``cause: details``; an error that is none of a bad web keeps its own name."""
     if isinstance(error, DownloadCancelledError):  # nothing else cancels a download
         return f"too large: {error}" if str(error) else "too large: more than DOWNLOAD_MAXSIZE"
@@ -168,7 +168,7 @@ def _with_details(name: str, error: BaseException) -> str:
 def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
     """Start the visit of a URL from the frontier, with its answer."""
     assert response.request is not None
-    return crawl.arrived(response.request.meta[URL_ID], download_of(response))
+    return crawl.start_visit(response.request.meta[URL_ID], download_of(response))
 
 
 def visit_of_error(
@@ -181,7 +181,9 @@ def visit_of_error(
     answered : an answer came, and processing it failed: it counts as a fetch
     """
     ignored = isinstance(error, IgnoreRequest)
-    visit = crawl.failed(request.meta[URL_ID], str(error) if ignored else cause(error))
+    visit = crawl.start_failed_visit(
+        request.meta[URL_ID], str(error) if ignored else describe_error(error)
+    )
     if ignored and not answered:
         visit.excluded = str(error)
     return visit
@@ -204,7 +206,7 @@ def download_of(response: Response) -> Download:
     )
 
 
-def moved_to(response: Response) -> str | None:
+def redirect_target(response: Response) -> str | None:
     """Return where a redirect leads; None: it is none, or leads nowhere."""
     return download_of(response).location if 300 <= response.status < 400 else None
 
@@ -228,7 +230,7 @@ def retry_after_of(response: Response) -> float | None:
     return read_retry_after(header_of(response.headers, "Retry-After"), datetime.now(UTC))
 
 
-class Turns:
+class VisitLock:
     """Lets one visit at a time be expanded and recorded.
 
     Attributes
@@ -241,24 +243,24 @@ class Turns:
         self.holder: PageVisit | None = None
 
     @property
-    def taken(self) -> bool:
+    def is_locked(self) -> bool:
         """True if a visit would have to wait."""
         return self._lock.locked
 
     @asynccontextmanager
-    async def of(self, visit: PageVisit) -> AsyncIterator[None]:
+    async def hold(self, visit: PageVisit) -> AsyncIterator[None]:
         """Wait for the turn of a visit, which ends with the context."""
-        await self.take(visit)
+        await self.acquire(visit)
         try:
             yield
         finally:
             self.release(visit)
 
-    async def take(self, visit: PageVisit) -> None:
+    async def acquire(self, visit: PageVisit) -> None:
         """Wait until no other visit is between `Crawl.expand` and `Crawl.record`."""
         if self.holder is visit:
             return
-        if self.taken:
+        if self.is_locked:
             await maybe_deferred_to_future(self._lock.acquire())
         else:
             self._lock.acquire()
@@ -287,7 +289,7 @@ class halt_on_error:  # noqa: N801  # used as a function; a generator would cost
             self._crawl.halt(self._number, time.monotonic())
 
 
-def count_again(stats: StatsCollector, visit: PageVisit) -> None:
+def count_refetch(stats: StatsCollector, visit: PageVisit) -> None:
     """Count a page that was fetched once more."""
     stats.inc_value("focuscrawl/hubs_again")
     if visit.failure is not None:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import ALARM, SpeedWatch
+from focuscrawl.diagnosis import ALARM, SpeedMonitor
 from focuscrawl.engine.component import Component
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.report.outlook import doubts_of, start_pages
@@ -35,7 +35,7 @@ class Alarm(Component):
         self._critic: Critic | None = None
         self._best = ""  # of the first fetches
         self._best_relevance = -1.0
-        self._speed = None if self._crawl.config.web else SpeedWatch()
+        self._speed = None if self._crawl.config.web else SpeedMonitor()
 
     def spider_opened(self) -> None:
         """Restore the watch from the fetches of a resumed crawl."""
@@ -53,38 +53,38 @@ class Alarm(Component):
         urls = self._crawl.urls
         number = urls.get(visit.url)
         assert number is not None
-        change = self._watch.visited(
+        change = self._watch.add_fetch(
             number,
             None if visit.referrer is None else urls.get(visit.referrer),
             relevance=visit.relevance,
             topic=visit.topic if isinstance(visit.topic, str) else None,  # pipelines may set it
             judged=is_page(visit.status, visit.error, visit.duplicate_of),
-            overtakes=visit.overtakes,
+            busy_host=visit.better_host,
         )
         if change is None:
             return
         alarm = self._watch.alarm
         if change == ALARM and alarm is not None:
-            self._crawl.note(ALARM, alarm.describe())
+            self._crawl.record_event(ALARM, alarm.describe())
             logger.warning("%s", alarm.describe())
             self._crawler.stats.set_value("focuscrawl/alarm", alarm.short())
         else:
-            self._crawl.note(change, f"harvest {self._crawl.harvest_rate:.2f} overall")
+            self._crawl.record_event(change, f"harvest {self._crawl.harvest_rate:.2f} overall")
             self._crawler.stats.set_value("focuscrawl/alarm", "")
 
     def _check_speed(self, visit: PageVisit) -> None:
         """Report when relevant pages arrive more slowly than before, and when no longer."""
         if self._speed is None:
             return
-        change = self._speed.visited(time.monotonic(), visit.relevance, host(visit.url))
+        change = self._speed.add_fetch(time.monotonic(), visit.relevance, host(visit.url))
         if change is None:
             return
-        slowness = self._speed.slowness
-        detail = "" if slowness is None else slowness.describe()
-        self._crawl.note(change, detail)
-        if slowness is not None:
+        slowdown = self._speed.slowdown
+        detail = "" if slowdown is None else slowdown.describe()
+        self._crawl.record_event(change, detail)
+        if slowdown is not None:
             logger.warning("%s", detail)
-        shown = "" if slowness is None else slowness.short()
+        shown = "" if slowdown is None else slowdown.short()
         self._crawler.stats.set_value("focuscrawl/slow", shown)
 
     def _check_first_fetches(self, visit: PageVisit) -> None:
@@ -93,7 +93,7 @@ class Alarm(Component):
             return
         if visit.relevance > self._best_relevance:
             self._best, self._best_relevance = visit.url, visit.relevance
-        if visit.seq == _FIRST and self._crawl.reached and self._best_relevance <= RELEVANT:
+        if visit.seq == _FIRST and self._crawl.succeeded and self._best_relevance <= RELEVANT:
             logger.warning(
                 "none of the first %d fetches is on the topic, the best has R %.2f (%s): "
                 "`focuscrawl plan` with the same arguments says more",

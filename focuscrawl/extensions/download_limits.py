@@ -35,7 +35,7 @@ class HtmlOnly(Component):
         followed = URL_ID in request.meta and OWN not in request.meta
         if not followed or media_type is None or is_html(media_type):
             return
-        if not self._crawl.may_read(request.meta[URL_ID], media_type):
+        if not self._crawl.can_read(request.meta[URL_ID], media_type):
             raise StopDownload(fail=False)
 
 

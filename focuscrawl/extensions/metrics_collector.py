@@ -58,7 +58,7 @@ class CrawlCollector:
             ("in_flight", "Requests under way", len(crawl.in_flight)),
             ("known_urls", "URLs the crawl has seen", len(crawl.urls)),
             ("model_version", "Lessons learned", crawl.model_version),
-            ("waiting", "1 while something else holds it back", int(crawl.pausing)),
+            ("waiting", "1 while something else holds it back", int(crawl.is_waiting)),
             ("paused", "1 while a person has paused the crawl", int(is_paused(self._crawler))),
         ):
             yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)

@@ -19,8 +19,8 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.lean_settings import plain
-from focuscrawl.engine.private import is_no_list_of_settings
+from focuscrawl.engine.lean_settings import sanitize
+from focuscrawl.engine.private import is_not_settings_list
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_plain
 from focuscrawl.report.outcomes import stop_reason
@@ -75,7 +75,7 @@ class JsonLog(Component):
                 ) from None
         self._handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         self._handler.setFormatter(JsonFormatter(str(folder)))
-        self._handler.addFilter(is_no_list_of_settings)
+        self._handler.addFilter(is_not_settings_list)
         for logger in (logging.root, NOT_IN_LOG):
             logger.addHandler(self._handler)
 
@@ -115,11 +115,11 @@ class JsonFormatter(logging.Formatter):
             "at": at,
             "level": record.levelname,
             "logger": record.name,
-            "message": plain(record.getMessage()),
+            "message": sanitize(record.getMessage()),
             "crawl": self._crawl,
         }
         if record.exc_info and record.exc_info[0] is not None:
-            line["exception"] = plain(self.formatException(record.exc_info))
+            line["exception"] = sanitize(self.formatException(record.exc_info))
         return json.dumps(line | getattr(record, "fields", {}))
 
 
@@ -139,7 +139,7 @@ class Progress(Component):
         self._next_line = self._started + _LINE_EVERY
         self._fetched_before = self._crawl.fetched
         self._had_ended = bool(self._fetched_before) and self._crawl.stop_reason is not None
-        self._spent_before = self._crawl.spent
+        self._spent_before = self._crawl.budget_spent
 
     def spider_opened(self) -> None:
         """Log what starts."""
@@ -208,7 +208,7 @@ class Progress(Component):
         finally:
             store.close()
         text = summary.text()
-        if self._had_ended and self._crawl.spent == self._spent_before:
+        if self._had_ended and self._crawl.budget_spent == self._spent_before:
             text = f"{_HAD_ENDED}\n{text}"
         settings = self._crawler.settings
         in_log = settings.get("LOG_FILE") or self._crawl.config.log_json == STANDARD_ERROR

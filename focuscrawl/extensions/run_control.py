@@ -14,8 +14,14 @@ from twisted.internet.defer import CancelledError
 
 from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.private import close_spider, is_closing, start_failed, wake, wrap_downloads
-from focuscrawl.errors import GivenUpError
+from focuscrawl.engine.private import (
+    close_spider,
+    has_start_failed,
+    is_closing,
+    wake,
+    wrap_downloads,
+)
+from focuscrawl.errors import RequestCancelledError
 from focuscrawl.report.plain_text import counted
 
 if TYPE_CHECKING:
@@ -75,20 +81,20 @@ class BoundedStop(Component):
             logger.info("gave up %s, queued again", counted(len(self._under_way), "request"))
         for download in list(self._under_way):
             download.cancel()
-        self._context.parsing.give_up()
-        self._context.rendering.give_up()
-        self._context.texts.give_up()
+        self._context.parsing.cancel()
+        self._context.rendering.cancel()
+        self._context.texts.cancel()
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:
-            raise GivenUpError("the crawl ends")
+            raise RequestCancelledError("the crawl ends")
         under_way: Deferred[Response] = deferred_from_coro(download(request))
         self._under_way.add(under_way)
         try:
             return await maybe_deferred_to_future(under_way)
         except (asyncio.CancelledError, CancelledError):
             if self._given_up:
-                raise GivenUpError("the crawl ends") from None
+                raise RequestCancelledError("the crawl ends") from None
             raise
         finally:
             self._under_way.discard(under_way)
@@ -108,10 +114,10 @@ class RemoteControlExtension(Component):
 
     def engine_started(self) -> None:
         """Start looking; a stop or budget that an earlier run has not seen is not for this one."""
-        self._control.obeyed(Command.STOP)
+        self._control.clear_command(Command.STOP)
         earlier = self._control.budget
         if earlier is not None:
-            self._control.extended(earlier)
+            self._control.clear_budget(earlier)
         self._look()
 
     def spider_closed(self) -> None:
@@ -121,14 +127,14 @@ class RemoteControlExtension(Component):
     def _look(self) -> None:
         if self._over:
             return
-        wanted = self._control.wanted
+        wanted = self._control.command
         if wanted is Command.STOP:
             self._over = True
-            self._control.obeyed(wanted)
+            self._control.clear_command(wanted)
             logger.info("asked to stop: waiting for what is under way")
             close_spider(self._crawler, "stopped")
             return
-        call_later(self._control.every, self._look)
+        call_later(self._control.poll_interval, self._look)
         budget = self._control.budget
         if budget is not None:
             self._extend(budget)
@@ -136,14 +142,14 @@ class RemoteControlExtension(Component):
             self._turn(wanted)
 
     def _extend(self, budget: int) -> None:
-        self._control.extended(budget)
-        self._crawl.extend(budget)
+        self._control.clear_budget(budget)
+        self._crawl.set_budget(budget)
         logger.info("the budget is %s now", f"{budget:,} fetches" if budget else "without limit")
         wake(self._crawler)
 
     def _turn(self, wanted: Command) -> None:
         self.paused = wanted is Command.PAUSE
-        self._control.obeyed(wanted)
+        self._control.clear_command(wanted)
         if self.paused:
             self._crawler.engine.pause()
             logger.info("paused, until `focuscrawl resume %s`", self._control.name)
@@ -151,7 +157,7 @@ class RemoteControlExtension(Component):
             self._crawler.engine.unpause()
             wake(self._crawler)
             logger.info("resumed")
-        self._crawl.note("paused" if self.paused else "resumed")
+        self._crawl.record_event("paused" if self.paused else "resumed")
 
 
 class StopReason(Component):
@@ -169,6 +175,6 @@ class StopReason(Component):
         reason = self._crawl.stop_reason
         if reason not in (None, "frontier_empty", "seeds_unreachable"):
             close_spider(self._crawler, reason)
-        if start_failed(self._crawler):
+        if has_start_failed(self._crawler):
             reason = "start_error"
         raise CloseSpider(reason or "finished")

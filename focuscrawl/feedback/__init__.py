@@ -1,11 +1,10 @@
-"""Judgements of pages by a person or a model, applied to a crawl [F99 section 2].
+"""Relevance feedback: choosing pages to judge, and applying judgements to a crawl [F99 section 2].
 
-Here: which pages to ask about, answers in a table, a model that answers in the place of the
-person, applying a definition to a crawl. Not here: the definition and its critic
-(`focuscrawl.topics`).
+A person judges pages, or a language model (teacher). Topic definitions and the training of their
+critics are in `focuscrawl.topics`.
 """
 
-from focuscrawl.feedback.applying import Applied, apply_definition, check_applicable
+from focuscrawl.feedback.applying import AppliedDefinition, apply_definition, check_applicable
 from focuscrawl.feedback.suggestions import (
     DEFAULT_KIND,
     KINDS,
@@ -15,17 +14,17 @@ from focuscrawl.feedback.suggestions import (
     write_questions,
 )
 from focuscrawl.feedback.teacher import Teacher
-from focuscrawl.feedback.teaching import RECORD, Lesson, Teaching
+from focuscrawl.feedback.teaching import RECORD_FILE, TeacherAnswer, TeacherSession
 
 __all__ = [
     "DEFAULT_KIND",
     "KINDS",
-    "RECORD",
-    "Applied",
-    "Lesson",
+    "RECORD_FILE",
+    "AppliedDefinition",
     "Suggestion",
     "Teacher",
-    "Teaching",
+    "TeacherAnswer",
+    "TeacherSession",
     "apply_definition",
     "check_applicable",
     "read_judgements",

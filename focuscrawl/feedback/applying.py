@@ -1,4 +1,4 @@
-"""Applying a definition to a crawl: its critic is trained, and the crawl judged again."""
+"""Applies a topic definition to a crawl: trains the critic and judges the fetched pages again."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.crawl_folder import Doing
-from focuscrawl.crawl.page_source import LIVE, webs_of
+from focuscrawl.crawl.crawl_folder import CrawlPhase
+from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.crawl.rejudging import (
-    ask_to_follow,
-    check_followable,
     check_readable,
-    follow,
+    check_topic_changeable,
+    read_request,
+    rejudge_crawl,
     remove_request,
-    request_in,
+    request_topic_change,
 )
 from focuscrawl.critic.critic_files import load_trained, save_critic
 from focuscrawl.critic.protocol import RELEVANT, is_callable_spec
@@ -29,8 +29,8 @@ from focuscrawl.foundation.user_input import SILENT
 from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
-from focuscrawl.taxonomy import read_topics
-from focuscrawl.topics import TopicDefinition, check_examples, read_definition, train_definition
+from focuscrawl.taxonomy import parse_topics
+from focuscrawl.topics import TopicDefinition, check_trainable, read_definition, train_definition
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_named
 
@@ -42,48 +42,55 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-DEFINITION = "topic.toml"  #: of a crawl, in its folder
+DEFINITION_FILE = "topic.toml"  #: name of the definition in a crawl's folder
 
-_ENDS = 60.0  # seconds for which one waits for the end of a crawl that ends
+_STOP_TIMEOUT = 60.0  # seconds to wait for a crawl that is stopping
 
 
-def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) -> TopicDefinition:
-    """Return what a crawl follows: ``topic.toml`` in its folder, or what it was started with.
+def load_crawl_definition(
+    store: CrawlStore, crawl_dir: Path, web: str | None = None
+) -> TopicDefinition:
+    """Return the definition of a crawl: its ``topic.toml``, or critic and topic of its start.
 
     Parameters
     ----------
-    store, crawl_dir : of the crawl
-    web : where pages and examples are that a live crawl has not, for a definition that is new
+    store : CrawlStore
+    crawl_dir : Path
+    web : str, optional
+        Recorded web that has the critic's examples, for the new definition of a live crawl.
 
     Raises
     ------
     UserError
-        The file makes no sense, or the crawl's critic is a program.
+        The file is invalid, or the crawl's critic is a program.
     """
-    path = crawl_dir / DEFINITION
+    path = crawl_dir / DEFINITION_FILE
     if path.exists():
         return read_definition(path)
     identity = store.identity()
     critic, named = identity.get("critic_name", ""), identity.get("web_name")
     if not critic:
-        raise UserError(f"{crawl_dir} does not say which critic it had: name a definition")
+        raise UserError(f"{crawl_dir} records no critic: name a topic definition")
     if is_callable_spec(critic) and not Path(critic).exists():
-        raise UserError(f"the crawl's critic {critic} is a program: it cannot be trained")
+        raise UserError(f"the crawl's critic {critic} is a program, so judgements cannot train it")
     live = identity.get("web", LIVE) == LIVE
     return TopicDefinition(
-        critic=critic, web=web if live else named, topics=read_topics(identity["topic"])
+        critic=critic, web=web if live else named, topics=parse_topics(identity["topic"])
     )
 
 
-class Applied(NamedTuple):
-    """The critic that a crawl follows now, and what that changed in the crawl.
+class AppliedDefinition(NamedTuple):
+    """The new critic of a crawl, and the changes in the crawl.
 
     Attributes
     ----------
-    critic : folder of the new critic
-    topics : classes of it that are marked
-    trained : the critic
-    outcome : what changed in the crawl, in one line; None: it runs, and will see to it itself
+    critic : Path
+        Folder of the critic.
+    topics : tuple of str
+        Marked classes of the critic.
+    trained : TrainedCritic
+    outcome : str, optional
+        One line about the changes. None: the crawl is running and will judge its pages itself.
     """
 
     critic: Path
@@ -92,46 +99,43 @@ class Applied(NamedTuple):
     outcome: str | None
 
 
-class _Webs(NamedTuple):
-    """Where the pages of a crawl are, and where examples of its critic may be besides."""
-
-    pages: list[Web]
-    more: list[Web]
+class _PageSources(NamedTuple):
+    pages: list[Web]  # webs that have the crawl's pages
+    more: list[Web]  # webs that may have more examples of the critic
 
 
 def check_applicable(
     definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
 ) -> list[Web]:
-    """Find out, before anybody is asked to judge, whether a crawl could follow a definition.
-
-    Parameters
-    ----------
-    definition, crawl_dir, web : as for `apply_definition`
+    """Check that `apply_definition` can apply a definition, before a person judges pages.
 
     Returns
     -------
-    Where the pages of the crawl and the critic's examples are, in the order to look for one
+    list of Web
+        Webs that have the crawl's pages and the critic's examples, in the order to read them.
 
     Raises
     ------
     UserError
-        As it would: the pages of the crawl or the critic's examples cannot be read, or the crawl
-        follows no other definition.
+        The crawl's pages or the critic's examples cannot be read, or the crawl's topic cannot be
+        changed.
     """
     with closing(open_store(crawl_dir)) as store:
-        webs = _check(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
+        webs = _open_checked(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
     return [*webs.pages, *webs.more]
 
 
-def _check(definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None) -> _Webs:
+def _open_checked(
+    definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None
+) -> _PageSources:
     identity = store.identity()
-    check_followable(store, identity)
+    check_topic_changeable(store, identity)
     typed = [] if web is None else [open_web(web)]
     more = []
     if definition.web is not None and definition.web != web:
         more = [open_named(definition.web, "the definition")]
-    webs = _Webs(webs_of(identity, folder, typed), more)
-    check_examples(definition, [*webs.pages, *webs.more])
+    webs = _PageSources(open_page_webs(identity, folder, typed), more)
+    check_trainable(definition, [*webs.pages, *webs.more])
     check_readable(store, webs.pages)
     return webs
 
@@ -143,53 +147,58 @@ def apply_definition(
     web: str | None = None,
     examples: Progress = SILENT,
     pages: Progress = SILENT,
-) -> Applied:
-    """Train the critic of a definition and have a crawl follow it, at rest or running.
+) -> AppliedDefinition:
+    """Train the critic of a definition and apply it to a stopped or running crawl.
 
-    The critic becomes ``critic-N`` in the crawl's folder, with N from 1. A crawl at rest is
-    judged again here; a running one finds the request, and does so before its next fetch.
+    The critic is saved as ``critic-N`` in the crawl's folder, with N from 1. The pages of a
+    stopped crawl are judged again at once. A running crawl gets a request and judges its pages
+    again before its next fetch.
 
     Parameters
     ----------
-    crawl_dir : folder of the crawl
-    web : where pages and examples are that the crawl does not have
-    examples : reports how many examples will be read, and every few that were
-    pages : reports how many pages will be judged again, and each that was
+    definition : TopicDefinition
+    crawl_dir : str or Path
+    web : str, optional
+        Recorded web that has pages and examples that the crawl did not record.
+    examples : Progress
+        Gets the number of examples to read, and the examples read.
+    pages : Progress
+        Gets the number of pages to judge again, and the pages judged.
 
     Raises
     ------
     UserError
-        The pages or examples cannot be read; the crawl has not been changed then.
+        Pages or examples cannot be read. The crawl is unchanged.
     """
     folder = CrawlFolder(Path(crawl_dir))
     with closing(open_store(crawl_dir)) as store:
         identity = store.identity()
-        webs = _check(definition, store, folder.path, web)
+        webs = _open_checked(definition, store, folder.path, web)
         history = History(store)
         fetches = history.n_fetches()
         relevant = {fetch.name for fetch in history.first_fetches() if fetch.relevance > RELEVANT}
     trained, topics = train_definition(
         definition, [*webs.pages, *webs.more], relevant=relevant, progress=examples
     )
-    trained = replace(trained, calibrated=_calibrated(identity, trained))
-    with changing(folder.path / "critic"):  # others may apply definitions, too
+    trained = replace(trained, calibrated=_was_calibrated(identity, trained))
+    with changing(folder.path / "critic"):  # another process may apply a definition, too
         taken = {path.name for path in folder.path.glob("critic-*")}
         name = next(name for i in count(1) if (name := f"critic-{i}") not in taken)
         save_critic(trained, folder.path / name)
     topic = ",".join(topics)
     try:
-        runs = not _claim(folder)
+        is_running = not _lock_crawl(folder)
     except UserError:
         shutil.rmtree(folder.path / name, ignore_errors=True)
         raise
-    if runs:
-        ask_to_follow(folder.path, name, topic, web)
-        return Applied(folder.path / name, topics, trained, None)
+    if is_running:
+        request_topic_change(folder.path, name, topic, web)
+        return AppliedDefinition(folder.path / name, topics, trained, None)
     try:
-        earlier = request_in(folder.path)  # for a crawl that was killed before it
+        earlier = read_request(folder.path)  # left by a crawl that was killed
         pages.start(fetches)
         with closing(CrawlStore.open(folder.store_path)) as store:
-            _, _, found = follow(
+            _, _, found = rejudge_crawl(
                 store, folder.path, name, topic, webs=webs.pages, on_page=pages.advance
             )
         remove_request(folder.path, earlier)
@@ -198,40 +207,35 @@ def apply_definition(
         raise
     finally:
         folder.release()
-    return Applied(folder.path / name, topics, trained, found.describe())
+    return AppliedDefinition(folder.path / name, topics, trained, found.describe())
 
 
-def _claim(folder: CrawlFolder) -> bool:
-    """Claim the folder of a crawl at rest, or of one that ends at this moment.
-
-    Returns
-    -------
-    False if it runs
+def _lock_crawl(folder: CrawlFolder) -> bool:
+    """Lock the folder of a stopped or stopping crawl; return False if the crawl is running.
 
     Raises
     ------
     UserError
-        Another program judges it again.
+        Another process is judging the crawl again.
     """
-    until = time.monotonic() + _ENDS
+    until = time.monotonic() + _STOP_TIMEOUT
     while True:
         try:
-            folder.acquire(Doing.JUDGING)
+            folder.acquire(CrawlPhase.REJUDGING)
         except UserError:
-            doing = folder.doing
-            if doing is Doing.JUDGING:
+            doing = folder.phase
+            if doing is CrawlPhase.REJUDGING:
                 raise UserError(
-                    f"{folder.path} is judged anew by somebody else just now: apply again after "
-                    "that"
+                    f"another process is applying a definition to {folder.path}: try again later"
                 ) from None
-            if doing in (Doing.STARTING, Doing.CRAWLING) or time.monotonic() >= until:
+            if doing in (CrawlPhase.STARTING, CrawlPhase.CRAWLING) or time.monotonic() >= until:
                 return False
-            continue  # it stops, and would not see a request any more
+            continue  # a stopping crawl does not read requests any more
         return True
 
 
-def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
-    """Return whether the crawl's relevance was calibrated, so that it stays what it was."""
+def _was_calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
+    """Return whether the crawl's relevance is calibrated, to keep it that way."""
     name = identity.get("critic_name", "")
     if trained.calibration is None or is_callable_spec(name):
         return False

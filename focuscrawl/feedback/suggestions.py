@@ -1,4 +1,4 @@
-"""Choosing pages to ask a person about, and answers in a CSV file."""
+"""Chooses pages for a person or a teacher to judge, and reads judgements from CSV files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.classifiers import as_matrix
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
@@ -40,19 +40,18 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-#: the kind of questions that is asked where none is named
+#: kind of suggestions where none is named
 DEFAULT_KIND = "uncertain"
 
-#: of doubt, added to every page's: a critic that is always sure is asked about unlike pages
-_SURE = 0.1
-_BELIEF = 2.0  # neighbours that the crawl's own mean counts for
-_LEAST = 2  # neighbours that can contradict a judgement
-_READ = 10  # pages for a question, of which it is chosen
-_READ_NEIGHBOURS = 1000  # at most, those of the most examples first
+_BASE_DOUBT = 0.1  # added to the doubt of each page: matters if a critic is always certain
+_PRIOR_NEIGHBOURS = 2.0  # weight of the crawl's mean relevance, in neighbours
+_MIN_NEIGHBOURS = 2  # of a page that its neighbours can contradict
+_READ_PER_QUESTION = 10  # candidate pages read per suggestion
+_MAX_NEIGHBOURS_READ = 1000
 _NEIGHBOUR = "neighbour"  # kind
 _GOOD = frozenset({"good", "yes", "y", "1", "+", "on", "true"})
 _BAD = frozenset({"bad", "no", "n", "0", "-", "off", "false"})
-_OPEN = frozenset({"", "?", "skip"})
+_NO_VERDICT = frozenset({"", "?", "skip"})
 
 
 class Suggestion(NamedTuple):
@@ -60,9 +59,13 @@ class Suggestion(NamedTuple):
 
     Attributes
     ----------
-    url, title, relevance : of the page, R by the present critic
-    kind : of `KINDS`, why it is worth asking
-    reason : the same in figures
+    url, title : str
+    relevance : float
+        Relevance by the current critic.
+    kind : str
+        Key of `KINDS`.
+    reason : str
+        Why the page was chosen, in figures.
     """
 
     url: str
@@ -73,18 +76,18 @@ class Suggestion(NamedTuple):
 
 
 class _Pages(NamedTuple):
-    """Judged pages in the order fetched; duplicates and what is no HTML are left out."""
+    """HTML pages of a crawl in the order fetched, without duplicates."""
 
-    url: Ints
-    names: list[str]
+    ids: Ints
+    urls: list[str]
     titles: list[str]
     relevance: Floats
-    around: Floats  # mean R of fetched neighbours, shrunk to that of all
-    neighbours: Ints
+    neighbour_relevance: Floats  # mean over fetched neighbours, shrunk to the mean of all pages
+    n_neighbours: Ints
 
 
-class _Crawl(NamedTuple):
-    """What there is to choose from, for `n` questions; parameters of `suggest`."""
+class _Candidates(NamedTuple):
+    """Parameters of `suggest`, and the pages to choose from."""
 
     store: CrawlStore
     webs: Sequence[Web]
@@ -101,33 +104,38 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, in turn of each kind; the same crawl has the same ones.
+    """Choose pages to judge, deterministically; several kinds take turns.
 
-    Of pages with one title on one host, as versions of a page are, only one is asked about.
+    Of pages with the same title on a host, such as versions of a page, only one is chosen.
 
     Parameters
     ----------
-    store : of the crawl, which may be running
-    webs : where its pages are read again, in the order to look for one
-    n : how many, at most
-    known : URLs of pages whose verdict is known, which are not asked about
-    kinds : some of `KINDS`
+    store : CrawlStore
+        Store of the crawl, which may be running.
+    webs : sequence of Web
+        Webs to read the crawl's pages from, in this order.
+    n : int
+        Maximum number of pages.
+    known : collection of str
+        URLs of pages with a known verdict, which are not chosen.
+    kinds : sequence of str
+        Keys of `KINDS`.
 
     Raises
     ------
     UserError
         The crawl has no page to judge.
     """
-    pages = _read(store)
-    if not len(pages.url):
-        raise UserError(f"{store.where}: no HTML page was fetched yet: there is nothing to judge")
-    crawl = _Crawl(store, webs, known, n, pages)
+    pages = _read_judged_pages(store)
+    if not len(pages.ids):
+        raise UserError(f"{store.where} has no HTML page to judge yet: let it fetch more pages")
+    crawl = _Candidates(store, webs, known, n, pages)
     orders = [KINDS[kind](crawl) for kind in kinds]
-    chosen, seen = list[Suggestion](), _Seen(pages, known)
+    chosen, seen = list[Suggestion](), _SeenPages(pages, known)
     while orders and len(chosen) < n:
         for order in list(orders):
             for page in order:
-                if seen.adds(page.url, page.title):
+                if seen.add(page.url, page.title):
                     chosen.append(page)
                     break
             else:
@@ -137,16 +145,16 @@ def suggest(
     return chosen
 
 
-class _Seen:
-    """Pages asked about or known before, other versions of them included."""
+class _SeenPages:
+    """Pages that were chosen or judged before, with other versions of these pages."""
 
     def __init__(self, pages: _Pages, known: Collection[str]) -> None:
         self._urls = set(known)
-        titled = zip(pages.names, pages.titles, strict=True)
+        titled = zip(pages.urls, pages.titles, strict=True)
         self._titles = {(host(url), title) for url, title in titled if title and url in known}
 
-    def adds(self, url: str, title: str) -> bool:
-        """Add a page; return whether it is new."""
+    def add(self, url: str, title: str) -> bool:
+        """Add a page; return whether the page is new."""
         if url in self._urls or (host(url), title) in self._titles:
             return False
         self._urls.add(url)
@@ -155,92 +163,100 @@ class _Seen:
         return True
 
 
-def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
-    """Pages that the critic is unsure of, unlike each other and those that were judged.
+def _uncertain(crawl: _Candidates) -> Iterator[Suggestion]:
+    """Yield pages of uncertain relevance that differ from each other and from judged pages.
 
-    Only the pages nearest to R = 1/2 are read; of equals, those that their neighbours contradict
-    most.
+    Only the pages with relevance nearest to 1/2 are read. Of equal pages, those whose neighbours
+    contradict them most come first.
     """
     pages = crawl.pages
     away = np.abs(pages.relevance - RELEVANT)
-    against = -np.abs(pages.around - pages.relevance)
+    against = -np.abs(pages.neighbour_relevance - pages.relevance)
     order = np.lexsort((against, away)).tolist()
-    seen = _Seen(pages, crawl.known)
-    new = (i for i in order if seen.adds(pages.names[i], pages.titles[i]))
-    near = [*islice(new, _READ * crawl.n)]
-    names = [pages.names[i] for i in near]
-    read = read_known(crawl.webs, [*names, *crawl.known])
-    near = [i for i in near if pages.names[i] in read]
-    bags = [read[pages.names[i]].bag for i in near]
+    seen = _SeenPages(pages, crawl.known)
+    new = (i for i in order if seen.add(pages.urls[i], pages.titles[i]))
+    near = [*islice(new, _READ_PER_QUESTION * crawl.n)]
+    names = [pages.urls[i] for i in near]
+    read = find_pages(crawl.webs, [*names, *crawl.known])
+    near = [i for i in near if pages.urls[i] in read]
+    bags = [read[pages.urls[i]].bag for i in near]
     judged = [read[url].bag for url in sorted(crawl.known) if url in read]
-    for place in by_doubt(pages.relevance[near], bags, judged):
+    for place in order_by_doubt(pages.relevance[near], bags, judged):
         i = near[place]
-        yield _of(pages, i, DEFAULT_KIND, f"R {pages.relevance[i]:.2f}")
+        yield _make_suggestion(pages, i, DEFAULT_KIND, f"relevance {pages.relevance[i]:.2f}")
 
 
-def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> Iterator[int]:
-    """Yield the places of pages, each time that with the largest doubt times distance.
+def order_by_doubt(
+    relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]
+) -> Iterator[int]:
+    """Yield the indices of pages, each time the page with the largest doubt times distance.
 
-    Doubt is the standard deviation of a verdict that is yes with probability R; distance is one
-    less the cosine (the mean of two, by words and by meaning) with the nearest page that was
-    judged or yielded: so many pages like one doubtful page are one question.
+    Doubt is the standard deviation of a verdict that is positive with probability R. Distance is
+    one minus the cosine similarity to the nearest page that was judged or yielded before, so one
+    page stands for many similar pages. The similarity is the mean of two, by words and by word
+    vectors.
 
     Parameters
     ----------
-    relevance : (n,), R of the pages
-    pages : n bags of words
-    judged : those of pages whose verdict is known
+    relevance : NDArray[np.float64] of shape (n_pages,)
+    pages : sequence of Bag of length n_pages
+        Bags of words.
+    judged : sequence of Bag
+        Bags of words of the judged pages.
     """
     if not len(pages):
         return
-    vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
-    rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
+    vectors = PageVectors.fit(pages, embeddings=word_vectors_installed())
+    rows = as_matrix(vectors.transform([*pages, *judged]), len(vectors.words))
     asked = rows[: len(pages)]
-    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
-    parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
-    alike = np.asarray((asked @ rows.T).todense()) / parts
-    nearest = alike[:, len(pages) :].max(axis=1, initial=0.0)
+    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _BASE_DOUBT
+    n_parts = 2.0 if vectors.dimensions else 1.0  # unit vectors of which a row consists
+    similarity = np.asarray((asked @ rows.T).todense()) / n_parts
+    nearest = similarity[:, len(pages) :].max(axis=1, initial=0.0)
     left = np.ones(len(pages), np.bool_)
     while left.any():
         best = int(np.argmax(np.where(left, doubt * (1.0 - nearest), -1.0)))
         left[best] = False
         yield best
-        nearest = np.maximum(nearest, alike[:, best])
+        nearest = np.maximum(nearest, similarity[:, best])
 
 
-def _false_positives(crawl: _Crawl) -> Iterator[Suggestion]:
-    """Relevant pages whose neighbours are the least relevant."""
+def _false_positives(crawl: _Candidates) -> Iterator[Suggestion]:
+    """Yield relevant pages, those with the least relevant neighbours first."""
     pages = crawl.pages
-    doubtful = np.flatnonzero((pages.relevance > RELEVANT) & (pages.neighbours >= _LEAST))
-    for i in doubtful[np.argsort(pages.around[doubtful], kind="stable")].tolist():
-        yield _of(pages, i, "doubtful", _neighbourhood(pages, i))
+    doubtful = np.flatnonzero(
+        (pages.relevance > RELEVANT) & (pages.n_neighbours >= _MIN_NEIGHBOURS)
+    )
+    for i in doubtful[np.argsort(pages.neighbour_relevance[doubtful], kind="stable")].tolist():
+        yield _make_suggestion(pages, i, "doubtful", _describe_neighbours(pages, i))
 
 
-def _false_negatives(crawl: _Crawl) -> Iterator[Suggestion]:
-    """Irrelevant pages whose neighbours are the most relevant [F99: misclassified hubs]."""
+def _false_negatives(crawl: _Candidates) -> Iterator[Suggestion]:
+    """Yield off-topic pages, those with the most relevant neighbours first [F99, hubs]."""
     pages = crawl.pages
-    missed = np.flatnonzero((pages.relevance <= RELEVANT) & (pages.neighbours >= _LEAST))
-    for i in missed[np.argsort(-pages.around[missed], kind="stable")].tolist():
-        yield _of(pages, i, "missed", _neighbourhood(pages, i))
+    missed = np.flatnonzero(
+        (pages.relevance <= RELEVANT) & (pages.n_neighbours >= _MIN_NEIGHBOURS)
+    )
+    for i in missed[np.argsort(-pages.neighbour_relevance[missed], kind="stable")].tolist():
+        yield _make_suggestion(pages, i, "missed", _describe_neighbours(pages, i))
 
 
-def _distilled(crawl: _Crawl, *, score: str) -> Iterator[Suggestion]:
-    """Hubs, or authorities, the best first."""
-    with needs("report", "asking about hubs and authorities"):
+def _distilled(crawl: _Candidates, *, score: str) -> Iterator[Suggestion]:
+    with needs("report", "choosing hubs and authorities to judge"):
         from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
     try:
         found = Distillation.of(crawl.store)
     except UserError:
         return  # no links between relevant pages
     pages = crawl.pages
-    place = {name: i for i, name in enumerate(pages.names)}
+    place = {name: i for i, name in enumerate(pages.urls)}
     for rank, url in enumerate(found.best(score, len(place))["url"], 1):
         if url in place:
-            yield _of(pages, place[url], score, f"number {rank}")
+            yield _make_suggestion(pages, place[url], score, f"rank {rank}")
 
 
-#: kinds of suggestions, in the order in which they take turns
-KINDS: dict[str, Callable[[_Crawl], Iterator[Suggestion]]] = {
+#: kinds of suggestions
+KINDS: dict[str, Callable[[_Candidates], Iterator[Suggestion]]] = {
     DEFAULT_KIND: _uncertain,
     "doubtful": _false_positives,
     "missed": _false_negatives,
@@ -249,16 +265,17 @@ KINDS: dict[str, Callable[[_Crawl], Iterator[Suggestion]]] = {
 }
 
 
-def _of(pages: _Pages, i: int, kind: str, reason: str) -> Suggestion:
+def _make_suggestion(pages: _Pages, i: int, kind: str, reason: str) -> Suggestion:
     relevance = float(pages.relevance[i])
-    return Suggestion(pages.names[i], pages.titles[i], relevance, kind, reason)
+    return Suggestion(pages.urls[i], pages.titles[i], relevance, kind, reason)
 
 
-def _neighbourhood(pages: _Pages, i: int) -> str:
-    return f"neighbours' R {pages.around[i]:.2f} ({pages.neighbours[i]} pages)"
+def _describe_neighbours(pages: _Pages, i: int) -> str:
+    mean = pages.neighbour_relevance[i]
+    return f"mean relevance of neighbours {mean:.2f} ({pages.n_neighbours[i]} pages)"
 
 
-def _read(store: CrawlStore) -> _Pages:
+def _read_judged_pages(store: CrawlStore) -> _Pages:
     crawl = CrawlLinks.of(store)
     url = crawl.pages[crawl.judged[crawl.pages]]
     relevance = crawl.relevance[url]
@@ -266,29 +283,29 @@ def _read(store: CrawlStore) -> _Pages:
     place[url] = np.arange(len(url))
     ends = np.sort(place[np.stack([crawl.source, crawl.target], axis=1)], axis=1)
     ends = ends[(ends[:, 0] >= 0) & (ends[:, 0] != ends[:, 1])]
-    one, other = np.unique(ends, axis=0).T  # a pair counts once, whoever links
+    one, other = np.unique(ends, axis=0).T  # links in both directions count once
     one, other = np.concatenate([one, other]), np.concatenate([other, one])
     n = len(url)
     neighbours = np.bincount(one, minlength=n)
     mean = float(relevance.mean()) if n else 0.0
     sums = np.bincount(one, relevance[other], minlength=n)
     return _Pages(
-        url=url,
-        names=[crawl.names[each] for each in url.tolist()],
+        ids=url,
+        urls=[crawl.names[each] for each in url.tolist()],
         titles=[crawl.titles[each] or "" for each in url.tolist()],
         relevance=relevance,
-        around=(sums + _BELIEF * mean) / (neighbours + _BELIEF),
-        neighbours=neighbours,
+        neighbour_relevance=(sums + _PRIOR_NEIGHBOURS * mean) / (neighbours + _PRIOR_NEIGHBOURS),
+        n_neighbours=neighbours,
     )
 
 
 def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None:
-    """Write pages to judge, one a row; their column ``verdict`` is empty, to be filled in.
+    """Write pages to judge to a CSV file whose column ``verdict`` a person fills in.
 
     Raises
     ------
     UserError
-        If the file cannot be written, or is there already.
+        The file exists or cannot be written.
     """
     try:
         with Path(path).open("x", encoding="utf-8", errors="replace", newline="") as file:
@@ -298,15 +315,15 @@ def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None
                 title = cell(one_line(page.title))
                 rows.writerow([page.url, "", page.kind, f"{page.relevance:.3f}", title])
     except FileExistsError:
-        raise UserError(f"{path} is there already: name another file") from None
+        raise UserError(f"{path} exists already: name another file") from None
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def read_verdict(text: str) -> bool | None:
-    """Return what a verdict says: True for good, False for bad, None for neither; ValueError."""
+    """Parse a verdict: True for good, False for bad, None for none; else raise ValueError."""
     word = text.strip().lower()
-    if word in _OPEN:
+    if word in _NO_VERDICT:
         return None
     if word in _GOOD or word in _BAD:
         return word in _GOOD
@@ -314,25 +331,26 @@ def read_verdict(text: str) -> bool | None:
 
 
 def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
-    """Read the answers in a CSV file with the columns ``url`` and ``verdict``.
+    """Read judgements from a CSV file with the columns ``url`` and ``verdict``.
 
     Returns
     -------
-    URLs judged good, and URLs judged bad; rows without a verdict are left out
+    good, bad : list of str
+        Judged URLs. Rows without a verdict are skipped.
 
     Raises
     ------
     UserError
-        If it cannot be read, lacks a column, or has a verdict or URL that is none.
+        The file cannot be read, lacks a column, or has an invalid verdict or URL.
     """
     judged = {True: list[str](), False: list[str]()}
-    for number, row in read_rows(path, ["url", "verdict"]):
-        where = f"{path}, row {number}"
+    for row_number, row in read_rows(path, ["url", "verdict"]):
+        where = f"{path}, row {row_number}"
         try:
             verdict = read_verdict(row["verdict"])
         except ValueError:
             text = row["verdict"]
-            raise UserError(f"{where}: verdict {text!r} is neither good nor bad") from None
+            raise UserError(f"{where}: verdict {text!r}, write good, bad or nothing") from None
         url = normalize(row["url"])
         if url is None:
             raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
@@ -340,89 +358,93 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
             judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))
     if both:
-        raise UserError(f"{path}: {both[0]} is both good and bad; take one row out")
+        raise UserError(f"{path}: {both[0]} is both good and bad: remove one row")
     return judged[True], judged[False]
 
 
 def find_page(webs: Sequence[Web], url: str) -> PageView | None:
-    """Read a page where it is found first; None if no web has it."""
+    """Read a page from the first web that has it; None if no web has it."""
     return next(filter(None, (read_page(web, url) for web in webs)), None)
 
 
-def examples_of(definition: TopicDefinition) -> list[str]:
-    """Return the pages whose neighbours are looked at: the good ones and the seeds.
+def neighbour_sources(definition: TopicDefinition) -> list[str]:
+    """Return the good pages and seeds of a definition, whose neighbours can be suggested.
 
     Raises
     ------
     UserError
-        There are none.
+        The definition has no good page and no seed.
     """
     examples = list(dict.fromkeys([*definition.good, *definition.seeds]))
     if not examples:
-        raise UserError("neighbours of which pages? Add some: focuscrawl topic add --good URL")
+        raise UserError("the definition has no good pages: focuscrawl topic add --good URL")
     return examples
 
 
-def neighbours(
+def suggest_neighbours(
     definition: TopicDefinition,
     webs: Sequence[Web],
     n: int = 20,
     *,
     crawls: Sequence[CrawlGraph] = (),
 ) -> list[Suggestion]:
-    """Choose pages that examples link to, or that link to them: the most relevant.
+    """Choose the most relevant pages that link to examples, or that examples link to.
 
-    They are judged by the critic of the definition, or one that is learned from what it says. Of
-    equals come first those next to the most examples.
+    The critic of the definition judges them. If the definition names none, a critic is trained.
+    Of equal pages, those with links to or from the most examples come first.
 
     Parameters
     ----------
-    webs : where pages are read, in the order to look for one
-    n : how many, at most
-    crawls : that know which pages link to the examples
+    definition : TopicDefinition
+    webs : sequence of Web
+        Webs to read pages from, in this order.
+    n : int
+        Maximum number of pages.
+    crawls : sequence of CrawlGraph
+        Link graphs that show which pages link to the examples.
 
     Raises
     ------
     UserError
-        There is no example, or none that can be read; or no neighbour of one.
+        The definition has no examples, or none of their neighbours can be read.
     """
-    examples = examples_of(definition)
-    cited, citing = _around(examples, webs, crawls)
-    around = cited + citing
-    for url in definition.judged | set(examples):
-        del around[url]
-    wanted = [url for url, _ in sorted(around.items(), key=lambda item: (-item[1], item[0]))]
-    known = read_known(webs, wanted[:_READ_NEIGHBOURS])
-    first = {page.url: url for url, page in reversed(known.items())}  # of several to one page
+    examples = neighbour_sources(definition)
+    cited, citing = _count_links(examples, webs, crawls)
+    n_examples = cited + citing
+    for url in definition.judged_urls | set(examples):
+        del n_examples[url]
+    wanted = [url for url, _ in sorted(n_examples.items(), key=lambda item: (-item[1], item[0]))]
+    known = find_pages(webs, wanted[:_MAX_NEIGHBOURS_READ])
+    first = {page.url: url for url, page in reversed(known.items())}  # one URL per page
     read = {url: page for url, page in known.items() if first[page.url] == url}
     if not read:
-        raise UserError(f"no neighbour of {counted(len(examples), 'example')} can be read")
-    judged = _critic(definition, webs).judge_bags([page.bag for page in read.values()])
+        count = counted(len(examples), "example")
+        raise UserError(f"no page linked with {count} can be read: name another --web")
+    judged = _load_critic(definition, webs).judge_bags([page.bag for page in read.values()])
     relevance = dict(zip(read, judged.relevance.tolist(), strict=True))
-    order = sorted(read, key=lambda url: (-round(relevance[url], 6), -around[url], url))
+    order = sorted(read, key=lambda url: (-round(relevance[url], 6), -n_examples[url], url))
     found = []
     for url in order[:n]:
         page = find_page(webs, read[url].url)
-        said = [
-            *([f"{counted(cited[url], 'example')} link to it"] if cited[url] else []),
-            *([f"it links to {counted(citing[url], 'example')}"] if citing[url] else []),
+        links = [
+            *([f"linked by {counted(cited[url], 'example')}"] if cited[url] else []),
+            *([f"links to {counted(citing[url], 'example')}"] if citing[url] else []),
         ]
-        reason = f"R {relevance[url]:.2f}, {', '.join(said)}"
+        reason = f"relevance {relevance[url]:.2f}, {', '.join(links)}"
         title = "" if page is None else page.title
         found.append(Suggestion(url, title, relevance[url], _NEIGHBOUR, reason))
     return found
 
 
-def _around(
+def _count_links(
     examples: Sequence[str], webs: Sequence[Web], crawls: Sequence[CrawlGraph]
 ) -> tuple[Counter[str], Counter[str]]:
-    """Return how many examples link to each page, and to how many it links."""
+    """Count, for each page, the examples that link to the page and the examples it links to."""
     cited, citing = Counter[str](), Counter[str]()
-    for url, page in read_known(webs, examples).items():
+    for url, page in find_pages(webs, examples).items():
         view = find_page(webs, page.url)
         links = [] if view is None else view.links.urls
-        around = {to for to in links if may_be_page(to)}
-        cited.update(around - {url, page.url})
+        cited.update({to for to in links if can_be_page(to)} - {url, page.url})
     for crawl in crawls:
         for source, targets in crawl.targets.items():
             reached = len(set(examples) & set(targets) - {source})
@@ -431,7 +453,7 @@ def _around(
     return cited, citing
 
 
-def _critic(definition: TopicDefinition, webs: Sequence[Web]) -> FocusedCritic:
+def _load_critic(definition: TopicDefinition, webs: Sequence[Web]) -> FocusedCritic:
     if definition.critic is not None:
         return load_trained(definition.critic, ",".join(definition.topics))
     trained, topics = train_definition(definition, webs)

@@ -1,9 +1,8 @@
-"""A model behind an OpenAI-compatible endpoint that judges pages: questions and answers.
+"""Asks a language model (teacher) behind an OpenAI-compatible endpoint to judge pages.
 
-Strangers write the titles, URLs and words of pages, and may write to the model. So these are sent
-apart from the instructions, between marks that nobody can know before, and as the critic reads
-them: words in lower case, without any sign that could end the data or begin a message. An answer
-is one of three words in a form that leaves no room for others, or it counts for nothing.
+Titles, URLs and words of pages are untrusted and may contain prompt injections. Therefore they are
+sent in a message of their own, between random delimiters, in lower case and without punctuation.
+An answer must be a JSON object with one of three verdicts; any other answer is discarded.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     Messages = Sequence[Mapping[str, str]]
 
 
-#: the message of the system; documented in docs/how-to/teacher.md
+#: system message; documented in docs/how-to/teacher.md
 INSTRUCTIONS = """\
 You judge whether web pages are on a topic.
 
@@ -55,7 +54,7 @@ The verdict is "good" if the page is mainly on the topic, "bad" if it is not, an
 you cannot tell. Answer with one JSON object and nothing else: {{"verdict": "good"}}, \
 {{"verdict": "bad"}} or {{"verdict": "unsure"}}."""
 
-#: the message of the user
+#: user message
 QUESTION = """\
 <data-{mark}>
 {examples}the page to judge:
@@ -65,40 +64,43 @@ words: {words}
 </data-{mark}>
 Is the page on the topic? Answer with the JSON object only."""
 
-_TITLE_WORDS = 20
-_TEXT = 4000  # characters of a page's words
-_URL = 300
-_NAME = 200  # characters of a class or phrase
+_MAX_TITLE_WORDS = 20
+_MAX_TEXT = 4000  # characters of a page's words
+_MAX_URL = 300
+_MAX_NAME = 200  # characters of a class or phrase
 _VERDICTS: dict[str, bool | None] = {"good": True, "bad": False, "unsure": None}
 
-#: the environment variable with the key
-KEY = "FOCUSCRAWL_TEACHER_KEY"
+#: environment variable with the API key
+KEY_VARIABLE = "FOCUSCRAWL_TEACHER_KEY"
 
-_CONNECT, _READ = 10.0, 120.0  # seconds until a connection, and between bytes: models think
-_LONGEST = 180.0  # seconds for a request, whatever its server sends meanwhile
-_LARGEST = 1_000_000  # bytes of an answer
-_FIRST_WAIT = 1.0  # seconds; doubled with every failure in a row
-_LONGEST_WAIT = 120.0
-_FAILURES = 4  # in a row, after which nothing more is asked
-_SHOWN = 200  # characters of what went wrong
-_PASSING = frozenset({408, 409, 425, 429})  # and 5xx: may be another answer later
-_OF_THE_QUESTION = frozenset({400, 413, 422})  # too long, say, or kept from the model by a filter
-#: what makes answers exact where a server knows it; some models refuse one or the other
-_EXACT = {"temperature": 0, "response_format": {"type": "json_object"}}
+_CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 120.0  # seconds
+_REQUEST_TIMEOUT = 180.0  # seconds for a request, even if the server keeps sending bytes
+_MAX_ANSWER = 1_000_000  # bytes
+_MIN_WAIT = 1.0  # seconds before a retry; doubled with every failure in a row
+_MAX_WAIT = 120.0
+_MAX_FAILURES = 4  # in a row, after which the teacher gives up
+_MAX_ERROR = 200  # characters of an error message
+_TRANSIENT_ERRORS = frozenset({408, 409, 425, 429})  # statuses besides 5xx that are retried
+_QUESTION_ERRORS = frozenset({400, 413, 422})  # e.g. a question too long, or blocked by a filter
+#: parameters for reproducible JSON answers; some servers do not accept them
+_DETERMINISTIC = {"temperature": 0, "response_format": {"type": "json_object"}}
 
 
 class NoVerdictError(ValueError):
-    """A model answered with something else than a verdict."""
+    """A model's answer is not a verdict."""
 
 
 class Prompt:
-    """The question about pages of one topic.
+    """The question that asks whether a page is on a topic.
 
     Parameters
     ----------
-    classes : paths of a taxonomy whose pages are on the topic
-    phrases : the topic in words
-    good, bad : titles of pages judged before
+    classes : sequence of str
+        Paths of the topic's classes in a taxonomy.
+    phrases : sequence of str
+        Keywords of the topic.
+    good, bad : sequence of str
+        Titles of pages judged before.
     """
 
     def __init__(
@@ -108,88 +110,91 @@ class Prompt:
         good: Sequence[str] = (),
         bad: Sequence[str] = (),
     ) -> None:
-        lines = [f"- the class {_named(each)} of a directory of topics" for each in classes]
-        lines += [f"- {_named(each)}" for each in phrases]
+        lines = [f"- the class {_quote(each)} of a directory of topics" for each in classes]
+        lines += [f"- {_quote(each)}" for each in phrases]
         if not lines:
             lines = ["- what the titles of pages that are on the topic have in common"]
         self._topic = "\n".join(lines)
-        self._examples = _listed("titles of pages that are on the topic", good)
-        self._examples += _listed("titles of pages that are not on the topic", bad)
+        self._examples = _list_titles("titles of pages that are on the topic", good)
+        self._examples += _list_titles("titles of pages that are not on the topic", bad)
 
     @property
     def digest(self) -> str:
-        """Digest of all that is asked, but for the page."""
+        """Digest of the question without the page."""
         wording = [INSTRUCTIONS, QUESTION, self._topic, self._examples]
         return sha256(json.dumps(wording).encode()).hexdigest()
 
     def messages(self, page: PageView, mark: str) -> list[dict[str, str]]:
-        """Return the messages that ask about a page.
+        """Return the chat messages that ask about a page.
 
         Parameters
         ----------
-        mark : secret to those who write pages
+        page : PageView
+        mark : str
+            Random delimiter of the untrusted data, which authors of pages cannot guess.
         """
         system = INSTRUCTIONS.format(mark=mark, topic=self._topic)
-        user = QUESTION.format(mark=mark, examples=self._examples, **_seen(page))
+        user = QUESTION.format(mark=mark, examples=self._examples, **_shown_fields(page))
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 def page_digest(page: PageView) -> str:
-    """Return a digest of what a model is shown of a page."""
-    return sha256(json.dumps(_seen(page)).encode()).hexdigest()
+    """Return a digest of the parts of a page that are sent to a model."""
+    return sha256(json.dumps(_shown_fields(page)).encode()).hexdigest()
 
 
 def title_words(title: str) -> str:
-    """Return a title as a model is shown it."""
-    return " ".join(tokenize([title])[0][:_TITLE_WORDS])
+    """Return the words of a title that are sent to a model."""
+    return " ".join(tokenize([title])[0][:_MAX_TITLE_WORDS])
 
 
 def parse_verdict(text: str | None) -> bool | None:
-    """Return the verdict that an answer is: True for good, False for bad, None for unsure.
+    """Parse a model's answer: True for good, False for bad, None for unsure.
 
     Raises
     ------
     NoVerdictError
-        It is anything else than one JSON object with this one member.
+        The answer is not a JSON object with a verdict and nothing else.
     """
     try:
-        said: Any = json.loads(text or "", object_pairs_hook=list)
+        answer: Any = json.loads(text or "", object_pairs_hook=list)
     except (ValueError, RecursionError):
         raise NoVerdictError from None
     for word, verdict in _VERDICTS.items():
-        if said == [("verdict", word)]:
+        if answer == [("verdict", word)]:
             return verdict
     raise NoVerdictError
 
 
-def _seen(page: PageView) -> dict[str, str]:
-    """Return what a model is shown of a page: of its words as many as there is room for."""
-    words = " ".join(page.tokens[:_TEXT])
-    if len(words) > _TEXT:
-        words = words[:_TEXT].rpartition(" ")[0]
-    return {"url": _plain(page.url, _URL), "title": title_words(page.title), "words": words}
+def _shown_fields(page: PageView) -> dict[str, str]:
+    words = " ".join(page.tokens[:_MAX_TEXT])
+    if len(words) > _MAX_TEXT:
+        words = words[:_MAX_TEXT].rpartition(" ")[0]
+    return {"url": _sanitize(page.url, _MAX_URL), "title": title_words(page.title), "words": words}
 
 
-def _named(name: str) -> str:
-    return f'"{_plain(name, _NAME)}"'
+def _quote(name: str) -> str:
+    return f'"{_sanitize(name, _MAX_NAME)}"'
 
 
-def _plain(text: str, width: int) -> str:
-    """Return `text` on one line, without brackets that could be a mark's or a chat template's."""
+def _sanitize(text: str, width: int) -> str:
+    """Return `text` on one line, without brackets of delimiters or chat templates."""
     return one_line(text, width).translate(str.maketrans('<>[]{}|"`', "()()()/''"))
 
 
-def _listed(heading: str, titles: Sequence[str]) -> str:
+def _list_titles(heading: str, titles: Sequence[str]) -> str:
     return "".join([f"{heading}:\n", *(f"- {title}\n" for title in titles)]) if titles else ""
 
 
 class Reply(NamedTuple):
-    """What a model said.
+    """A model's reply.
 
     Attributes
     ----------
-    text : its words; None if the answer holds none
-    tokens : that asking cost, as the server counts them; 0 if it does not
+    text : str, optional
+        None if the response contains no text.
+    tokens : int
+        Tokens used, as counted by the server; 0 if unknown.
     """
 
     text: str | None
@@ -197,25 +202,32 @@ class Reply(NamedTuple):
 
 
 class Teacher:
-    """Asks a model, one question after the other.
+    """Client of a chat model, which answers one question at a time.
 
     Parameters
     ----------
-    endpoint : http(s)://host/v1, without credentials; ``/chat/completions`` below it is asked
-    model : its name, as the server knows it
-    key : sent as bearer token; None: none is sent
-    per_minute : requests, at most
-    longest : seconds for a request, from its first byte to the last one of the answer
+    endpoint : str
+        URL like ``https://host/v1`` without credentials; requests go to ``/chat/completions``
+        below.
+    model : str
+        Name of the model on the server.
+    key : str, optional
+        API key, sent as bearer token.
+    per_minute : int
+        Maximum number of requests.
+    timeout : float
+        Seconds from the first byte of a request to the last byte of its response.
 
     Raises
     ------
     UserError
-        The endpoint or the key is none, or the key would go over the network in clear text.
+        The endpoint or the key is invalid, or the key would be sent unencrypted to another
+        machine.
 
     Notes
     -----
-    The key goes into one header of requests to this endpoint, and nowhere else: redirects are
-    not followed, and it is taken out of what is said about errors.
+    The key is sent to this endpoint only: redirects are not followed, and the key is removed from
+    error messages.
     """
 
     def __init__(
@@ -225,15 +237,15 @@ class Teacher:
         *,
         key: str | None = None,
         per_minute: int = 60,
-        longest: float = _LONGEST,
+        timeout: float = _REQUEST_TIMEOUT,
     ) -> None:
         self.endpoint = _read_endpoint(endpoint)
         self.model = model
         self._key = _read_key(key)
         if self._key and self.endpoint.startswith("http:") and not _is_loopback(self.endpoint):
             raise UserError(
-                f"--teacher: {self.endpoint} would be sent the key in clear text: name it with "
-                f"https, or unset {KEY}"
+                f"--teacher: the key would be sent to {self.endpoint} in clear text: use https, "
+                f"or unset {KEY_VARIABLE}"
             )
         at = urlsplit(self.endpoint)
         self._connection: HTTPConnection
@@ -243,11 +255,11 @@ class Teacher:
         else:
             self._connection = HTTPConnection(at.hostname or "", at.port)
         self._path = f"{at.path}/chat/completions"
-        self._longest = longest
-        self._apart = 60.0 / per_minute
-        self._due = 0.0  # of the monotonic clock
-        self._backoff = HostBackoff(_FIRST_WAIT, _LONGEST_WAIT, _FAILURES)
-        self._how: dict[str, Any] = dict(_EXACT)
+        self._timeout = timeout
+        self._interval = 60.0 / per_minute
+        self._next_request_at = 0.0  # on the monotonic clock
+        self._backoff = HostBackoff(_MIN_WAIT, _MAX_WAIT, _MAX_FAILURES)
+        self._options: dict[str, Any] = dict(_DETERMINISTIC)
         self._answered = False
 
     def close(self) -> None:
@@ -255,72 +267,70 @@ class Teacher:
         self._connection.close()
 
     def ask(self, messages: Messages) -> Reply:
-        """Ask a question.
-
-        Parameters
-        ----------
-        messages : of a chat, each with ``role`` and ``content``
+        """Send chat messages, each with ``role`` and ``content``; return the reply.
 
         Raises
         ------
         UserError
-            There is no answer, and none to be had by asking again at once.
+            The server refuses the request, or does not answer after several retries.
         """
         while True:
-            status, body = self._answer({"model": self.model, "messages": messages, **self._how})
-            if status == 400 and self._how and not self._answered:
-                self._how = {}  # it may not know these; what else is wrong, it says again
+            status, body = self._ask_with_retries(
+                {"model": self.model, "messages": messages, **self._options}
+            )
+            if status == 400 and self._options and not self._answered:
+                self._options = {}  # the server may not accept these parameters
                 continue
-            if status in _OF_THE_QUESTION and self._answered:
-                return Reply(None, 0)  # others were answered
+            if status in _QUESTION_ERRORS and self._answered:
+                # earlier questions were answered, so only this question is refused
+                return Reply(None, 0)
             if status != 200:
-                raise UserError(self._refusal(status, body))
+                raise UserError(self._error_message(status, body))
             self._answered = True
             return _read_reply(body)
 
-    def _answer(self, question: Mapping[str, object]) -> tuple[int, bytes]:
-        """Return status and body of the first answer that is worth reading."""
+    def _ask_with_retries(self, question: Mapping[str, object]) -> tuple[int, bytes]:
         while True:
             self._wait_turn()
-            wished = None
+            retry_after = None
             try:
                 self._connect()
-                status, body, wished = self._post(question)
-                if status < 500 and status not in _PASSING:
-                    self._backoff.answered(0)
+                status, body, retry_after = self._post(question)
+                if status < 500 and status not in _TRANSIENT_ERRORS:
+                    self._backoff.record_answer(0)
                     return status, body
-                why = f"answers {status}"
+                problem = f"answers {status}"
             except (OSError, HTTPException) as error:
-                why = self._in_words(error)
-            wait = self._backoff.failed(0, wished)
+                problem = self._describe(error)
+            wait = self._backoff.record_failure(0, retry_after)
             if math.isinf(wait):
-                asks = f", and asks to wait {wished:,.0f} s" if wished else ""
-                raise UserError(f"{self.endpoint} {why}{asks}: start again later")
+                asks = f", and asks to wait {retry_after:,.0f} s" if retry_after else ""
+                raise UserError(f"{self.endpoint} {problem}{asks}: try again later")
             time.sleep(wait)
 
     def _connect(self) -> None:
-        """Connect, unless the connection of the question before is still open.
+        """Connect, unless the previous connection is still open.
 
         Raises
         ------
         UserError
-            There is no such server, and none has answered yet.
+            The server cannot be reached, and has not answered before.
         """
         connection = self._connection
         if connection.sock is not None:
             if not select.select([connection.sock], [], [], 0.0)[0]:
                 return
-            connection.close()  # the server has hung up
-        connection.timeout = _CONNECT
+            connection.close()  # the server has closed the connection
+        connection.timeout = _CONNECT_TIMEOUT
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:
             connection.close()
             if self._answered or isinstance(error, TimeoutError):
                 raise OSError(error) from None
-            why = self._in_words(error)
-            raise UserError(f"{self.endpoint} cannot be reached: {why}") from None
-        connection.sock.settimeout(_READ)
+            problem = self._describe(error)
+            raise UserError(f"{self.endpoint} cannot be reached: {problem}") from None
+        connection.sock.settimeout(_READ_TIMEOUT)
 
     def _post(self, question: Mapping[str, object]) -> tuple[int, bytes, float | None]:
         headers = {
@@ -331,33 +341,35 @@ class Teacher:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         connection = self._connection
-        whole = False
+        complete = False
         try:
             with self._time_limit(connection.sock):
                 connection.request("POST", self._path, json.dumps(question).encode(), headers)
                 answer = connection.getresponse()
-                body = answer.read(_LARGEST)
-            whole = answer.isclosed()
-            if not whole and answer.length and len(body) < _LARGEST:
+                body = answer.read(_MAX_ANSWER)
+            complete = answer.isclosed()
+            if not complete and answer.length and len(body) < _MAX_ANSWER:
                 raise IncompleteRead(body, answer.length)
-            wished = read_retry_after(answer.headers.get("Retry-After", ""), datetime.now(UTC))
-            return answer.status, body, wished
+            retry_after = read_retry_after(
+                answer.headers.get("Retry-After", ""), datetime.now(UTC)
+            )
+            return answer.status, body, retry_after
         finally:
-            if not whole:
+            if not complete:
                 connection.close()
 
     @contextmanager
     def _time_limit(self, opened: socket.socket) -> Iterator[None]:
-        """Hang up when a request takes too long: each byte resets the timeout of a socket."""
+        """Close a connection after the timeout; a socket's timeout restarts with each byte."""
         late = False
 
-        def hang_up() -> None:
+        def shut_down() -> None:
             nonlocal late
             late = True
-            with suppress(OSError):  # it may be closed by now
-                socket.socket.shutdown(opened, socket.SHUT_RDWR)  # of TLS, too, what is below it
+            with suppress(OSError):  # the socket may be closed by now
+                socket.socket.shutdown(opened, socket.SHUT_RDWR)  # also the socket below TLS
 
-        timer = Timer(self._longest, hang_up)
+        timer = Timer(self._timeout, shut_down)
         timer.daemon = True
         timer.start()
         try:
@@ -368,46 +380,49 @@ class Teacher:
         finally:
             timer.cancel()
         if late:
-            raise TimeoutError(f"took longer than {self._longest:g} s")
+            raise TimeoutError(f"took longer than {self._timeout:g} s")
 
     def _wait_turn(self) -> None:
         now = time.monotonic()
-        if now < self._due:
-            time.sleep(self._due - now)
-        self._due = max(now, self._due) + self._apart
+        if now < self._next_request_at:
+            time.sleep(self._next_request_at - now)
+        self._next_request_at = max(now, self._next_request_at) + self._interval
 
-    def _refusal(self, status: int, body: bytes) -> str:
-        """Say what a status means that asking again does not change."""
+    def _error_message(self, status: int, body: bytes) -> str:
         if status in (401, 403):
-            way_out = f"check {KEY}" if self._key else f"set {KEY} to its key"
-            return f"{self.endpoint} lets nobody in ({status}): {way_out}"
+            remedy = f"check {KEY_VARIABLE}" if self._key else f"set {KEY_VARIABLE} to its key"
+            return f"{self.endpoint} denies access ({status}): {remedy}"
         if 300 <= status < 400:
-            return f"{self.endpoint} leads elsewhere ({status}): name the endpoint itself"
-        said = self._in_words(_error_in(body))
-        said = f": {said}" if said else ""
+            return f"{self.endpoint} redirects ({status}): give the final address with --teacher"
+        error = self._describe(_read_error(body))
+        error = f": {error}" if error else ""
         if status == 404:
-            return f"{self.endpoint} has no model {one_line(self.model)}, or is no endpoint{said}"
-        return f"{self.endpoint} does not take the question ({status}){said}"
+            model = one_line(self.model)
+            return f"{self.endpoint} has no model {model}, or is not an endpoint{error}"
+        return f"{self.endpoint} refuses the question ({status}){error}"
 
-    def _in_words(self, what: object) -> str:
-        """Return what a server or library says, fit for a line and without the key."""
-        said = str(what)
+    def _describe(self, what: object) -> str:
+        """Return an error on one line without the key."""
+        text = str(what)
         if self._key:
-            said = said.replace(self._key, "...")
-        return one_line(said, _SHOWN)
+            text = text.replace(self._key, "...")
+        return one_line(text, _MAX_ERROR)
 
 
 def _read_endpoint(text: str) -> str:
-    """Return an endpoint without the slash at its end."""
     try:
         credentials = "@" in urlsplit(text).netloc
     except ValueError:
         credentials = False
     if credentials:
-        raise UserError(f"--teacher: leave out name and password; a key goes into {KEY}")
+        raise UserError(
+            f"--teacher: remove name and password from the URL; set {KEY_VARIABLE} to the key"
+        )
     url = normalize(text.strip())
-    if url is None or "?" in url or "#" in text:  # it is not shown: there may be a password in it
-        raise UserError("--teacher takes an endpoint, as in https://host/v1, without ? and #")
+    if url is None or "?" in url or "#" in text:  # not shown: the URL may contain a password
+        raise UserError(
+            "--teacher needs the URL of an endpoint like https://host/v1, without ? and #"
+        )
     return url.rstrip("/")
 
 
@@ -416,7 +431,7 @@ def _read_key(text: str | None) -> str | None:
     if not key:
         return None
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise UserError(f"{KEY} holds no key: letters, digits and signs, without spaces")
+        raise UserError(f"{KEY_VARIABLE} is no valid key: use ASCII characters without spaces")
     return key
 
 
@@ -447,9 +462,8 @@ def _read_reply(body: bytes) -> Reply:
     return Reply(None, tokens)
 
 
-def _error_in(body: bytes) -> str:
-    """Return what a server says is wrong; nothing if it does not say so as others do."""
+def _read_error(body: bytes) -> str:
     match _read_json(body):
-        case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:
-            return said
+        case {"error": {"message": str(text)}} | {"error": str(text)} | {"message": str(text)}:
+            return text
     return ""

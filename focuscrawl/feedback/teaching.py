@@ -1,4 +1,4 @@
-"""A teacher judges pages of a crawl: its topic, its record, the loop."""
+"""Lets a teacher (language model) judge pages of a crawl, and records the answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, PhraseModel
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.suggestions import find_page
 from focuscrawl.feedback.teacher import (
@@ -23,7 +23,7 @@ from focuscrawl.feedback.teacher import (
 from focuscrawl.foundation.files import open_plain
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.taxonomy import lies_under
-from focuscrawl.topics.definition import critic_of
+from focuscrawl.topics.definition import load_base_critic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,52 +36,57 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-#: in the folder of a crawl, JSON lines
-RECORD = "teacher.jsonl"
+#: name of the file of answers in a crawl's folder, JSON lines
+RECORD_FILE = "teacher.jsonl"
 
 _VERDICTS = {True: "good", False: "bad", None: "unsure"}
-_IN_VAIN = 3  # first answers without a verdict, after which nothing more is asked
-_EXAMPLES = 5  # titles a side
-_LOOKED_AT = 10  # judged pages a side, and as many of the critic, that may have one
+_MAX_INVALID = 3  # answers without a verdict at the start of a session, then the session stops
+_MAX_TITLES = 5  # of good pages, and of bad pages
+_MAX_PAGES_READ = 10  # to find these titles: judged pages, and examples of the critic
 
 
-class Lesson(NamedTuple):
-    """What came of one page.
+class TeacherAnswer(NamedTuple):
+    """A teacher's answer about one page.
 
     Attributes
     ----------
-    page : that was suggested
-    verdict : True for good, False for bad, None for neither
-    how : "asked", "kept" (asked before), "no verdict" (the answer was none), "unread" (no web has
-        the page, so it was not asked about)
-    tokens : that it cost
+    page : Suggestion
+    verdict : bool, optional
+        True for good, False for bad, None for neither.
+    outcome : str
+        "asked"; "recorded": answered in an earlier session; "no verdict": the answer was invalid;
+        "unread": no web has the page, so the teacher was not asked.
+    tokens : int
+        Tokens used.
     """
 
     page: Suggestion
     verdict: bool | None
-    how: str
+    outcome: str
     tokens: int = 0
 
 
-class Teaching:
-    """Asks about pages of a crawl; each answer is recorded before the next question.
+class TeacherSession:
+    """Asks a teacher about pages of a crawl; records each answer before the next question.
 
     Parameters
     ----------
-    teacher : is asked
-    definition : says what the topic is
-    webs : where the pages are, judged ones and examples of the definition's critic, too, in the
-        order to look for one
-    record : file of the answers so far; what is in it is not asked again
+    teacher : Teacher
+    definition : TopicDefinition
+    webs : sequence of Web
+        Webs to read pages and examples of the definition's critic from, in this order.
+    record : Path
+        File of the answers so far. Recorded answers are not asked for again.
 
     Attributes
     ----------
-    unsure : URLs of pages that this teacher was asked about, and was unsure of
+    unsure : frozenset of str
+        URLs of pages that this teacher was unsure of.
 
     Raises
     ------
     UserError
-        There is nothing that says what the topic is, or the record cannot be read.
+        The definition does not describe the topic, or the record cannot be read.
     """
 
     def __init__(
@@ -90,98 +95,103 @@ class Teaching:
         self._teacher = teacher
         self._webs = webs
         self._record = TeacherRecord(record)
-        self._prompt = prompt_of(definition, webs, self._record.verdicts)
-        self._asked = digest_of(teacher.endpoint, teacher.model, self._prompt.digest)
-        self.unsure = frozenset(self._record.unsure_of(self._asked))
+        self._prompt = make_prompt(definition, webs, self._record.verdicts)
+        self._asked = question_digest(teacher.endpoint, teacher.model, self._prompt.digest)
+        self.unsure = frozenset(self._record.unsure_urls(self._asked))
 
-    def ask(self, pages: Iterable[Suggestion]) -> Iterator[Lesson]:
+    def ask(self, pages: Iterable[Suggestion]) -> Iterator[TeacherAnswer]:
         """Ask about pages, one after the other.
 
         Raises
         ------
         UserError
-            The teacher does not answer, or its first three answers hold no verdict.
+            The teacher does not answer, or its first three answers are not verdicts.
         """
         mark = secrets.token_hex(16)
-        in_vain: int | None = 0  # None: there was a verdict
+        n_invalid: int | None = 0  # None after the first verdict
         for page in pages:
-            lesson = self._ask(page, mark)
-            yield lesson
-            if lesson.how == "asked":
-                in_vain = None
-            elif lesson.how == "no verdict" and in_vain is not None:
-                in_vain += 1
-                if in_vain == _IN_VAIN:
+            answer = self._ask(page, mark)
+            yield answer
+            if answer.outcome == "asked":
+                n_invalid = None
+            elif answer.outcome == "no verdict" and n_invalid is not None:
+                n_invalid += 1
+                if n_invalid == _MAX_INVALID:
                     raise UserError(
-                        f"{one_line(self.model)} does not answer as it is asked to, "
-                        "three times in a row: name another model with --model"
+                        f"the first three answers of {one_line(self.model)} are not verdicts: "
+                        "choose another model with --model"
                     )
 
     def close(self) -> None:
-        """End the connection to the teacher."""
+        """Close the connection to the teacher."""
         self._teacher.close()
 
     @property
     def model(self) -> str:
-        """Name of who is asked."""
+        """Name of the model."""
         return self._teacher.model
 
-    def _ask(self, page: Suggestion, mark: str) -> Lesson:
+    def _ask(self, page: Suggestion, mark: str) -> TeacherAnswer:
         view = find_page(self._webs, page.url)
         if view is None:
-            return Lesson(page, None, "unread")
+            return TeacherAnswer(page, None, "unread")
         digest = page_digest(view)
         if (self._asked, digest) in self._record.answers:
-            return Lesson(page, self._record.answers[self._asked, digest], "kept")
+            return TeacherAnswer(page, self._record.answers[self._asked, digest], "recorded")
         reply = self._teacher.ask(self._prompt.messages(view, mark))
         try:
             verdict = parse_verdict(reply.text)
         except NoVerdictError:
-            return Lesson(page, None, "no verdict", reply.tokens)
+            return TeacherAnswer(page, None, "no verdict", reply.tokens)
         model, tokens = self.model, reply.tokens
-        self._record.keep(self._asked, digest, page.url, verdict, model=model, tokens=tokens)
-        return Lesson(page, verdict, "asked", tokens)
+        self._record.append(self._asked, digest, page.url, verdict, model=model, tokens=tokens)
+        return TeacherAnswer(page, verdict, "asked", tokens)
 
 
-def prompt_of(
-    definition: TopicDefinition, webs: Sequence[Web], taught: Mapping[str, bool]
+def make_prompt(
+    definition: TopicDefinition, webs: Sequence[Web], teacher_verdicts: Mapping[str, bool]
 ) -> Prompt:
-    """Say what a topic is.
+    """Describe the topic of a definition for a teacher.
 
     Parameters
     ----------
-    webs : where judged pages and examples of the definition's critic may be
-    taught : verdicts of a teacher, by URL. These are no examples to one: it would learn its own
-        mistakes, and each answer would make another question of the next
+    definition : TopicDefinition
+    webs : sequence of Web
+        Webs to read the titles of judged pages and of the critic's examples from.
+    teacher_verdicts : mapping of str to bool
+        Verdicts of teachers by URL. These pages are not used as examples: a teacher would repeat
+        its own mistakes, and each answer would change the next question.
 
     Raises
     ------
     UserError
-        Nothing says what the topic is.
+        The definition does not describe the topic.
     """
     phrases = list(definition.words)
-    good = [url for url in definition.good if taught.get(url) is not True]
-    bad = [url for url in definition.bad if taught.get(url) is not False]
+    good = [url for url in definition.good if teacher_verdicts.get(url) is not True]
+    bad = [url for url in definition.bad if teacher_verdicts.get(url) is not False]
     judged = {*good, *bad}
-    good, bad = _spread(good), _spread(bad)
-    if (base := critic_of(definition)) is not None:
-        if isinstance(base.model, WordsModel):
+    good, bad = _sample_evenly(good), _sample_evenly(bad)
+    if (base := load_base_critic(definition)) is not None:
+        if isinstance(base.model, PhraseModel):
             phrases += [" ".join(phrase) for phrase in base.model.phrases]
-        on, off = _examples(definition, base)
-        good += _spread([url for url in on if url not in judged])
-        bad += _spread([url for url in off if url not in judged])
+        on, off = _critic_examples(definition, base)
+        good += _sample_evenly([url for url in on if url not in judged])
+        bad += _sample_evenly([url for url in off if url not in judged])
     classes = [path for path in definition.topics if path not in (ON_TOPIC, OFF_TOPIC)]
-    titles = _titles(webs, good)
+    titles = _read_titles(webs, good)
     if not (classes or phrases or titles):
         raise UserError(
-            "nothing says what the topic is: say it in a definition (focuscrawl topic new, with "
-            "--words), and give that with --topic"
+            "the topic has no keywords, classes or readable examples for the teacher: write a "
+            "definition (focuscrawl topic new --words), and name it with --topic"
         )
-    return Prompt(classes, phrases, titles, _titles(webs, bad))
+    return Prompt(classes, phrases, titles, _read_titles(webs, bad))
 
 
-def _examples(definition: TopicDefinition, base: TrainedCritic) -> tuple[list[str], list[str]]:
-    """Return the URLs of a critic's examples, as the definition moves them: on and off topic."""
+def _critic_examples(
+    definition: TopicDefinition, base: TrainedCritic
+) -> tuple[list[str], list[str]]:
+    """Return the URLs of a critic's on-topic and off-topic examples."""
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
     on, off = list[str](), list[str]()
     for url, path in {**dict(base.examples), **moved}.items():
@@ -189,89 +199,91 @@ def _examples(definition: TopicDefinition, base: TrainedCritic) -> tuple[list[st
     return on, off
 
 
-def _spread(urls: Sequence[str]) -> list[str]:
-    """Return a few of some URLs, from all over them."""
-    step = max(len(urls) / _LOOKED_AT, 1.0)
-    return [urls[int(i * step)] for i in range(min(len(urls), _LOOKED_AT))]
+def _sample_evenly(urls: Sequence[str]) -> list[str]:
+    """Return a few URLs at equal distances in the list."""
+    step = max(len(urls) / _MAX_PAGES_READ, 1.0)
+    return [urls[int(i * step)] for i in range(min(len(urls), _MAX_PAGES_READ))]
 
 
-def _titles(webs: Sequence[Web], urls: Sequence[str]) -> list[str]:
-    """Return the first few titles of pages."""
+def _read_titles(webs: Sequence[Web], urls: Sequence[str]) -> list[str]:
     read = (find_page(webs, url) for url in urls)
     titles = (title_words(page.title) for page in read if page is not None)
-    return [*islice(filter(None, titles), _EXAMPLES)]
+    return [*islice(filter(None, titles), _MAX_TITLES)]
 
 
 class TeacherRecord:
-    """The answers in a file, each kept before the next question is asked.
+    """The answers of teachers in a file of JSON lines; invalid lines are skipped.
 
     Parameters
     ----------
-    path : of the file; it need not be there
+    path : Path
+        The file, which need not exist.
 
     Attributes
     ----------
-    answers : by digests of who was asked and of the page, True for good, False for bad, None for
-        unsure
-    verdicts : by URL, True for good and False for bad; the latest, whoever was asked
+    answers : dict of (str, str) to bool or None
+        Verdicts by the digests of teacher and question (`question_digest`) and of the page. None:
+        unsure.
+    verdicts : dict of str to bool
+        Latest good or bad verdict of any teacher, by URL.
 
     Raises
     ------
     UserError
-        It cannot be read, or is a link.
-
-    Notes
-    -----
-    A line that is none, as where a disk was full, is an answer that is not there.
+        The file cannot be read, or is a symbolic link.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._whole = True  # the last line has its end
+        self._ends_in_newline = True
         self._unsure: dict[str, set[str]] = {}
         self.answers: dict[tuple[str, str], bool | None] = {}
         self.verdicts: dict[str, bool] = {}
         try:
             with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
                 for line in file:
-                    self._take(line)
-                    self._whole = line.endswith("\n")
+                    self._read_line(line)
+                    self._ends_in_newline = line.endswith("\n")
         except FileNotFoundError:
             pass
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
-    def unsure_of(self, asked: str) -> set[str]:
-        """Return the URLs of the pages that whoever was asked was unsure of."""
+    def unsure_urls(self, asked: str) -> set[str]:
+        """Return the URLs of pages that the teacher with this digest was unsure of."""
         return self._unsure.get(asked, set())
 
-    def keep(self, asked: str, page: str, url: str, verdict: bool | None, **more: Any) -> None:
-        """Write an answer down.
+    def append(self, asked: str, page: str, url: str, verdict: bool | None, **more: Any) -> None:
+        """Append an answer to the file, and wait until the disk has it.
 
         Parameters
         ----------
-        asked, page : digests of who was asked, see `digest_of`, and of the page
-        more : for people who read the file
+        asked, page : str
+            Digests of teacher and question, and of the page.
+        url : str
+        verdict : bool, optional
+        more : dict
+            Other fields of the line, for people who read the file.
 
         Raises
         ------
         UserError
-            It cannot be written.
+            The file cannot be written.
         """
         at = datetime.now(UTC).isoformat(timespec="seconds")
         row = {"url": url, "verdict": _VERDICTS[verdict], **more, "at": at}
         line = json.dumps({**row, "asked": asked, "page": page}) + "\n"
         try:
             with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
-                file.write(line if self._whole else f"\n{line}")
+                file.write(line if self._ends_in_newline else f"\n{line}")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise UserError(f"{self._path} cannot be written: {error.strerror}") from None
-        self._whole = True
-        self._take(line)
+        self._ends_in_newline = True
+        self._read_line(line)
 
-    def _take(self, line: str) -> None:
+    def _read_line(self, line: str) -> None:
         try:
             row = json.loads(line)
             asked, page, url = str(row["asked"]), str(row["page"]), str(row["url"])
@@ -285,12 +297,6 @@ class TeacherRecord:
             self.verdicts[url] = verdict
 
 
-def digest_of(endpoint: str, model: str, prompt: str) -> str:
-    """Return a digest of who is asked and how.
-
-    Parameters
-    ----------
-    endpoint : without credentials
-    prompt : digest of the question
-    """
+def question_digest(endpoint: str, model: str, prompt: str) -> str:
+    """Return a digest of a teacher (endpoint and model) and of its question's digest."""
     return sha256(json.dumps([endpoint, model, prompt]).encode()).hexdigest()

@@ -4,7 +4,7 @@ Not here: scores (`focuscrawl.strategies`), which URLs are deferred (`focuscrawl
 storage (`focuscrawl.store`).
 """
 
-from focuscrawl.frontier.frontier import Arrangement, Frontier
+from focuscrawl.frontier.frontier import Frontier, SortedQueues
 from focuscrawl.frontier.hosts import NameTable
 
-__all__ = ["Arrangement", "Frontier", "NameTable"]
+__all__ = ["Frontier", "NameTable", "SortedQueues"]

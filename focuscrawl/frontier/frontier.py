@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.frontier.hosts import AWAY, DEFERRED, QUEUED, Entry, Host
+from focuscrawl.frontier.hosts import DEFERRED, NOT_QUEUED, QUEUED, Entry, Host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 _Offer = tuple[float, int, int]  # key and URL of a host's best link, the host
 
-_FREED = 4  # outdated entries whose memory one `pop` frees; more would block the event loop
+_FREED_PER_POP = (
+    4  # outdated entries whose memory one `pop` frees; more would block the event loop
+)
 
 
-class Arrangement(NamedTuple):
+class SortedQueues(NamedTuple):
     """All URLs that wait, sorted by host, key and URL.
 
     Attributes
@@ -70,7 +72,7 @@ class Arrangement(NamedTuple):
         return cls(keys, state, runs)
 
 
-class Awaited(NamedTuple):
+class BusyHostLink(NamedTuple):
     """The best link of a host without room.
 
     Attributes
@@ -112,15 +114,15 @@ class Frontier:
         self.delay = delay
         self._delays: dict[int, float] = {}
         self._keys = GrowingArray(np.float64, fill=np.inf)
-        self._state = GrowingArray(np.int8, fill=AWAY)
+        self._state = GrowingArray(np.int8, fill=NOT_QUEUED)
         self._count = [0, 0, 0]  # of URLs in each state
         self._host_of = GrowingArray(np.int32)
         self._hosts: list[Host] = []
         self._available: list[_Offer] = []  # of hosts with room
         self._busy: list[_Offer] = []  # of hosts without
         self._timers: list[tuple[float, int]] = []  # ready_at, host
-        self._left: set[int] = set()
-        self._outdated: list[list[Entry]] = []  # heaps from before the last `adopt`
+        self._skipped_hosts: set[int] = set()
+        self._outdated: list[list[Entry]] = []  # heaps from before the last `replace_queues`
 
     def __len__(self) -> int:
         """URLs waiting, deferred or not."""
@@ -129,7 +131,7 @@ class Frontier:
     @property
     def all_deferred(self) -> bool:
         """True if URLs are deferred, and all others that wait are on hosts held for ever."""
-        return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.left
+        return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.n_at_skipped_hosts
 
     def score(self, url: int) -> float:
         """Return the present or last score of `url`; -inf if it was never queued."""
@@ -155,7 +157,7 @@ class Frontier:
 
     def push(self, url: int, host: int, score: float) -> None:
         """Queue `url` of `host`, or move it to `score` if it waits already."""
-        self._make_room(url + 1, host + 1)
+        self._grow(url + 1, host + 1)
         keys, was = self._keys.data, self._state.data[url]
         if was == QUEUED and keys[url] == -score:
             return
@@ -164,35 +166,35 @@ class Frontier:
             return
         if was != QUEUED:
             self._host_of.data[url] = host
-            self._turn(url, QUEUED)  # last: `arrange` may be reading in another thread
+            self._set_state(url, QUEUED)  # last: `sort_queues` may be reading in another thread
         self._enqueue(url)
 
     def update(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
         """Move the URLs among `urls` that wait to their new `scores`."""
-        urls, scores = self._waiting(urls, scores)
+        urls, scores = self._select_queued(urls, scores)
         for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
             self.push(url, int(self._host_of.data[url]), score)
 
     def rescore(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
         """Like `update`, for so many URLs that sorting all anew is cheaper."""
-        self.adopt(self.arrange(urls, scores))
+        self.replace_queues(self.sort_queues(urls, scores))
 
-    def arrange(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> Arrangement:
+    def sort_queues(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> SortedQueues:
         """Sort all that waits as `rescore` would; changes nothing and may run in any thread."""
         # views: the arrays may grow, or be changed, meanwhile
         state = self._state.data.copy()  # first: it grows last
         keys, host_of = self._keys.data[: len(state)].copy(), self._host_of.data
-        return Arrangement.of(keys, state, host_of, urls, scores)
+        return SortedQueues.of(keys, state, host_of, urls, scores)
 
-    def adopt(self, arrangement: Arrangement) -> None:
-        """Replace the queues by what `arrange` has sorted; URLs that left them since stay out.
+    def replace_queues(self, arrangement: SortedQueues) -> None:
+        """Replace the queues by what `sort_queues` has sorted; URLs that left them since stay out.
 
         The event loop is blocked meanwhile, so there is no loop over URLs: hosts offer what was
         their best when all was sorted, and `pop` drops what is outdated.
         """
         new, then, runs = arrangement
         size = len(new)
-        keys, known = self._keys.data[:size], then != AWAY
+        keys, known = self._keys.data[:size], then != NOT_QUEUED
         first = known & (keys == -np.inf)  # put first since all was sorted
         np.copyto(keys, new, where=known & ~first)
         first &= new != -np.inf
@@ -205,7 +207,7 @@ class Frontier:
             state.replace(run_keys, run_urls)
             if state.ready_at < np.inf:
                 state.offered = float(run_keys[0]), int(run_urls[0])
-                offers = self._available if self._has_room(state) else self._busy
+                offers = self._available if self._has_free_slot(state) else self._busy
                 offers.append((*state.offered, host))
         heapq.heapify(self._available)
         heapq.heapify(self._busy)
@@ -220,7 +222,7 @@ class Frontier:
         """Queue many URLs at once, none of which waits."""
         if not len(urls):
             return
-        self._make_room(int(urls.max()) + 1, int(hosts.max()) + 1)
+        self._grow(int(urls.max()) + 1, int(hosts.max()) + 1)
         self._keys.data[urls] = -scores
         self._state.data[urls] = QUEUED
         self._host_of.data[urls] = hosts
@@ -236,18 +238,18 @@ class Frontier:
         """
         url = self.peek(now)
         if url is not None:
-            self.take(url, now)
+            self.pop_peeked(url, now)
         return url
 
-    def take(self, url: int, now: float) -> None:
+    def pop_peeked(self, url: int, now: float) -> None:
         """Take the URL that `peek` has just returned; `pop` is the two in one."""
-        self._free()
+        self._free_outdated()
         key, best, host = heapq.heappop(self._available)
         assert best == url
         state = self._hosts[host]
         state.offered = None
-        self._turn(url, AWAY)
-        state.take((key, url))
+        self._set_state(url, NOT_QUEUED)
+        state.drop_best((key, url))
         state.active += 1
         state.ready_at = now + self._delays.get(host, self.delay)
         self._make_available(host, now)
@@ -256,12 +258,12 @@ class Frontier:
         """Return the URL that `pop` would return, and leave it where it is."""
         while self._timers and self._timers[0][0] <= now:
             _, host = heapq.heappop(self._timers)
-            self._hosts[host].timed = False
+            self._hosts[host].has_timer = False
             self._make_available(host, now)
-        best = self._first(self._available, room=True)
+        best = self._best_offer(self._available, room=True)
         return None if best is None else best[1]
 
-    def awaited(self, now: float, above: float, most: int) -> list[Awaited]:
+    def busy_host_links(self, now: float, above: float, most: int) -> list[BusyHostLink]:
         """Return the best links of hosts without room, the best first.
 
         Hosts held for ever are not among them.
@@ -273,35 +275,35 @@ class Frontier:
         """
         found: list[_Offer] = []
         while len(found) < most:
-            best = self._first(self._busy, room=False)
+            best = self._best_offer(self._busy, room=False)
             if best is None or -best[0] <= above:
                 break
             found.append(heapq.heappop(self._busy))
         for offer in found:
             heapq.heappush(self._busy, offer)
-        return [Awaited(-key, url, self._seconds(host, now)) for key, url, host in found]
+        return [BusyHostLink(-key, url, self._seconds(host, now)) for key, url, host in found]
 
     def _seconds(self, host: int, now: float) -> float:
-        """Return how long a host without room takes for a link, see `Awaited`."""
+        """Return how long a host without room takes for a link, see `BusyHostLink`."""
         state, delay = self._hosts[host], self._delays.get(host, self.delay)
         so_far = now - (state.ready_at - delay) if state.active else 0.0
         return max(delay, state.ready_at - now, so_far)
 
     def remove(self, url: int) -> None:
         """Take `url` out without fetching it; nothing happens if it does not wait."""
-        if url < len(self._state) and self._state.data[url] != AWAY:
-            self._turn(url, AWAY)
+        if url < len(self._state) and self._state.data[url] != NOT_QUEUED:
+            self._set_state(url, NOT_QUEUED)
 
     def defer(self, url: int) -> None:
         """Take `url` out of its queue until it is readmitted; nothing happens if it is in none."""
         if url < len(self._state) and self._state.data[url] == QUEUED:
-            self._turn(url, DEFERRED)
+            self._set_state(url, DEFERRED)
 
     def readmit(self, urls: Iterable[int]) -> None:
         """Queue those of `urls` that are deferred again."""
         for url in urls:
             if self._state.data[url] == DEFERRED:
-                self._turn(url, QUEUED)
+                self._set_state(url, QUEUED)
                 self._enqueue(url)
 
     def release(self, url: int, now: float) -> None:
@@ -316,34 +318,34 @@ class Frontier:
 
     def hold(self, host: int, until: float) -> None:
         """Start no request to `host` before `until`; inf: never again."""
-        self._make_room(0, host + 1)
+        self._grow(0, host + 1)
         state = self._hosts[host]
         if until <= state.ready_at:
             return
         state.ready_at = until
         state.offered = None  # the entry in the heap of hosts is out of date now
         if until == np.inf:
-            self._left.add(host)
+            self._skipped_hosts.add(host)
         self._make_available(host, -np.inf)  # not now: when the time has come
 
     @property
-    def left(self) -> int:
+    def n_at_skipped_hosts(self) -> int:
         """URLs that wait at hosts held for ever."""
-        return sum(self._hosts[host].queued for host in self._left)
+        return sum(self._hosts[host].queued for host in self._skipped_hosts)
 
     def next_ready(self) -> float | None:
         """Return the earliest time at which a host that waits for a timer has room."""
         return self._timers[0][0] if self._timers else None
 
-    def _waiting(
+    def _select_queued(
         self, urls: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         known = urls < len(self._state)
         urls, scores = urls[known], scores[known]
-        waits = (self._state.data[urls] != AWAY) & (self._keys.data[urls] != -np.inf)
+        waits = (self._state.data[urls] != NOT_QUEUED) & (self._keys.data[urls] != -np.inf)
         return urls[waits], scores[waits]
 
-    def _make_room(self, urls: int, hosts: int) -> None:
+    def _grow(self, urls: int, hosts: int) -> None:
         """Grow to numbers below `urls` and `hosts`; to some more, as this is called often."""
         if urls > len(self._state):
             for array in (self._keys, self._host_of, self._state):
@@ -351,9 +353,9 @@ class Frontier:
         while len(self._hosts) < hosts:
             self._hosts.append(Host())
 
-    def _free(self) -> None:
+    def _free_outdated(self) -> None:
         """Free some of the outdated entries: a million at once take a third of a second."""
-        room = _FREED
+        room = _FREED_PER_POP
         while self._outdated and room > 0:
             heap = self._outdated[-1]
             some, room = room, room - len(heap)
@@ -361,7 +363,7 @@ class Frontier:
             if not heap:
                 self._outdated.pop()
 
-    def _turn(self, url: int, state: int) -> None:
+    def _set_state(self, url: int, state: int) -> None:
         was = int(self._state.data[url])
         self._state.data[url] = state
         self._count[was] -= 1
@@ -373,14 +375,14 @@ class Frontier:
         self._hosts[host].push(entry)
         self._offer(host, entry)
 
-    def _has_room(self, state: Host) -> bool:
-        return not state.timed and state.active < self.per_host
+    def _has_free_slot(self, state: Host) -> bool:
+        return not state.has_timer and state.active < self.per_host
 
     def _make_available(self, host: int, now: float) -> None:
         """Offer the best link of `host`: to be fetched now, or when it has room."""
         state = self._hosts[host]
-        if self._has_room(state) and state.ready_at > now:
-            state.timed = True
+        if self._has_free_slot(state) and state.ready_at > now:
+            state.has_timer = True
             if state.ready_at < np.inf:
                 heapq.heappush(self._timers, (state.ready_at, host))
         state.offered = None  # what it has offered may be in the other heap
@@ -392,7 +394,7 @@ class Frontier:
         state = self._hosts[host]
         if state.offered is not None and entry >= state.offered:
             return
-        room = self._has_room(state)
+        room = self._has_free_slot(state)
         if not room and state.ready_at == np.inf:
             return
         state.offered = entry
@@ -402,11 +404,11 @@ class Frontier:
             heap[:] = [
                 (*other.offered, number)
                 for number, other in enumerate(self._hosts)
-                if other.offered is not None and self._has_room(other) == room
+                if other.offered is not None and self._has_free_slot(other) == room
             ]
             heapq.heapify(heap)
 
-    def _first(self, heap: list[_Offer], *, room: bool) -> _Offer | None:
+    def _best_offer(self, heap: list[_Offer], *, room: bool) -> _Offer | None:
         """Return what is on top of a heap of hosts, after dropping what is outdated.
 
         Parameters
@@ -416,7 +418,7 @@ class Frontier:
         while heap:
             key, url, host = heap[0]
             state = self._hosts[host]
-            if state.offered == (key, url) and self._has_room(state) == room:
+            if state.offered == (key, url) and self._has_free_slot(state) == room:
                 best = state.best(self._keys.data, self._state.data)
                 if best == (key, url):
                     return heap[0]

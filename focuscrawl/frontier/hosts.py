@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 #: where a URL is: in flight, done or never seen; in the queue of its host; waiting, in no queue
-AWAY, QUEUED, DEFERRED = range(3)
+NOT_QUEUED, QUEUED, DEFERRED = range(3)
 #: the event of a host that is left alone; detail: ``host: why``
-LEFT = "left"
+HOST_SKIPPED = "left"
 
 Entry = tuple[float, int]  # key (the score negated, so that the least comes first), URL
 _NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
@@ -74,10 +74,10 @@ class Host:
         "_run_keys",
         "_run_urls",
         "active",
+        "has_timer",
         "offered",
         "queued",
         "ready_at",
-        "timed",
     )
 
     def __init__(self) -> None:
@@ -88,14 +88,14 @@ class Host:
         self.active = 0
         self.queued = 0
         self.ready_at = 0.0
-        self.timed = False
+        self.has_timer = False
         self.offered: Entry | None = None
 
     def push(self, entry: Entry) -> None:
         """Add a link."""
         heapq.heappush(self._heap, entry)
 
-    def take(self, best: Entry) -> None:
+    def drop_best(self, best: Entry) -> None:
         """Drop the entry that `best` has returned."""
         if self._heap and self._heap[0] == best:
             heapq.heappop(self._heap)
@@ -164,11 +164,11 @@ class HostBackoff:
         self._per_host = per_host
         self._in_a_row: Counter[int] = Counter()
 
-    def answered(self, host: int) -> None:
+    def record_answer(self, host: int) -> None:
         """Forget the failures of `host`."""
         self._in_a_row.pop(host, None)
 
-    def failed(self, host: int, retry_after: float | None = None) -> float:
+    def record_failure(self, host: int, retry_after: float | None = None) -> float:
         """Count a request without an answer.
 
         Parameters

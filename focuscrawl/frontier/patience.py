@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from focuscrawl.frontier.frontier import Frontier
 
 
-_LOOK = 8  # busy hosts that are looked at, those with the best links
-_PAGES = 50  # the latest, by which the links of a page are estimated
-_EVERY = 1.0  # seconds between two looks at all URLs that wait
-_STEPS = 256  # of a score, in these estimates
+_MAX_BUSY_HOSTS = 8  # busy hosts that are looked at, those with the best links
+_RECENT_PAGES = 50  # the latest, by which the links of a page are estimated
+_REFRESH_SECONDS = 1.0  # seconds between two looks at all URLs that wait
+_BINS = 256  # of a score, in these estimates
 
 
 class Patience:
@@ -49,17 +49,17 @@ class Patience:
     def __init__(self, frontier: Frontier, patience: float) -> None:
         self._frontier = frontier
         self._price = 1.0 / patience
-        self._brought: deque[Sequence[float]] = deque(maxlen=_PAGES)
-        self._enough = -math.inf
-        self._looked_at = -math.inf
+        self._recent_scores: deque[Sequence[float]] = deque(maxlen=_RECENT_PAGES)
+        self._cutoff = -math.inf
+        self._refreshed_at = -math.inf
 
-    def bring(self, scores: Sequence[float]) -> None:
+    def add_page(self, scores: Sequence[float]) -> None:
         """Add the scores of the links of a page."""
-        if len(self._brought) < _PAGES:
-            self._looked_at = -math.inf  # each page still changes much
-        self._brought.append([score for score in scores if math.isfinite(score)])
+        if len(self._recent_scores) < _RECENT_PAGES:
+            self._refreshed_at = -math.inf  # each page still changes much
+        self._recent_scores.append([score for score in scores if math.isfinite(score)])
 
-    def reserve(self, score: float, left: float, now: float) -> float:
+    def min_score(self, score: float, left: float, now: float) -> float:
         """Return the score below which a link is held back; `score` or less: it is not.
 
         Parameters
@@ -70,30 +70,30 @@ class Patience:
         """
         if left == math.inf:
             return -math.inf
-        if now - self._looked_at >= _EVERY:
-            self._looked_at = now
-            self._enough = self._needed(left)
-        if self._enough <= score:
+        if now - self._refreshed_at >= _REFRESH_SECONDS:
+            self._refreshed_at = now
+            self._cutoff = self._cutoff_score(left)
+        if self._cutoff <= score:
             return -math.inf
-        awaited = self._frontier.awaited(now, score, _LOOK)
+        awaited = self._frontier.busy_host_links(now, score, _MAX_BUSY_HOSTS)
         worth = [
             each.score - self._price * each.seconds for each in awaited if each.score < math.inf
         ]
-        return min(max(worth, default=-math.inf), self._enough)
+        return min(max(worth, default=-math.inf), self._cutoff)
 
-    def _needed(self, left: float) -> float:
+    def _cutoff_score(self, left: float) -> float:
         """Return the score that as many links have or will have as there are fetches left.
 
         -inf if there are not so many.
         """
-        waiting = _by_step(self._frontier.scores_in_queues())
-        brought = _by_step(np.array([score for page in self._brought for score in page]))
-        supply = np.cumsum((waiting + left * brought / max(len(self._brought), 1))[::-1])
+        waiting = _histogram(self._frontier.scores_in_queues())
+        brought = _histogram(np.array([score for page in self._recent_scores for score in page]))
+        supply = np.cumsum((waiting + left * brought / max(len(self._recent_scores), 1))[::-1])
         at = int(np.searchsorted(supply, left))
-        return -math.inf if at == _STEPS else (_STEPS - 1 - at) / (_STEPS - 1)
+        return -math.inf if at == _BINS else (_BINS - 1 - at) / (_BINS - 1)
 
 
-def _by_step(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _histogram(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Count scores by their steps from 0 to 1, int64 (_STEPS,); those beyond are at the ends."""
-    steps = (np.clip(scores, 0.0, 1.0) * (_STEPS - 1)).astype(np.int64)
-    return np.bincount(steps, minlength=_STEPS)
+    steps = (np.clip(scores, 0.0, 1.0) * (_BINS - 1)).astype(np.int64)
+    return np.bincount(steps, minlength=_BINS)

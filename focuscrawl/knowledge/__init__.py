@@ -6,17 +6,17 @@ another visit), and how a finished crawl is taken in. Not here: reading a crawl'
 """
 
 from focuscrawl.knowledge.keywords import Keywords
-from focuscrawl.knowledge.knowledge import Knowledge, apprentice_in
+from focuscrawl.knowledge.knowledge import Knowledge, read_trained_apprentice
 from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord, UpdateCounts
-from focuscrawl.knowledge.update import LearnedAlreadyError, learn
+from focuscrawl.knowledge.update import AlreadyLearnedError, learn
 
 __all__ = [
+    "AlreadyLearnedError",
     "CrawlRecord",
     "FetchRecord",
     "Keywords",
     "Knowledge",
-    "LearnedAlreadyError",
     "UpdateCounts",
-    "apprentice_in",
     "learn",
+    "read_trained_apprentice",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from focuscrawl.critic.languages import ENGLISH, frequency, language_of_titles
+from focuscrawl.critic.languages import ENGLISH, detect_title_language, frequency
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import open_source, read_rows
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 MOST = 200  # keywords of a topic
 _SHORTEST = 2  # characters of a word
-_UNSEEN = 10.0  # other pages taken as seen, that are written in the ordinary way
+_PSEUDO_PAGES = 10.0  # other pages taken as seen, that are written in the ordinary way
 _WORDS = 20  # in titles, headings and anchors of such a page
 _RAREST = 1e-4  # share of a text: a few pages do not show how much rarer a word is
-_LEAST = 2  # relevant pages a keyword is on
-_SAYS_NOTHING = (OTHER, "good")  # of a topic's path
+_MIN_PAGES = 2  # relevant pages a keyword is on
+_UNINFORMATIVE = (OTHER, "good")  # of a topic's path
 
 # what search engines call the three; the first that is there counts
 _URL = ("url", "link", "href", "firsturl")
@@ -49,7 +49,7 @@ class WordCount(NamedTuple):
     other: int
 
 
-def words_of(texts: Sequence[str]) -> set[str]:
+def distinct_words(texts: Sequence[str]) -> set[str]:
     """Return the distinct words of some texts, without numbers and single letters."""
     tokens, _ = tokenize(list(texts))
     return {word for word in tokens if len(word) >= _SHORTEST and not word.isdecimal()}
@@ -73,7 +73,7 @@ class Keywords:
         self._length = sqrt(sum(weight * weight for weight in self.weights.values()))
 
     @classmethod
-    def of_topics(cls, topics: Iterable[str]) -> Keywords:
+    def from_topics(cls, topics: Iterable[str]) -> Keywords:
         """Return the words of topics' names, all of weight 1, before anything was crawled.
 
         In the paper the user names keywords. Here the last part of a topic's path that says
@@ -81,17 +81,17 @@ class Keywords:
         """
         names = []
         for topic in topics:
-            parts = [part for part in topic.split("/") if part and part not in _SAYS_NOTHING]
+            parts = [part for part in topic.split("/") if part and part not in _UNINFORMATIVE]
             names += parts[-1:]
-        return cls.of_phrases([name.replace("_", " ") for name in names])
+        return cls.from_phrases([name.replace("_", " ") for name in names])
 
     @classmethod
-    def of_phrases(cls, phrases: Sequence[str]) -> Keywords:
+    def from_phrases(cls, phrases: Sequence[str]) -> Keywords:
         """Return the words of some phrases, all of weight 1."""
-        return cls(dict.fromkeys(words_of(phrases), 1.0))
+        return cls(dict.fromkeys(distinct_words(phrases), 1.0))
 
     @classmethod
-    def of_all(cls, *sources: Mapping[str, float]) -> Keywords:
+    def merge(cls, *sources: Mapping[str, float]) -> Keywords:
         """Return the words of several sources, each with the greatest weight it has."""
         weights: dict[str, float] = {}
         for source in sources:
@@ -100,7 +100,7 @@ class Keywords:
         return cls(weights)
 
     @classmethod
-    def of_counts(
+    def from_counts(
         cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MOST
     ) -> Keywords:
         """Choose the words that tell relevant pages from others.
@@ -117,15 +117,15 @@ class Keywords:
         relevant, other : pages of either kind
         most : keywords kept, the heaviest
         """
-        code = language_of_titles({word: n.relevant + n.other for word, n in counts.items()})
+        code = detect_title_language({word: n.relevant + n.other for word, n in counts.items()})
         language = ENGLISH if code == "en" else ((code, 1.0),)
         weights = {}
         for word, count in counts.items():
             p = count.relevant / max(relevant, 1)
-            if count.relevant < _LEAST:
+            if count.relevant < _MIN_PAGES:
                 continue
             usual = min(1.0, _WORDS * max(frequency(word, language), _RAREST))
-            q = (count.other + _UNSEEN * usual) / (other + _UNSEEN)
+            q = (count.other + _PSEUDO_PAGES * usual) / (other + _PSEUDO_PAGES)
             if p > q:
                 weights[word] = p * log(p / q)
         best = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:most]
@@ -158,7 +158,9 @@ class Candidate(NamedTuple):
     description: str
 
 
-def ranked(candidates: Sequence[Candidate], keywords: Keywords) -> list[tuple[Candidate, float]]:
+def rank_candidates(
+    candidates: Sequence[Candidate], keywords: Keywords
+) -> list[tuple[Candidate, float]]:
     """Return candidates by sim(keywords, title + description), equals in the engine's order.
 
     Those that share no word are left out.
@@ -189,12 +191,12 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
         It cannot be read, or names no page.
     """
     if ":" in source and not Path(source).exists():
-        found = list(_in_json(_ask(source, query)))
+        found = list(_find_candidates(_call_function(source, query)))
     elif source.endswith((".csv", ".csv.gz")):
         rows = read_rows(source, ["url"], optional=["title", "description"])
         found = [Candidate(row["url"], row["title"], row["description"]) for _, row in rows]
     else:
-        found = list(_in_json(_read(source)))
+        found = list(_find_candidates(_read(source)))
     known: dict[str, Candidate] = {}
     for each in found:
         url = normalize(each.url)
@@ -218,7 +220,7 @@ def _read(source: str) -> Any:
         raise UserError(f"{source} is no JSON ({error}): name an engine's answer") from None
 
 
-def _in_json(found: Any) -> Iterator[Candidate]:
+def _find_candidates(found: Any) -> Iterator[Candidate]:
     """Yield the objects that name a page, at any depth, in their order."""
     waiting = [found]
     while waiting:
@@ -238,7 +240,7 @@ def _first(cells: dict[str, Any], names: Sequence[str]) -> str:
     return next((cells[name] for name in names if isinstance(cells.get(name), str)), "")
 
 
-def _ask(spec: str, query: str) -> Any:
+def _call_function(spec: str, query: str) -> Any:
     """Call a user's function; modules in the current directory come first."""
     module, _, name = spec.partition(":")
     here = str(Path.cwd())

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, beside, pointers
-from focuscrawl.apprentice.link_features import BITS, address_features, table_of_keys
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hstack, row_pointers
+from focuscrawl.apprentice.link_features import BITS, url_features, url_key_table
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge.keywords import Keywords, WordCount
-from focuscrawl.knowledge.knowledge_file import key_of, keys_of, open_file, read_meta
+from focuscrawl.knowledge.knowledge_file import key_of, keys_of, open_knowledge_file, read_meta
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 SEEDS = 20  # start URLs given to a crawl that is given none
 NEAREST = 10  # earlier pages that predict a URL
 MOST = 20_000  # earlier pages kept for predictions: bounds memory and time
-FORGIVEN = 3  # failures in a row after which a page is given up
-DUE = 0.1  # chance that a page has changed, below which it is not visited again
+MAX_FAILURES = 3  # failures in a row after which a page is given up
+MIN_CHANGE_PROBABILITY = 0.1  # chance that a page has changed, below which it is not visited again
 _SHORTEST = 1e-6  # of an interval: nothing changes between visits a moment apart
 _TRUST = 2.0  # visits that what is known of all pages counts for, in judging one
 _COMMON = 500  # pages: what is on more of them tells too little for its cost
@@ -90,16 +90,16 @@ class Knowledge:
     Raises
     ------
     UserError
-        See `focuscrawl.knowledge.knowledge_file.open_file`.
+        See `focuscrawl.knowledge.knowledge_file.open_knowledge_file`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = open_file(path)
+        self._file = open_knowledge_file(path)
         self.close = weakref.finalize(self, self._file.close)
-        self.about = read_meta(self._file)
+        self.meta = read_meta(self._file)
         for count in ("crawls", "relevant_pages", "other_pages"):
-            if not self.about.get(count, "").isdecimal():
+            if not self.meta.get(count, "").isdecimal():
                 raise self._damaged(count)
         rows = self._file.execute("SELECT key, relevance FROM page ORDER BY key")
         table = self._numbers(rows, [("key", np.int64), ("relevance", np.float32)], "relevances")
@@ -119,15 +119,15 @@ class Knowledge:
         topic : topic paths, comma-separated
         critic : its fingerprint
         """
-        if self.about.get("topic") != topic:
+        if self.meta.get("topic") != topic:
             raise UserError(
-                f"knowledge {self.path} is of topic {self.about.get('topic')}, not {topic}: "
+                f"knowledge {self.path} is of topic {self.meta.get('topic')}, not {topic}: "
                 "name the file of this topic"
             )
-        if self.about.get("critic") != critic:
+        if self.meta.get("critic") != critic:
             raise UserError(
                 f"knowledge {self.path} was judged by another critic "
-                f"({self.about.get('critic_name')}): crawl with that one, or learn anew"
+                f"({self.meta.get('critic_name')}): crawl with that one, or learn anew"
             )
         return self
 
@@ -150,7 +150,7 @@ class Knowledge:
     @property
     def now(self) -> float:
         """The time of the next crawl where time is counted in crawls, as in replays."""
-        return float(self.about.get("crawls", 0)) + 1.0
+        return float(self.meta.get("crawls", 0)) + 1.0
 
     # -- the three knowledge bases of the paper ------------------------------------------
 
@@ -164,12 +164,12 @@ class Knowledge:
         """Topic keywords with their weights (methods 8)."""
         rows = self._file.execute("SELECT word, relevant, other FROM word")
         counts = {word: WordCount(relevant, other) for word, relevant, other in rows}
-        relevant, other = (int(self.about.get(f"{kind}_pages", 0)) for kind in _KINDS)
-        return Keywords.of_counts(counts, relevant, other)
+        relevant, other = (int(self.meta.get(f"{kind}_pages", 0)) for kind in _KINDS)
+        return Keywords.from_counts(counts, relevant, other)
 
     def relevance(self, urls: Sequence[str]) -> Floats:
         """Return the recorded relevance of URLs, float64 (n,); NaN where nothing is known."""
-        at = self.places(urls)
+        at = self.positions(urls)
         found = np.full(len(urls), np.nan)
         found[at >= 0] = self._relevance[at[at >= 0]]
         return found
@@ -199,18 +199,18 @@ class Knowledge:
         features = np.concatenate([np.zeros(0, "<i4"), *words]).astype(np.int32)
         if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
             raise self._damaged("exemplars")
-        return NeighbourPrediction(SparseRows(features, pointers(lengths)), kept)
+        return NeighbourPrediction(SparseRows(features, row_pointers(lengths)), kept)
 
     # -- page by page --------------------------------------------------------------------
 
     def page(self, url: str) -> PageRecord | None:
         """Return what is kept of a URL; None if nothing is."""
-        return page_of(self._file, key_of(url))
+        return read_page(self._file, key_of(url))
 
-    def worth(self, now: float, cheap: float) -> Floats:
-        """Return the worth of a visit to each URL, by ascending key; see `ChangeHistory.worth`.
+    def visit_values(self, now: float, cheap: float) -> Floats:
+        """Return the value of another visit to each URL, in the order of the keys.
 
-        What was no page is worth nothing.
+        See `ChangeHistory.visit_values`. URLs that were no pages have the value 0.
         """
         numbers = ChangeHistory._fields[:-1]
         rows = self._file.execute(
@@ -221,10 +221,10 @@ class Knowledge:
         columns += [("validated", np.bool_), ("judged", np.bool_)]
         table = self._numbers(rows, columns, "pages")
         history = ChangeHistory(*(table[name].copy() for name in ChangeHistory._fields))
-        return np.where(table["judged"], history.worth(now, cheap), 0.0)
+        return np.where(table["judged"], history.visit_values(now, cheap), 0.0)
 
-    def places(self, urls: Sequence[str]) -> Ints:
-        """Return where URLs are in what `worth` returns, int64 (n,); -1 where nothing is known."""
+    def positions(self, urls: Sequence[str]) -> Ints:
+        """Return the positions of URLs in the order of their keys, int64 (n,); -1 if unknown."""
         if not len(self._keys) or not len(urls):
             return np.full(len(urls), -1)
         keys = keys_of(urls)
@@ -237,13 +237,13 @@ class Knowledge:
         keys = self._keys[places].tolist()
         return [self._file.execute(one, (key,)).fetchone()[0] for key in keys]
 
-    def waiting(self, most: int) -> list[tuple[str, float]]:
+    def queued_urls(self, most: int) -> list[tuple[str, float]]:
         """Return URLs known and never fetched, the best first, and their last scores."""
         statement = "SELECT url, score FROM waiting ORDER BY score DESC, key LIMIT ?"
         return list(self._file.execute(statement, (most,)))
 
     @property
-    def graduate(self) -> bytes | None:
+    def trained_apprentice(self) -> bytes | None:
         """What the last apprentice has learned, see `Apprentice.export`; None if there is none.
 
         Raises
@@ -261,16 +261,16 @@ class Knowledge:
         )
 
 
-def page_of(file: sqlite3.Connection, key: int) -> PageRecord | None:
+def read_page(file: sqlite3.Connection, key: int) -> PageRecord | None:
     """Return what a knowledge file keeps of the URL with a key; None if nothing is."""
     columns = ", ".join(PageRecord._fields)
     row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
     return None if row is None else PageRecord(*row)
 
 
-def apprentice_in(path: Path) -> bytes | None:
-    """Return `Knowledge.graduate` of a file, and read nothing else of it; the same errors."""
-    with closing(open_file(path)) as file:
+def read_trained_apprentice(path: Path) -> bytes | None:
+    """Read only `Knowledge.trained_apprentice` of a file; raises the same errors."""
+    with closing(open_knowledge_file(path)) as file:
         return _apprentice(file, path)
 
 
@@ -283,12 +283,12 @@ def _apprentice(file: sqlite3.Connection, path: Path) -> bytes | None:
     return bytes(row[1])
 
 
-def keep_apprentice(file: sqlite3.Connection, graduate: bytes) -> None:
+def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> None:
     """Keep an apprentice in a knowledge file, in place of the one before."""
-    digest = hashlib.sha256(graduate).hexdigest()
+    digest = hashlib.sha256(trained_apprentice).hexdigest()
     file.execute(
         "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
-        (_APPRENTICE, digest, graduate),
+        (_APPRENTICE, digest, trained_apprentice),
     )
 
 
@@ -347,13 +347,13 @@ class ChangeHistory(NamedTuple):
         rate = change_rate(self.accesses, self.changes, self.span)
         return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
-    def worth(self, now: float, cheap: float) -> Floats:
+    def visit_values(self, now: float, cheap: float) -> Floats:
         """Return the worth of a visit to each page, in relevant new pages a fetch.
 
         With chance p it has changed and is worth its relevance and its hub score, as a changed hub
         has new links. An unchanged one is worth nothing, but costs only `cheap` in a conditional
-        request: p (R + h) / (p + (1 - p) cheap). Each failure halves it; after `FORGIVEN`, and
-        while p is below `DUE`, it is 0.
+        request: p (R + h) / (p + (1 - p) cheap). Each failure halves it; after `MAX_FAILURES`, and
+        while p is below `MIN_CHANGE_PROBABILITY`, it is 0.
 
         Parameters
         ----------
@@ -361,10 +361,10 @@ class ChangeHistory(NamedTuple):
         cheap : what "not modified" costs, in fetches
         """
         p = self.changed(now)
-        p = np.where(p < DUE, 0.0, p)
+        p = np.where(p < MIN_CHANGE_PROBABILITY, 0.0, p)
         cost = np.where(self.validated, p + (1.0 - p) * cheap, 1.0)
         worth = np.where(p > 0.0, p * (self.relevance + self.hub) / np.maximum(cost, 1e-9), 0.0)
-        worth *= np.where(self.failures >= FORGIVEN, 0.0, 0.5**self.failures)
+        worth *= np.where(self.failures >= MAX_FAILURES, 0.0, 0.5**self.failures)
         return np.round(worth, 9).astype(np.float64)
 
 
@@ -377,8 +377,8 @@ class LinkDescriber:
     def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
         """Return one row of features a link, with repetitions."""
         words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
-        addresses = address_features(urls, table_of_keys(urls), self._hashes)
-        return beside(addresses, words)[0]
+        addresses = url_features(urls, url_key_table(urls), self._hashes)
+        return hstack(addresses, words)[0]
 
 
 class NeighbourPrediction:
@@ -404,14 +404,14 @@ class NeighbourPrediction:
         # a feature that is on every page is on few if there are few pages
         idf[df > max(_COMMON, n // 20)] = 0.0
         self._idf = idf
-        self._by_feature = _unit(rows, idf).T.tocsr()
+        self._by_feature = _tfidf(rows, idf).T.tocsr()
         self._describe = LinkDescriber()
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the relevance expected of n links' targets, float64 (n,)."""
         if not len(self._relevance):
             return np.full(len(urls), self._mean)
-        asked = _unit(_binary(self._describe(urls, anchors)), self._idf)
+        asked = _tfidf(_binary(self._describe(urls, anchors)), self._idf)
         near = asked @ self._by_feature
         link = np.repeat(np.arange(len(urls)), np.diff(near.indptr))
         # the nearest first within each link; of equals the one kept first
@@ -437,7 +437,7 @@ def _binary(rows: SparseRows) -> csr_array:
     return matrix
 
 
-def _unit(matrix: csr_array, idf: Floats) -> csr_array:
+def _tfidf(matrix: csr_array, idf: Floats) -> csr_array:
     """Weigh features by `idf` and make rows of length 1; 0 where nothing weighs."""
     matrix.data *= idf[matrix.indices]
     owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

@@ -72,7 +72,7 @@ CREATE TABLE model (kind TEXT PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT N
 
 _MAGIC = b"SQLite format 3\0"
 #: of a message of SQLite's own, even
-_DAMAGE = (sqlite3.DatabaseError, UnicodeError)
+_DAMAGE_ERRORS = (sqlite3.DatabaseError, UnicodeError)
 _HEAD = 100  # bytes of a SQLite header
 
 
@@ -139,8 +139,8 @@ class CrawlRecord:
     replay: bool
     learned_at: str
     fetches: Iterable[FetchRecord]
-    waiting: Iterable[tuple[str, float]] = ()
-    graduate: bytes | None = None
+    queued: Iterable[tuple[str, float]] = ()
+    trained_apprentice: bytes | None = None
 
 
 class UpdateCounts(NamedTuple):
@@ -154,7 +154,7 @@ class UpdateCounts(NamedTuple):
     failed: int = 0
 
 
-def open_file(path: Path) -> sqlite3.Connection:
+def open_knowledge_file(path: Path) -> sqlite3.Connection:
     """Open a knowledge file to read; it runs nobody's code.
 
     Raises
@@ -165,8 +165,10 @@ def open_file(path: Path) -> sqlite3.Connection:
     _check_whole(path)
     # the thread of the lessons reads it, too; nobody writes
     try:
-        connection = open_database(path.resolve(), mode="ro", immutable=True, factory=_Distrustful)
-    except _DAMAGE as error:
+        connection = open_database(
+            path.resolve(), mode="ro", immutable=True, factory=_CheckedDatabase
+        )
+    except _DAMAGE_ERRORS as error:
         raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
     connection.text_factory = _decode
     try:
@@ -176,7 +178,7 @@ def open_file(path: Path) -> sqlite3.Connection:
             raise UserError(f"{path} holds no knowledge of a topic but another database")
         _check_version(path, about.get("schema_version", ""))
         _check_schema(checked, path)
-    except _DAMAGE as error:
+    except _DAMAGE_ERRORS as error:
         connection.close()
         raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
     except UserError:
@@ -199,7 +201,7 @@ def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]
 
 
 @contextmanager
-def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
+def open_draft(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a copy of a knowledge file, or a new one, that replaces it if nothing goes wrong.
 
     One process at a time may do this, others wait for it.
@@ -217,7 +219,7 @@ def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
             files.discard_drafts(path)  # of those who were killed: ours is not made yet
             exists = path.exists()
             if exists:
-                open_file(path).close()
+                open_knowledge_file(path).close()
                 shutil.copyfile(path, draft)
             with closing(open_database(draft)) as connection:
                 # what is half written is thrown away whole: no journal has to undo it
@@ -272,38 +274,38 @@ def _check_version(path: Path, version: str) -> None:
     )
 
 
-class _Distrustful(Database):
+class _CheckedDatabase(Database):
     """Raises a one-line error for a damaged file, whenever the damage is found."""
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
         """Run a statement, as a connection does."""
-        cursor: sqlite3.Cursor = self.cursor(_DistrustfulCursor)
+        cursor: sqlite3.Cursor = self.cursor(_CheckedCursor)
         return cursor.execute(*statement)
 
 
-class _DistrustfulCursor(sqlite3.Cursor):
+class _CheckedCursor(sqlite3.Cursor):
     def execute(self, *statement: Any) -> Self:
-        with _damage():
+        with _report_damage():
             return super().execute(*statement)
 
     def __next__(self) -> Any:
-        with _damage():
+        with _report_damage():
             return super().__next__()
 
     def fetchone(self) -> Any:
-        with _damage():
+        with _report_damage():
             return super().fetchone()
 
     def fetchall(self) -> list[Any]:
-        with _damage():
+        with _report_damage():
             return super().fetchall()
 
 
 @contextmanager
-def _damage() -> Iterator[None]:
+def _report_damage() -> Iterator[None]:
     try:
         yield
-    except _DAMAGE as error:
+    except _DAMAGE_ERRORS as error:
         raise UserError(f"the knowledge is damaged ({error}): learn it anew") from None
 
 

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge.keywords import words_of
+from focuscrawl.knowledge.keywords import distinct_words
 from focuscrawl.knowledge.knowledge import (
-    FORGIVEN,
+    MAX_FAILURES,
     LinkDescriber,
     PageRecord,
-    keep_apprentice,
-    page_of,
+    read_page,
+    store_apprentice,
 )
 from focuscrawl.knowledge.knowledge import MOST as EXEMPLARS
 from focuscrawl.knowledge.knowledge_file import (
     KIND,
     SCHEMA_VERSION,
     UpdateCounts,
-    draft_of,
     key_of,
+    open_draft,
     read_meta,
 )
 
@@ -42,7 +42,7 @@ _GONE = (404, 410)
 _GREATEST = (1 << 63) - 1  # of all keys
 
 
-class LearnedAlreadyError(UserError):
+class AlreadyLearnedError(UserError):
     """A crawl is in a file of knowledge already."""
 
 
@@ -57,15 +57,15 @@ def learn(path: Path, collection: CrawlRecord) -> UpdateCounts:
         The file is no knowledge, or of another topic, critic or clock; it has this crawl
         already; it cannot be written.
     """
-    with draft_of(path) as file:
+    with open_draft(path) as file:
         about = read_meta(file)
         _check(path, about, file, collection)
         update = _Update(file, None if not collection.replay else float(_next(about)))
         for fetch in collection.fetches:
             update.add(fetch)
-        learned = update.end(collection.waiting)
-        if collection.graduate is not None:
-            keep_apprentice(file, collection.graduate)
+        learned = update.end(collection.queued)
+        if collection.trained_apprentice is not None:
+            store_apprentice(file, collection.trained_apprentice)
         file.execute(
             "INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (_next(about), collection.id, collection.name, collection.learned_at, *learned),
@@ -112,7 +112,7 @@ def _check(
                 f"({value}): learn it into another file"
             )
     if file.execute("SELECT 1 FROM crawl WHERE id = ?", (new.id,)).fetchone():
-        raise LearnedAlreadyError(
+        raise AlreadyLearnedError(
             f"knowledge {path} has crawl {new.name} already: nothing to learn; what it has "
             "fetched since is learned into a new file"
         )
@@ -142,7 +142,7 @@ class _Update:
         self._counts["fetches"] += 1
         self._counts["relevant"] += fetch.relevance > RELEVANT
         self._file.execute("DELETE FROM waiting WHERE key = ?", (key,))
-        page = self._updated(fetch, page_of(self._file, key), now)
+        page = self._updated(fetch, read_page(self._file, key), now)
         if fetch.content is not None:
             self._learn_words(key, fetch)
         marks = ", ".join("?" * (1 + len(page)))
@@ -172,7 +172,7 @@ class _Update:
         self._counts["failed"] += failed
         if old is not None and old.content is not None and failed:
             failures = old.failures + 1
-            relevance = 0.0 if failures >= FORGIVEN else old.relevance
+            relevance = 0.0 if failures >= MAX_FAILURES else old.relevance
             return old._replace(failures=failures, visited=now, relevance=relevance)
         # a redirect, a duplicate, what is no HTML, what never was there: a fetch in vain
         return PageRecord(fetch.url, visited=now, failures=int(failed))
@@ -180,7 +180,7 @@ class _Update:
     def _learn_words(self, key: int, fetch: FetchRecord) -> None:
         """Count the words of a page that was judged, and keep it as an exemplar for a while."""
         relevant = fetch.relevance > RELEVANT
-        words = words_of((*fetch.texts, *fetch.anchors))
+        words = distinct_words((*fetch.texts, *fetch.anchors))
         self._words.update((word, relevant) for word in words)
         self.described[relevant] += 1
         if key <= self._bound:

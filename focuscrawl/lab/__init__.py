@@ -1,6 +1,5 @@
-"""The laboratory: strategies compared on recorded webs, on the same engine as a live crawl.
+"""The lab: studies that compare strategies on recorded webs, with the engine of live crawls.
 
-Here: studies (webs x topics x draws of seeds x strategies), what a web holds within reach of its
-seeds, running a study's crawls in processes, and the tables that come of it. Not here: how one
-crawl is shown, which is `focuscrawl.report`.
+The package reads study files, runs each crawl in a child process, and computes tables and figures.
+`focuscrawl.report` shows single crawls.
 """

@@ -1,8 +1,8 @@
-"""A second opinion: whether pages are on a topic, by labels and by a judge that guides no crawl.
+"""Evaluation of crawls by labels and by a second classifier that guides no crawl.
 
-A crawl also finds the mistakes of its critic. So results are measured once more by the labels of
-rows that no critic learned from (``test``), and by a classifier of another family than the
-critic's, trained on these rows alone.
+A crawl also finds the mistakes of its critic. So the lab measures results by two more sources: the
+``test`` rows of the labels, which no critic is trained on, and a classifier of another family than
+the critic's, trained on these rows only.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
-from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.corpus import find_urls, read_bags
 from focuscrawl.critic.critic_files import read_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.lab.planning import critic_folder, keep_critic
+from focuscrawl.lab.planning import cache_critic, critic_cache_folder
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
 
@@ -30,16 +30,18 @@ if TYPE_CHECKING:
     from focuscrawl.taxonomy import Label
     from focuscrawl.webs.web_protocol import Web
 
-_MOST = 400  # examples of a class that the judge learns from
+_EXAMPLES_PER_TOPIC = 400  # at most, to train the judge
 
 
-class Opinion(NamedTuple):
-    """The relevance of n pages by an evaluator.
+class Evaluation(NamedTuple):
+    """Relevance of n pages according to an evaluator.
 
     Attributes
     ----------
-    judged : float64 (n,), R by the judge; 0 for what is no page
-    labelled : float64 (n,), 1 on the topic, 0 off it, by label; NaN for pages without
+    judged : NDArray[np.float64] of shape (n,)
+        Relevance by the evaluator's classifier; 0 for answers that are not HTML pages.
+    labelled : NDArray[np.float64] of shape (n,)
+        1 for on-topic labels, 0 for off-topic labels, NaN for pages without a label.
     """
 
     judged: Floats
@@ -47,37 +49,43 @@ class Opinion(NamedTuple):
 
 
 class Evaluator:
-    """Judges what crawls of a web have fetched.
+    """Measures how relevant the fetched pages of crawls are.
 
     Parameters
     ----------
-    web : where the pages are
-    labels : of the web; only ``test`` rows are looked at
-    judge : of pages
+    web : Web
+        Recorded web that contains the pages.
+    labels : Sequence[Label]
+        Labels of the web's pages. Only ``test`` rows are used.
+    judge : TopicModel
+        Classifier of pages.
     """
 
     def __init__(self, web: Web, labels: Sequence[Label], judge: TopicModel) -> None:
         self._web = web
         self._judge = judge
         tested = [label for label in labels if label.split == "test"]
-        found = resolve(web, [label.url for label in tested])
+        found = find_urls(web, [label.url for label in tested])
         self._labels = {
             url: label.topic for url, label in zip(found, tested, strict=True) if url is not None
         }
         self._posteriors: dict[str, Floats] = {}
 
-    def evaluate(self, topic: str, urls: Sequence[str]) -> Opinion:
-        """Judge pages.
+    def evaluate(self, topic: str, urls: Sequence[str]) -> Evaluation:
+        """Evaluate pages for a topic; each page is read and classified once for all runs.
 
         Parameters
         ----------
-        urls : as the web has them; each is read and judged once, for all runs
+        topic : str
+            Path of the topic.
+        urls : Sequence[str]
+            URLs in the spelling of the web.
         """
         self._read(urls)
         marked = [lies_under(path, [topic]) for path in self._judge.classes]
         posteriors = np.array([self._posteriors[url] for url in urls])
         labels = [self._labels.get(url) for url in urls]
-        return Opinion(
+        return Evaluation(
             posteriors.reshape(len(urls), len(marked))[:, marked].sum(axis=1).clip(0.0, 1.0),
             np.array([np.nan if of is None else lies_under(of, [topic]) for of in labels]),
         )
@@ -92,70 +100,73 @@ class Evaluator:
         self._posteriors.update(zip(read, judged, strict=True))
 
 
-def evaluators_of(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, Evaluator]:
-    """Return the evaluators of a study's webs by name; without webs that have none.
+def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, Evaluator]:
+    """Return the evaluator of each web of a study by the web's name.
+
+    Webs without an evaluator and with too few ``test`` rows are missing from the result.
 
     Raises
     ------
     UserError
-        The evaluator that a web names cannot be read.
+        An evaluator that the study file names cannot be read.
     """
     critics = {run.web: run.critic for run in runs}
-    made = {
-        web.name: make_evaluator(
+    evaluators = {
+        web.name: create_evaluator(
             open_web(web.recording), web.labels, critic=critics[web.name], judge=web.evaluator
         )
         for web in webs
     }
-    return {name: evaluator for name, evaluator in made.items() if evaluator is not None}
+    return {name: evaluator for name, evaluator in evaluators.items() if evaluator is not None}
 
 
-def make_evaluator(web: Web, labels: str, *, critic: str, judge: str | None) -> Evaluator | None:
-    """Return the evaluator of a web's crawls.
+def create_evaluator(web: Web, labels: str, *, critic: str, judge: str | None) -> Evaluator | None:
+    """Return the evaluator of a web's crawls; None with too few ``test`` rows.
 
     Parameters
     ----------
-    labels : CSV file
-    critic : that guides the crawls
-    judge : a trained critic; None: one is trained on the ``test`` rows, logistic regression where
-        `critic` is naive Bayes, naive Bayes where it is anything else
-
-    Returns
-    -------
-    None if `judge` is None and the ``test`` rows are too few to learn from
+    web : Web
+        Recorded web of the crawls.
+    labels : str
+        CSV file of page labels.
+    critic : str
+        Critic that guides the crawls.
+    judge : str or None
+        Trained critic used as the second classifier. With None a classifier is trained on the
+        ``test`` rows: logistic regression if `critic` is naive Bayes, naive Bayes otherwise.
     """
     rows = read_labels(labels)
     if judge is None:
         try:
-            of_critic = read_critic(critic)[0].model.kind
-        except UserError:  # a program
-            of_critic = LogisticModel.kind
-        other = NaiveBayes.kind if of_critic == LogisticModel.kind else LogisticModel.kind
-        folder = _trained(web, labels, rows, other)
+            critic_kind = read_critic(critic)[0].model.kind
+        except UserError:  # the critic is a user's callable
+            critic_kind = LogisticModel.kind
+        other = NaiveBayes.kind if critic_kind == LogisticModel.kind else LogisticModel.kind
+        folder = _load_or_train(web, labels, rows, other)
         if folder is None:
             return None
         judge = str(folder)
     return Evaluator(web, rows, read_critic(judge)[0].model)
 
 
-def _trained(web: Web, labels: str, rows: Sequence[Label], kind: str) -> Path | None:
-    """Return the judge of a web's test rows, trained when it is not in the cache yet."""
-    folder = critic_folder(labels, web, f"-{kind}-of-test")
+def _load_or_train(web: Web, labels: str, rows: Sequence[Label], kind: str) -> Path | None:
+    folder = critic_cache_folder(labels, web, f"-{kind}-of-test")
     if not folder.exists():
-        tested = _sampled([row for row in rows if row.split == "test"])
+        tested = _sample_per_topic([row for row in rows if row.split == "test"])
         try:
             trained = train_critic([row._replace(split="train") for row in tested], web, kind=kind)
         except UserError:
             return None
-        keep_critic(trained, folder)
+        cache_critic(trained, folder)
     return folder
 
 
-def _sampled(rows: Sequence[Label]) -> list[Label]:
-    """Return at most so many rows of each class, in their order."""
+def _sample_per_topic(rows: Sequence[Label]) -> list[Label]:
     by_topic: dict[str, list[int]] = {}
     for number, row in enumerate(rows):
         by_topic.setdefault(row.topic, []).append(number)
     generator = np.random.default_rng(0)
-    chosen = [generator.permutation(numbers)[:_MOST] for numbers in by_topic.values()]
+    chosen = [
+        generator.permutation(numbers)[:_EXAMPLES_PER_TOPIC] for numbers in by_topic.values()
+    ]
     return [rows[i] for i in sorted(np.concatenate(chosen).tolist())] if chosen else []

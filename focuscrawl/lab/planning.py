@@ -1,4 +1,4 @@
-"""From a study to its runs: critics, draws of seeds, budgets."""
+"""Planning of a study: trains critics, draws seeds, computes budgets, and lists the runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import cache_dir
+from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.lab.study import Run
-from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import StrategyContext, find_strategy, make_strategy
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
@@ -30,44 +30,53 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats
+    from focuscrawl.lab.judged_web import JudgedWeb
     from focuscrawl.lab.study import Contender, Study, StudyWeb
-    from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.webs.web_protocol import Web
 
 T = TypeVar("T")
 
 
 def plan_runs(study: Study, out: Path) -> list[Run]:
-    """Return every run of `study`, to be kept under `out`; each behind those it needs.
+    """Return every run of `study`, each after the runs that it depends on.
+
+    Parameters
+    ----------
+    study : Study
+        Content of the study file.
+    out : Path
+        Folder of the results.
 
     Raises
     ------
     UserError
-        The study names what there is not: a strategy, an option, a web, a topic, seeds.
+        The study names an unknown strategy, option, web or topic, or a web has no start URLs.
     """
     check_strategies(study)
     runs: list[Run] = []
     for study_web in study.webs:
         web = open_web(study_web.recording)
-        critic = study_web.critic or str(critic_of_labels(study_web.labels, web, study_web.kind))
+        critic = study_web.critic or str(
+            load_or_train_critic(study_web.labels, web, study_web.kind)
+        )
         judges = [load_critic(critic, topic) for topic in study_web.topics]
-        check_values(study.contenders, judges[0], web, study_web.topics[0])
-        # a critic without classes, a user's callable, judges one topic and has no oracle
-        whole = whole_web(web, judges[0]) if judges[0].classes else None
+        check_option_values(study.contenders, judges[0], web, study_web.topics[0])
+        # a user's callable has no classes, judges one topic only, and has no oracle
+        whole = judge_web(web, judges[0]) if judges[0].classes else None
         for topic, judge in zip(study_web.topics, judges, strict=True):
             relevance = None if whole is None else whole.relevance(topic)
             for draw in range(study.draws):
                 seeds = draw_seeds(study_web, web, topic, draw)
-                reach = Reach(whole, relevance, seeds)
-                compared = reach.budget(study.budget, study.most)
-                oracle_loss = reach.oracle_loss(compared)
+                reach = ReachablePages(whole, relevance, seeds)
+                comparison_budget = reach.budget(study.budget, study.most)
+                oracle_loss = reach.oracle_loss(comparison_budget)
                 known = {contender.knows for contender in study.contenders}
                 sets = {each.seeds: seeds for each in study.contenders}
                 for number in sorted(sets.keys() - {0}):
                     before = [url for n in range(number) for url in sets.get(n, seeds)]
-                    sets[number] = more_seeds(study_web, web, topic, (draw, number), before)
+                    sets[number] = draw_other_seeds(study_web, web, topic, (draw, number), before)
                 planned: dict[str, Run] = {}
-                for contender in _in_order(study.contenders):
+                for contender in _in_dependency_order(study.contenders):
                     own = contender.budget
                     planned[contender.label] = Run(
                         web=study_web.name,
@@ -75,8 +84,8 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                         critic=critic,
                         topic=topic,
                         draw=draw,
-                        budget=compared if own is None else reach.budget(own, study.most),
-                        compared=compared,
+                        budget=comparison_budget if own is None else reach.budget(own, study.most),
+                        comparison_budget=comparison_budget,
                         oracle_loss=oracle_loss,
                         seeds=tuple(sets[contender.seeds]),
                         contender=contender,
@@ -85,9 +94,9 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                         ),
                         trained_on=planned.get(contender.trained_on or ""),
                         within=planned.get(contender.within or ""),
-                        teaches=_taught_by(contender, study),
-                        knows=planned.get(contender.knows or ""),
-                        remembers=contender.label in known,
+                        apprentice_options=_apprentice_options(contender, study),
+                        knowledge_from=planned.get(contender.knows or ""),
+                        saves_knowledge=contender.label in known,
                         fingerprint=f"{web.fingerprint} {judge.fingerprint}",
                     )
                 runs += planned.values()
@@ -97,13 +106,13 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:
     """Return the start URLs of a draw.
 
-    Those of the portal, if there is one; else first those of the seeds file, then samples of the
-    examples.
+    The portal's URLs if the web has a portal; else the seeds file for draw 0, and a random sample
+    of the training examples for later draws.
 
     Raises
     ------
     UserError
-        The web has none of them.
+        None of the start URLs is recorded in the web.
     """
     if study_web.portal is not None:
         source, found = study_web.portal, read_seeds(study_web.portal, (topic,))
@@ -115,34 +124,40 @@ def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str
         found = sample(_examples(study_web, web, topic), study_web.seeds_per_draw, draw)
     seeds = [url for url in web.resolve(found) if url is not None]
     if not seeds:
-        raise UserError(f"{source} has no start URL for {topic} that {study_web.name} has")
+        raise UserError(
+            f"{source}: no start URL of {topic} is recorded in the web {study_web.name}: "
+            "add recorded URLs"
+        )
     return seeds
 
 
-def more_seeds(
+def draw_other_seeds(
     study_web: StudyWeb, web: Web, topic: str, number: tuple[int, int], taken: Sequence[str]
 ) -> list[str]:
-    """Return start URLs that have none in common with those `taken`; a sample of the examples.
+    """Return a sample of the training examples that shares no URL with `taken`.
 
     Parameters
     ----------
-    number : of the draw, and of the set of start URLs in it
+    number : tuple[int, int]
+        Number of the draw, and of the set of start URLs within the draw.
+    taken : Sequence[str]
+        Start URLs of the other sets.
 
     Raises
     ------
     UserError
-        There are no other examples.
+        All training examples are in `taken`.
     """
     others = [url for url in _examples(study_web, web, topic) if url not in set(taken)]
     if not others:
         raise UserError(
-            f"{study_web.labels} has no more examples of {topic} for another set of start URLs"
+            f"{study_web.labels}: too few examples of {topic} for another set of start URLs: "
+            "add labels, or use fewer values of seeds"
         )
     return sample(others, study_web.seeds_per_draw, number)
 
 
 def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
-    """Return the training examples of a topic that the web has."""
     examples = [
         label.url
         for label in read_labels(Path(study_web.labels))
@@ -154,60 +169,68 @@ def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
 def sample(
     items: Sequence[T], size: int, seed: int | tuple[int, int] | np.random.Generator
 ) -> list[T]:
-    """Return `size` of `items`, or all if there are fewer, in their order."""
+    """Return a random sample of `size` items, or all items if there are fewer, in their order."""
     size = min(size, len(items))
     chosen = np.random.default_rng(seed).choice(len(items), size, replace=False)
     return [items[i] for i in sorted(chosen)]
 
 
-class Reach:
-    """What is within reach of a draw's seeds.
+class ReachablePages:
+    """Pages of a web that a crawl can reach from the seeds of a draw.
 
     Parameters
     ----------
-    whole, relevance : the web as a whole, and R of its pages; None for a critic without classes
-    seeds : start URLs
+    whole : JudgedWeb or None
+        The judged web; None for a critic without classes.
+    relevance : NDArray[np.float64] of shape (n_pages,), or None
+        Relevance of each page of `whole`.
+    seeds : list[str]
+        Start URLs.
     """
 
-    def __init__(self, whole: WholeWeb | None, relevance: Floats | None, seeds: list[str]) -> None:
+    def __init__(
+        self, whole: JudgedWeb | None, relevance: Floats | None, seeds: list[str]
+    ) -> None:
         self._whole = whole
         self._relevance = relevance
-        self._seeds = [] if whole is None else whole.numbers(seeds)
+        self._seeds = [] if whole is None else whole.page_indices(seeds)
 
     def budget(self, wanted: float, most: int) -> int:
-        """Return a budget in fetches; `wanted` may be a share of the relevant pages."""
+        """Return a budget in fetches; `wanted` < 1 is a share of the reachable relevant pages."""
         if wanted >= 1:
             return int(wanted)
         if self._whole is None or self._relevance is None:
             raise UserError(
-                f"the critic has no classes to count relevant pages by: say a number of fetches, "
-                f"not budget = {wanted}"
+                f"budget = {wanted} is a share of the relevant pages, which a critic without "
+                "classes cannot count: give a number of fetches"
             )
         reachable = self._whole.reachable(self._seeds)
         relevant = int((self._relevance[reachable] > 0.5).sum())
         return max(1, min(most, round(wanted * relevant)))
 
     def oracle_loss(self, budget: int) -> float:
-        """Return the loss of the greedy oracle; NaN for a critic without classes."""
+        """Return the loss rate of the greedy oracle; NaN for a critic without classes."""
         if self._whole is None or self._relevance is None:
             return math.nan
         return self._whole.oracle_loss(self._seeds, self._relevance, budget)
 
 
 def check_strategies(study: Study) -> None:
-    """Refuse a strategy or an option that there is not, before anything is run."""
+    """Raise `UserError` for an unknown strategy or option, before any crawl starts."""
     for contender in study.contenders:
         known = [*inspect.signature(find_strategy(contender.strategy)).parameters][1:]
         for option in contender.options:
             if option not in known:
                 raise UserError(
-                    f"{contender.label}: strategy {contender.strategy} has no option {option!r}: "
-                    + (f"there are {', '.join(known)}" if known else "it has none")
+                    f"{contender.label}: strategy {contender.strategy} has no option {option!r}. "
+                    + (f"Available: {', '.join(known)}" if known else "It has no options")
                 )
 
 
-def check_values(contenders: Sequence[Contender], critic: Critic, web: Web, topic: str) -> None:
-    """Refuse a value that a strategy does not take for an option, before anything is run."""
+def check_option_values(
+    contenders: Sequence[Contender], critic: Critic, web: Web, topic: str
+) -> None:
+    """Raise `UserError` for an option value that a strategy rejects, before any crawl starts."""
     context = StrategyContext(critic, 0, web, (topic,))
     for each in contenders:
         if each.options:
@@ -217,12 +240,12 @@ def check_values(contenders: Sequence[Contender], critic: Critic, web: Web, topi
                 raise UserError(f"{each.label}: {error}") from None
 
 
-def _in_order(contenders: Sequence[Contender]) -> list[Contender]:
+def _in_dependency_order(contenders: Sequence[Contender]) -> list[Contender]:
     by_label = {contender.label: contender for contender in contenders}
     order: dict[str, Contender] = {}
 
     def add(contender: Contender) -> None:
-        for label in contender.after:
+        for label in contender.depends_on:
             add(by_label[label])
         order.setdefault(contender.label, contender)
 
@@ -231,8 +254,8 @@ def _in_order(contenders: Sequence[Contender]) -> list[Contender]:
     return list(order.values())
 
 
-def _taught_by(teacher: Contender, study: Study) -> tuple[dict[str, Any], ...]:
-    """Return the options of the apprentices that learn from a contender's crawls, each once."""
+def _apprentice_options(teacher: Contender, study: Study) -> tuple[dict[str, Any], ...]:
+    """Return the distinct options of the apprentices that are trained on a contender's crawls."""
     taught: list[dict[str, Any]] = []
     for each in study.contenders:
         if each.trained_on == teacher.label and each.options not in taught:
@@ -241,43 +264,48 @@ def _taught_by(teacher: Contender, study: Study) -> tuple[dict[str, Any], ...]:
 
 
 def slug(name: str) -> str:
-    """Return the name of a folder for a topic or a label."""
+    """Return the folder name of a topic or label."""
     return name.strip("/").replace("/", "_")
 
 
-def critic_of_labels(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path:
-    """Return the critic of a web's own labels, trained when it is not in the cache yet.
+def load_or_train_critic(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path:
+    """Return the folder of the critic trained on a web's labels, from the cache if possible.
 
     Parameters
     ----------
-    labels : CSV file
-    kind : of critic; naive Bayes, as the papers have it, by default
+    labels : str
+        CSV file of page labels.
+    web : Web
+        Recorded web that contains the labelled pages.
+    kind : str
+        Kind of critic; naive Bayes, the papers' critic, by default.
 
     Raises
     ------
     UserError
-        There is no such file.
+        The CSV file cannot be read.
     """
-    folder = critic_folder(labels, web, "" if kind == NaiveBayes.kind else f"-{kind}")
+    folder = critic_cache_folder(labels, web, "" if kind == NaiveBayes.kind else f"-{kind}")
     if not folder.exists():
-        keep_critic(train_critic(read_labels(labels), web, kind=kind), folder)
+        cache_critic(train_critic(read_labels(labels), web, kind=kind), folder)
     return folder
 
 
-def critic_folder(labels: str, web: Web, ending: str) -> Path:
-    """Return where in the cache a critic is that learned from a web's labels."""
+def critic_cache_folder(labels: str, web: Web, ending: str) -> Path:
+    """Return the folder in the cache for a critic trained on a web's labels."""
     try:
         digest = hashlib.sha256(Path(labels).read_bytes()).hexdigest()
     except OSError as error:
         raise UserError(
-            f"labels {labels} cannot be read ({error.strerror}): name a CSV of url,topic,split"
+            f"labels {labels} cannot be read ({error.strerror}): "
+            "give a CSV file with the columns url, topic and split"
         ) from None
     name = f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}{ending}"
     return cache_dir() / "critics" / name
 
 
-def keep_critic(trained: TrainedCritic, folder: Path) -> None:
-    """Save a critic in the cache, unless another process was first: its own is as good."""
+def cache_critic(trained: TrainedCritic, folder: Path) -> None:
+    """Save a critic in the cache, unless another process has saved the same critic meanwhile."""
     try:
         save_critic(trained, folder)
     except UserError:

@@ -1,13 +1,13 @@
-"""The results of a study: one table of all fetches, one of all runs, which may be damaged.
+"""Results of a study on disk: a table of all fetches, a table of all runs, and the study's title.
 
-Both are the same whenever the same study is run, but for the cost of the runs: `COST`.
+Repeated runs of a study write the same tables, except for the columns in `COST`.
 """
 
 from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import check_plain
 from focuscrawl.foundation.model_folder import UNSOUND
-from focuscrawl.lab.evaluator import Opinion
+from focuscrawl.lab.evaluator import Evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,13 +33,19 @@ if TYPE_CHECKING:
 FETCHES = "fetches.parquet"
 RUNS = "runs.parquet"
 ABOUT = "study.json"
-ORACLE = "oracle"  # name of the strategy that knows all pages
+ORACLE = "oracle"  # name of the strategy
 COST = ("seconds", "cpu_seconds", "megabytes")
-_OPINIONS = ("judged_loss", "judged_off_topic", "labelled_loss")
+_EVALUATED_LOSSES = ("judged_loss", "judged_off_topic", "labelled_loss")
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
-#: a fetch, as `focuscrawl.report.measures.load_pages` has it; without ``fetched_at``, since time
-#: is counted in fetches; the critic's own class of the page, ``topic`` there, is ``class`` here
+#: attributes of `Results` by their keys in ``study.json``, where they differ
+_RENAMED = {
+    "beside": "unranked",
+    "knows": "knowledge_from",
+    "alone": "without_knowledge",
+}
+#: columns of `focuscrawl.report.measures.load_pages`, without ``fetched_at`` (the lab counts time
+#: in fetches) and with ``topic``, the critic's best class, named ``class``
 _PAGE = pa.schema(
     [
         ("seq", pa.int32()),
@@ -61,57 +67,66 @@ _PAGE = pa.schema(
         ("dropped", pa.int32()),
     ]
 )
-_OPINION = pa.schema([("judged", pa.float64()), ("labelled", pa.float64())])
+_EVALUATION = pa.schema([("judged", pa.float64()), ("labelled", pa.float64())])
 _RUN = pa.schema([("web", _NAME), ("topic", _NAME), ("draw", pa.int16()), ("strategy", _NAME)])
-_TEXTS = ("web", "topic", "strategy")  # of a run, as its numbers
+_TEXTS = ("web", "topic", "strategy")  # columns of the runs
 _NUMBERS = ("draw", "budget", "fetches", "loss", "harvest", "oracle", *COST)
 
 
 @contextmanager
-def damage_reported(path: Path, way_out: str = "") -> Iterator[None]:
-    """Raise `UserError` for what goes wrong while a file of a study is read.
+def report_damage(path: Path, remedy: str = "") -> Iterator[None]:
+    """Turn errors from reading a file of a study into a one-line `UserError`.
 
     Parameters
     ----------
-    way_out : what writes the file again; by default ``lab run``
+    path : Path
+        The file.
+    remedy : str
+        How the user can create the file again; by default with ``lab run``.
     """
-    again = way_out or (
-        f"focuscrawl lab run STUDY.toml --out {path.parent} writes it anew, from its crawls"
-    )
+    again = remedy or (f"`focuscrawl lab run STUDY.toml --out {path.parent}` writes it again")
     try:
         yield
     except FileNotFoundError:
-        raise UserError(f"{path} is not there: {again}") from None
+        raise UserError(f"{path} not found: {again}") from None
     except PermissionError:
-        raise UserError(f"{path} may not be read: {again}") from None
-    except (OSError, *UNSOUND):  # PyArrow has the first for damage, too
+        raise UserError(f"{path}: no permission to read the file: {again}") from None
+    except (OSError, *UNSOUND):  # PyArrow raises OSError for damaged files, too
         raise UserError(f"{path} is damaged: {again}") from None
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a study.
+    """Results of a study.
 
     Attributes
     ----------
-    folder : where they are
-    title : of the study
-    baseline : label of the contender that others are measured against
-    strategies : name of the strategy behind each label, in the order of the study
-    failed : runs that failed, and why
-    beside : labels of those that are not in the race: oracles, and what is confined to the URLs
-        of another
-    knows : label of the contender whose knowledge each one started with, of those that had any
-    alone : of these, label of the contender that is the same but knows nothing, if there is one
-    runs : one row a run that is done: ``web``, ``topic``, ``draw``, ``strategy`` (its label),
-        ``budget`` (fetches at which the study compares), ``fetches`` (made), ``loss`` after
-        ``budget`` fetches, those it did not make counted as lost: a strategy that runs out of
-        links must not look better than one that does not; ``judged_loss``, the same by the
-        evaluator's judge, ``judged_off_topic``, the share of them with R <= 1/2 there, and
-        ``labelled_loss``, the share of fetched pages with a ``test`` label that are off the
-        topic, all without start pages, NaN where nothing was judged; ``harvest`` (rate,
-        of the fetches made), ``oracle`` (loss of the greedy oracle), ``folder``, and `COST`: time
-        on the clock and on the processor, and the largest resident memory, of its own process
+    folder : Path
+        Folder of the results.
+    title : str
+        Title of the study.
+    baseline : str
+        Label of the contender that the others are compared with.
+    strategies : dict[str, str]
+        Name of the strategy of each label, in the order of the study.
+    failed : dict[str, str]
+        Error message of each failed run.
+    runs : pd.DataFrame
+        One row a finished run: ``web``, ``topic``, ``draw``, ``strategy`` (its label), ``budget``
+        (fetches at which the study compares), ``fetches`` (fetches made), ``harvest`` (harvest
+        rate of the fetches made), ``oracle`` (loss of the greedy oracle), ``folder``, and `COST`:
+        wall-clock time, processor time, and peak memory of the run's process. ``loss`` is the loss
+        rate after ``budget`` fetches; missing fetches count as lost, so that a strategy that runs
+        out of links does not look better. ``judged_loss`` is the loss rate by the evaluator's
+        classifier, ``judged_off_topic`` the share of fetches with relevance <= 1/2 there, and
+        ``labelled_loss`` the share of off-topic pages among the fetched pages with a ``test``
+        label. The last three exclude start pages and are NaN without an evaluation.
+    unranked : tuple[str, ...]
+        Labels that are not ranked: oracles, and crawls confined to another crawl's URLs.
+    knowledge_from : dict[str, str]
+        Label of the contender whose knowledge a contender starts with.
+    without_knowledge : dict[str, str]
+        Label of the contender that differs only in starting without knowledge.
     """
 
     folder: Path
@@ -120,125 +135,134 @@ class Results:
     strategies: dict[str, str]
     failed: dict[str, str]
     runs: pd.DataFrame
-    beside: tuple[str, ...] = ()
-    knows: dict[str, str] = field(default_factory=dict)
-    alone: dict[str, str] = field(default_factory=dict)
+    unranked: tuple[str, ...] = ()
+    knowledge_from: dict[str, str] = field(default_factory=dict)
+    without_knowledge: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path) -> Results:
-        """Open what ``focuscrawl lab run`` has left in `folder`.
+        """Open the results of ``focuscrawl lab run`` in `folder`.
 
         Raises
         ------
         UserError
-            There are no results, or they are damaged.
+            The folder has no results, or a file is damaged.
         """
         if not (folder / ABOUT).exists():
             raise UserError(
-                f"{folder} holds no results of a study: make some with focuscrawl lab run "
-                f"STUDY.toml --out {folder}"
+                f"{folder} has no results of a study: create them with "
+                f"`focuscrawl lab run STUDY.toml --out {folder}`"
             )
         for name in (ABOUT, RUNS, FETCHES):
             check_plain(folder / name)
-        with damage_reported(folder / ABOUT):
+        with report_damage(folder / ABOUT):
             about = _checked(json.loads((folder / ABOUT).read_text(encoding="utf-8")))
-        with damage_reported(folder / RUNS):
+        with report_damage(folder / RUNS):
             runs = pd.read_parquet(folder / RUNS)
             numbers = all(is_numeric_dtype(runs[name]) for name in _NUMBERS)
             texts = all(isinstance(text, str) for name in _TEXTS for text in runs[name])
             if not (numbers and texts and set(runs["strategy"]) <= about["strategies"].keys()):
                 raise ValueError
-            if not set(_OPINIONS) <= set(runs.columns):
+            if not set(_EVALUATED_LOSSES) <= set(runs.columns):
                 raise ValueError
-        with damage_reported(folder / FETCHES), pq.ParquetFile(folder / FETCHES) as file:
+        with report_damage(folder / FETCHES), pq.ParquetFile(folder / FETCHES) as file:
             columns = [file.schema_arrow.field(each.name) for each in (*_RUN, *_PAGE)]
             if columns != [*_RUN, *_PAGE] or file.num_row_groups != len(runs):
                 raise ValueError
         return cls(folder, runs=runs, **about)
 
     def fetches(self, columns: Sequence[str] | None = None, **where: object) -> pd.DataFrame:
-        """Return fetches, one row each.
+        """Return the fetches, one row each.
 
         Parameters
         ----------
-        columns : those wanted; None: all
-        where : what columns have to be, as in ``web="uci", draw=0``
+        columns : Sequence[str] or None
+            Columns to read; None reads all columns.
+        where : object
+            Required values of columns, as in ``web="uci", draw=0``.
 
         Raises
         ------
         KeyError
-            There is no such column.
+            A column does not exist.
         """
         filters = [(name, "==", value) for name, value in where.items()]
         path = self.folder / FETCHES
         wanted = None if columns is None else list(columns)
-        with damage_reported(path):
+        with report_damage(path):
             known = pq.read_schema(path).names
         for name in (*(wanted or ()), *where):
             if name not in known:
                 raise KeyError(name)
-        with damage_reported(path):
+        with report_damage(path):
             return pd.read_parquet(path, columns=wanted, filters=filters or None)
 
-    def each_run(self, columns: Sequence[str], web: str) -> Iterator[tuple[Any, pd.DataFrame]]:
-        """Yield each row of `runs` of a web with its fetches: one run at a time is in memory."""
+    def iter_runs(self, columns: Sequence[str], web: str) -> Iterator[tuple[Any, pd.DataFrame]]:
+        """Yield each row of `runs` of a web with its fetches, with one run at a time in memory."""
         with pq.ParquetFile(self.folder / FETCHES) as file:
             for i, run in enumerate(self.runs.itertuples(index=False)):
                 if run.web == web:
-                    with damage_reported(self.folder / FETCHES):
+                    with report_damage(self.folder / FETCHES):
                         fetches = file.read_row_group(i, columns=list(columns)).to_pandas()
                     yield run, fetches
 
 
 def _checked(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of a study; ValueError, TypeError if they are not as we write them."""
     tables = [about["strategies"], about["failed"]]
     tables += [about[name] for name in ("alone", "knows") if name in about]
     texts = [about["title"], about["baseline"], *about["beside"]]
     texts += [text for table in tables for pair in table.items() for text in pair]
-    known = {each.name for each in fields(Results)} - {"folder", "runs"}
+    unknown = about.keys() - {"title", "baseline", "strategies", "failed", *_RENAMED}
     sound = isinstance(about["beside"], list) and all(isinstance(text, str) for text in texts)
-    if not sound or not about.keys() <= known:
+    if not sound or unknown:
         raise ValueError
-    return about | {"beside": tuple(about["beside"])}
+    about["beside"] = tuple(about["beside"])
+    return {_RENAMED.get(name, name): value for name, value in about.items()}
 
 
-def keep_fetches(pages: pd.DataFrame, path: Path) -> None:
+def write_fetches(pages: pd.DataFrame, path: Path) -> None:
     """Write the fetches of one run, as `focuscrawl.report.measures.load_pages` returns them."""
     frame = pages.reset_index().rename(columns={"topic": "class"})
     table = pa.Table.from_pandas(frame[_PAGE.names], _PAGE, preserve_index=False)
     pq.write_table(table.replace_schema_metadata(), path, compression="zstd")
 
 
-def collect(
+def collect_results(
     study: Study,
     runs: Sequence[Run],
     folder: Path,
     failed: Mapping[str, str],
     evaluators: Mapping[str, Evaluator],
 ) -> Results:
-    """Put the runs that are done together in `folder`; a row group of the fetches is a run.
+    """Write the tables of all finished runs to `folder`; each run is one row group of the fetches.
 
     Parameters
     ----------
-    evaluators : by name of the web, where there is one
+    study, runs : Study, Sequence[Run]
+        The study and its runs.
+    folder : Path
+        Folder of the results.
+    failed : Mapping[str, str]
+        Error message of each failed run by name.
+    evaluators : Mapping[str, Evaluator]
+        Evaluators by name of the web.
 
     Raises
     ------
     UserError
-        No run is done.
+        No run has finished.
     """
-    done = [run for run in runs if run.done]
+    done = [run for run in runs if run.is_done]
     if not done:
-        raise UserError(f"no run of {study.title} succeeded")
+        raise UserError(f"no run of the study {study.title} succeeded: see crawl.log of each run")
     rows = []
     unfinished = folder / f"{FETCHES}.part"
-    schema = pa.schema([*_RUN, *_PAGE, *_OPINION])
+    schema = pa.schema([*_RUN, *_PAGE, *_EVALUATION])
     with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
         for run in done:
-            fetches = pq.read_table(run.fetches, schema=_PAGE)
+            fetches = pq.read_table(run.fetches_path, schema=_PAGE)
             relevance = fetches["relevance"].to_numpy()
-            found = float(relevance[: run.compared].sum())
+            found = float(relevance[: run.comparison_budget].sum())
             row = {
                 "web": run.web,
                 "topic": run.topic,
@@ -249,17 +273,17 @@ def collect(
                 pa.array([value] * len(fetches), kind)
                 for value, kind in zip(row.values(), _RUN.types, strict=True)
             ]
-            opinion = _opinion(run, fetches, evaluators.get(run.web))
-            columns = [*keys, *fetches.columns, *map(pa.array, opinion)]
+            evaluation = _evaluation(run, fetches, evaluators.get(run.web))
+            columns = [*keys, *fetches.columns, *map(pa.array, evaluation)]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema), len(fetches) or 1)
             rows.append(
                 {
                     **row,
-                    "budget": run.compared,
+                    "budget": run.comparison_budget,
                     "fetches": len(fetches),
-                    "loss": 1.0 - found / run.compared,
-                    **_losses(run, fetches, opinion),
-                    "harvest": found / max(min(len(fetches), run.compared), 1),
+                    "loss": 1.0 - found / run.comparison_budget,
+                    **_losses(run, fetches, evaluation),
+                    "harvest": found / max(min(len(fetches), run.comparison_budget), 1),
                     "oracle": run.oracle_loss,
                     "folder": run.folder.relative_to(folder).as_posix(),
                     **run.cost,
@@ -277,31 +301,31 @@ def collect(
             for each in study.contenders
             if each.within is not None or each.strategy == ORACLE
         ],
-        "alone": _alone(study),
+        "alone": _without_knowledge(study),
         "knows": {each.label: each.knows for each in study.contenders if each.knows is not None},
     }
     (folder / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
     return Results.open(folder)
 
 
-def _opinion(run: Run, fetches: pa.Table, evaluator: Evaluator | None) -> Opinion:
-    """Return an evaluator's opinion of fetches; a duplicate does not count as a page."""
+def _evaluation(run: Run, fetches: pa.Table, evaluator: Evaluator | None) -> Evaluation:
+    """Evaluate fetches; a duplicate does not count as a page."""
     if evaluator is None:
-        nothing = np.full(len(fetches), np.nan)
-        return Opinion(nothing, nothing)
+        missing = np.full(len(fetches), np.nan)
+        return Evaluation(missing, missing)
     judged, labelled = evaluator.evaluate(run.topic, fetches["url"].to_pylist())
-    again = fetches["duplicate_of"].is_valid().to_numpy()
-    return Opinion(np.where(again, 0.0, judged), np.where(again, np.nan, labelled))
+    duplicate = fetches["duplicate_of"].is_valid().to_numpy()
+    return Evaluation(np.where(duplicate, 0.0, judged), np.where(duplicate, np.nan, labelled))
 
 
-def _losses(run: Run, fetches: pa.Table, opinion: Opinion) -> dict[str, float]:
-    """Return the loss by judge and by label: the critic may have learned from start pages."""
-    found = ~np.isin(fetches["url"].to_pylist(), run.seeds)[: run.compared]
-    labelled = opinion.labelled[: run.compared][found]
+def _losses(run: Run, fetches: pa.Table, evaluation: Evaluation) -> dict[str, float]:
+    """Return the losses by judge and label without start pages, which may be training examples."""
+    found = ~np.isin(fetches["url"].to_pylist(), run.seeds)[: run.comparison_budget]
+    labelled = evaluation.labelled[: run.comparison_budget][found]
     labelled = labelled[~np.isnan(labelled)]
-    judged = opinion.judged[: run.compared][found]
-    unjudged = np.isnan(opinion.judged).all()
-    wanted = 0 if unjudged else run.compared - int((~found).sum())
+    judged = evaluation.judged[: run.comparison_budget][found]
+    unjudged = np.isnan(evaluation.judged).all()
+    wanted = 0 if unjudged else run.comparison_budget - int((~found).sum())
     sure = np.where(np.isnan(judged), np.nan, judged > RELEVANT)
     return {
         "judged_loss": 1.0 - float(judged.sum()) / wanted if wanted else np.nan,
@@ -310,8 +334,8 @@ def _losses(run: Run, fetches: pa.Table, opinion: Opinion) -> dict[str, float]:
     }
 
 
-def _alone(study: Study) -> dict[str, str]:
-    """Return the contenders that differ from others only in knowing nothing, by these others."""
+def _without_knowledge(study: Study) -> dict[str, str]:
+    """Return for each contender the label of its counterpart that starts without knowledge."""
     return {
         each.label: other.label
         for each in study.contenders

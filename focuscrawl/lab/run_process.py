@@ -1,8 +1,8 @@
-"""The runs of a study, each in a process of its own, several at a time.
+"""Runs the crawls of a study, each in a child process, several at a time.
 
-Processes are forked from one that has everything imported: a crawl of a few hundred pages would
-otherwise spend a third of its time on imports. Each of them ends with its run, so that runs share
-nothing and give back their memory.
+Child processes are forked from a server process that has imported everything, since imports would
+take a third of a crawl of a few hundred pages. Each process ends with its run, so that runs share
+no state and free their memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.processes import end_with_parent, safe_starts
-from focuscrawl.lab.results import keep_fetches
+from focuscrawl.lab.results import write_fetches
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.outcomes import stop_reason
 from focuscrawl.report.status import open_store
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from focuscrawl.lab.study import Run
 
 
-#: imported once, by name: the lab knows Scrapy as a command only
+#: modules that the server process imports; by name, since the lab must not import Scrapy
 _PRELOADED = [
     "focuscrawl.lab.run_process",
     "focuscrawl.cli.apprentice_command",
@@ -48,33 +48,40 @@ _PRELOADED = [
     "focuscrawl.extensions.run_control",
     "focuscrawl.strategies.apprentice_strategy",
 ]
-#: threads for a product of small matrices only get in the way of the other crawls
+#: threads do not speed up products of small matrices, and slow down the other crawls
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def crawl_all(
+def crawl_runs(
     runs: Sequence[Run], processes: int, *, keep: bool = False
 ) -> Iterator[tuple[Run, str | None]]:
-    """Crawl what is to be crawled, `processes` at a time; yield each run as it ends.
+    """Execute the unfinished runs, `processes` at a time, and yield each run when it ends.
 
     Parameters
     ----------
-    runs : each behind those it needs
-    keep : keep every crawl; otherwise only the fetches of those that no other waits for
+    runs : Sequence[Run]
+        Runs, each after the runs that it depends on.
+    processes : int
+        Number of parallel crawls.
+    keep : bool
+        Keep every crawl. By default only the fetches are kept, and a crawl is deleted when no
+        other run needs it.
 
     Yields
     ------
-    A run, and why it failed; None if it did not
+    tuple[Run, str or None]
+        A run and its error message; None if the run succeeded.
     """
-    later, todo = _needed_by(runs), unfinished(runs, keep=keep)
-    needs = TopologicalSorter({run: [each for each in run.after if each in todo] for run in todo})
+    later, todo = _dependent_runs(runs), runs_to_crawl(runs, keep=keep)
+    needs = TopologicalSorter(
+        {run: [each for each in run.depends_on if each in todo] for run in todo}
+    )
     needs.prepare()
-    # they start in the order of the study: so a crawl is soon followed by those that need it, and
-    # is not kept for longer than it must be
+    # in the order of the study, a crawl is soon followed by its dependents and can be deleted
     places = {run: i for i, run in enumerate(runs)}
     ready: list[int] = []
-    under_way: dict[object, tuple[Run, ForkServerProcess]] = {}
-    failed: dict[Run, Run] = {}  # what went wrong, and with what
+    running: dict[object, tuple[Run, ForkServerProcess]] = {}
+    failed: dict[Run, Run] = {}  # failed runs, each with the run that caused the failure
     context = multiprocessing.get_context("forkserver")
     if todo:
         context.set_forkserver_preload(_PRELOADED)
@@ -83,106 +90,108 @@ def crawl_all(
     try:
         while needs.is_active():
             ready = sorted([*ready, *(places[run] for run in needs.get_ready())])
-            if ready and len(under_way) < processes:
+            if ready and len(running) < processes:
                 run = runs[ready.pop(0)]
-                lost = [failed[each] for each in run.after if each in failed]
+                lost = [failed[each] for each in run.depends_on if each in failed]
                 if lost:
                     failed[run] = lost[0]
                     needs.done(run)
-                    yield run, f"the crawl it needs failed: {lost[0].contender.label}"
+                    yield run, f"skipped, since the crawl of {lost[0].contender.label!r} failed"
                 else:
-                    process = context.Process(target=work, args=(run,), name=run.name, daemon=True)
+                    process = context.Process(
+                        target=execute_run, args=(run,), name=run.name, daemon=True
+                    )
                     process.start()
-                    under_way[process.sentinel] = run, process
+                    running[process.sentinel] = run, process
                 continue
-            for sentinel in wait([process.sentinel for _, process in under_way.values()]):
-                run, process = under_way.pop(sentinel)
+            for sentinel in wait([process.sentinel for _, process in running.values()]):
+                run, process = running.pop(sentinel)
                 process.join()
                 needs.done(run)
-                error = _last_words(run, process.exitcode) if process.exitcode else None
+                error = _failure_reason(run, process.exitcode) if process.exitcode else None
                 if error is not None:
                     failed[run] = run
                 elif not keep:
-                    _tidy([run, *run.after], later)
+                    _remove_crawls([run, *run.depends_on], later)
                 yield run, error
     finally:
-        for _, process in under_way.values():  # interrupted
+        for _, process in running.values():  # interrupted
             process.terminate()
-        for _, process in under_way.values():
+        for _, process in running.values():
             process.join()
     if not keep:
-        _tidy(runs, later)  # what an earlier call left
+        _remove_crawls(runs, later)  # of an earlier call
 
 
-def unfinished(runs: Sequence[Run], *, keep: bool = False) -> set[Run]:
-    """Return the runs to crawl: those not done, and those whose crawl is needed and gone."""
-    later = _needed_by(runs)
+def runs_to_crawl(runs: Sequence[Run], *, keep: bool = False) -> set[Run]:
+    """Return unfinished runs, and finished runs whose crawl another run needs but is deleted."""
+    later = _dependent_runs(runs)
     todo: set[Run] = set()
     for run in reversed(runs):
         needed = keep or any(second in todo for second in later[run])
-        if not run.done or (needed and run.gone):
+        if not run.is_done or (needed and run.has_missing_outputs):
             todo.add(run)
     return todo
 
 
-def _needed_by(runs: Iterable[Run]) -> dict[Run, list[Run]]:
+def _dependent_runs(runs: Iterable[Run]) -> dict[Run, list[Run]]:
     later: dict[Run, list[Run]] = {run: [] for run in runs}
     for run in later:
-        for first in run.after:
+        for first in run.depends_on:
             later[first].append(run)
     return later
 
 
-def _tidy(runs: Iterable[Run], later: dict[Run, list[Run]]) -> None:
+def _remove_crawls(runs: Iterable[Run], later: dict[Run, list[Run]]) -> None:
     for run in runs:
-        if run.done and all(second.done for second in later[run]):
+        if run.is_done and all(second.is_done for second in later[run]):
             shutil.rmtree(run.crawl_dir, ignore_errors=True)
-            for options in run.teaches:
-                shutil.rmtree(run.apprentice(options), ignore_errors=True)
-            run.knowledge.unlink(missing_ok=True)
+            for options in run.apprentice_options:
+                shutil.rmtree(run.apprentice_path(options), ignore_errors=True)
+            run.knowledge_path.unlink(missing_ok=True)
 
 
-def work(run: Run) -> None:
-    """Crawl, keep one row a fetch and the cost, and train the apprentices that are needed.
+def execute_run(run: Run) -> None:
+    """Crawl, write the fetches and the cost, and train the apprentices that other runs need.
 
-    All output goes to the run's log. The process ends with another exit code than 0 if a command
-    does, or if the crawl was over before its time.
+    All output goes to the log of the run. The exit code of the process is not 0 if a command fails
+    or the crawl stops early.
     """
     start = time.monotonic()
     end_with_parent()
     shutil.rmtree(run.folder, ignore_errors=True)
     run.folder.mkdir(parents=True)
     (run.folder / "seeds.txt").write_text("\n".join(run.seeds), encoding="utf-8")
-    with run.log.open("wb") as log:
+    with run.log_path.open("wb") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     os.environ["SCRAPY_SETTINGS_MODULE"] = "focuscrawl.settings"
-    _call(run.crawl_command())
+    _run_command(run.crawl_command())
     with closing(open_store(run.crawl_dir)) as store:
         reason = stop_reason(store)
         pages = load_pages(store)
     if reason not in ("budget", "frontier_empty"):
-        sys.exit(f"the crawl ended early: {reason}")
-    keep_fetches(pages, run.fetches)
-    run.finish(_cost(start))
-    if run.remembers:
-        if run.knows is not None:  # what it knew is learned on
-            shutil.copyfile(run.knows.knowledge, run.knowledge)
-        _call(run.learn_command())
-        run.finish(_cost(start))
-    for options in run.teaches:
-        _call(run.train_command(options))
-        run.finish(_cost(start))
+        sys.exit(f"the crawl stopped before its budget: {reason}")
+    write_fetches(pages, run.fetches_path)
+    run.record_done(_cost(start))
+    if run.saves_knowledge:
+        if run.knowledge_from is not None:  # what it knew is learned on
+            shutil.copyfile(run.knowledge_from.knowledge_path, run.knowledge_path)
+        _run_command(run.learn_command())
+        run.record_done(_cost(start))
+    for options in run.apprentice_options:
+        _run_command(run.train_command(options))
+        run.record_done(_cost(start))
 
 
-def _last_words(run: Run, exit_code: int | None) -> str:
-    """Return the last line that the process of a failed run logged."""
+def _failure_reason(run: Run, exit_code: int | None) -> str:
+    """Return why the process of a failed run ended: the signal, or the last error of its log."""
     try:
-        lines = run.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = run.log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
         lines = []
     if exit_code is not None and exit_code < 0:
-        return f"its process was killed (signal {-exit_code})"
+        return f"its process was killed by signal {-exit_code}"
     errors = [line for line in lines if " ERROR " in line]
     return (errors or lines or [f"exit code {exit_code}"])[-1]
 
@@ -196,8 +205,8 @@ def _cost(start: float) -> dict[str, float]:
     }
 
 
-def _call(command: list[str]) -> None:
-    """Run a console command in this process, as if it had been typed."""
+def _run_command(command: list[str]) -> None:
+    """Run a console command in this process."""
     (script,) = entry_points(group="console_scripts", name=command[0])
     sys.argv = command
     try:
@@ -209,7 +218,7 @@ def _call(command: list[str]) -> None:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Let processes started here compute in one thread, unless the user's environment differs."""
+    """Set numerical libraries of child processes to one thread, unless the user sets more."""
     new = [name for name in _THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(new, "1"))
     try:

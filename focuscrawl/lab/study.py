@@ -1,4 +1,4 @@
-"""A study and its runs: webs, topics, seeds and strategies that are compared."""
+"""A study: its webs, topics, start URLs and strategies, and the runs that they add up to."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _above_0(written: object, *, share: bool = False) -> float:
     return written
 
 
-# what the fields of a study file may be
-TEXTS = Reader("a list of texts, as in ['/Science', '/Arts']", _texts)
-_Text = Annotated[str, Reader("a text in quotes", _text)]
+# readers of the fields of a study file
+TEXTS = Reader("a list of strings, as in ['/Science', '/Arts']", _texts)
+_Text = Annotated[str, Reader("a string in quotes", _text)]
 _Table = Annotated[dict[str, Any], Reader("a table, as in {batch = 5}", _table)]
 _Count = Annotated[int, Reader("a whole number above 0", lambda each: int(_above_0(each)))]
 _Fetches = Annotated[
@@ -69,19 +69,28 @@ class StudyWeb:
 
     Attributes
     ----------
-    name : short name
-    recording : path of its WARC file, or ``demo``
-    labels, seeds : CSV files, as `focuscrawl.taxonomy.read_labels` and
-        `focuscrawl.crawl.scope.read_seeds` read them; `seeds` is None where `portal` is given
-    critic : a trained critic; None: one is trained from `labels`, of `kind`
-    kind : of that critic; naive Bayes, as the papers have it, by default
-    seeds_per_draw : seeds of the draws after the first, which takes those of `seeds`
-    topics : what to crawl
-    portal : file of start URLs that every topic and draw begins with, in place of examples;
-        draws then differ by their random state only
-    phrases : of topics, for critics from little; without one it is the topic's name
-    evaluator : another trained critic, of the same classes, that guides no crawl but judges what
-        they fetched; None: one is trained from the ``test`` rows of `labels`
+    name : str
+        Short name.
+    recording : str
+        Path of the WARC file, or ``demo``.
+    labels, seeds : str, str or None
+        CSV files, as `focuscrawl.taxonomy.read_labels` and `focuscrawl.crawl.scope.read_seeds`
+        read them. ``seeds`` is None if `portal` is given.
+    critic : str or None
+        Trained critic; None trains a critic from `labels`.
+    kind : str
+        Kind of the trained critic; naive Bayes, the papers' critic, by default.
+    seeds_per_draw : int
+        Number of seeds in each draw after the first, which uses `seeds`.
+    topics : tuple[str, ...]
+        Topics to crawl.
+    portal : str or None
+        File of start URLs for every topic and draw. Draws then differ by their random state only.
+    phrases : dict[str, str]
+        Phrases of topics, for few-shot critics; the topic's name by default.
+    evaluator : str or None
+        Trained critic with the same classes that guides no crawl and judges the fetched pages.
+        None trains a classifier on the ``test`` rows of `labels`.
     """
 
     __pydantic_config__ = _STRICT
@@ -101,21 +110,26 @@ class StudyWeb:
 
 @dataclass(frozen=True)
 class Contender:
-    """A strategy with its options, under the label it has in tables.
+    """A strategy with its options, under its label in tables.
 
     Attributes
     ----------
-    label, strategy, options : what crawls, and how it is called
-    trained_on : label of the contender from whose crawl of the same web, topic and draw an
-        apprentice is trained that this one begins with [A02 section 3.5, offline training]; with
-        the `options`, if there are any, else with those of that crawl
-    within : label of the contender to whose fetched URLs this one is confined [A02 section 3.6,
-        the recall crawl]
-    budget : of its own, as `Study.budget`; None: the study's
-    knows : label of the contender whose crawl of the same web, topic and draw it has learned
-        from, and whatever that one had [methods 8]
-    seeds : which set of start URLs it begins with: 0 those of the draw, 1, 2, ... others that
-        have none in common
+    label, strategy, options : str, str, dict[str, Any]
+        Label, and name and options of the strategy.
+    trained_on : str or None
+        Label of the contender whose crawl of the same web, topic and draw trains this contender's
+        apprentice [A02 section 3.5, offline training]. The apprentice has the `options` of this
+        contender, or of that crawl if there are none.
+    within : str or None
+        Label of the contender whose fetched URLs this contender is confined to [A02 section 3.6,
+        the recall crawl].
+    budget : float or None
+        Own budget, as `Study.budget`; None uses the study's.
+    knows : str or None
+        Label of the contender whose crawl of the same web, topic and draw has filled the knowledge
+        that this contender starts with [methods 8].
+    seeds : int
+        Set of start URLs: 0 is the set of the draw; 1, 2, ... are disjoint sets.
     """
 
     __pydantic_config__ = _STRICT
@@ -130,24 +144,30 @@ class Contender:
     seeds: WholeNumber = 0
 
     @property
-    def after(self) -> list[str]:
-        """Labels of the contenders whose crawls come before its own."""
+    def depends_on(self) -> list[str]:
+        """Labels of the contenders whose crawls must finish first."""
         labels = (self.trained_on, self.within, self.knows)
         return [label for label in labels if label is not None]
 
 
 @dataclass(frozen=True)
 class Study:
-    """The content of a study file.
+    """Content of a study file.
 
     Attributes
     ----------
-    title : for people
-    draws : draws of seeds a topic
-    budget : fetches; below 1, a share of the relevant pages within reach of the seeds
-    most : the largest budget that a share may come to
-    baseline : label of the contender the others are measured against
-    contenders : in the order of the file
+    title : str
+        Title in reports.
+    draws : int
+        Draws of seeds for each topic.
+    budget : float
+        Budget in fetches; below 1, a share of the reachable relevant pages.
+    most : int
+        Upper limit of a budget that is given as a share.
+    baseline : str
+        Label of the contender that the others are compared with.
+    contenders : tuple[Contender, ...]
+        Contenders in the order of the file.
     """
 
     __pydantic_config__ = _STRICT
@@ -161,29 +181,36 @@ class Study:
     contenders: tuple[Contender, ...] = ()
 
 
-_MAGIC = b"PAR1"  # of Parquet
+_MAGIC = b"PAR1"  # first and last bytes of a Parquet file
 _RECORD = "run.json"
 
 
-@dataclass(frozen=True, eq=False)  # known by identity: its options are no key
+@dataclass(frozen=True, eq=False)  # compared by identity, since options are not hashable
 class Run:
     """One crawl of a study.
 
     Attributes
     ----------
-    web, recording, critic, topic, draw, contender : what is crawled and how
-    budget : fetches it may make
-    compared : fetches at which the study compares its contenders
-    oracle_loss : of greedy best-first on the true R after `compared` fetches (methods 1); NaN
-        where the critic does not know the topic
-    seeds : start URLs
-    folder : where it is kept: ``fetches.parquet`` once it is done, the crawl itself in ``crawl/``
-    trained_on, within : the runs of the contenders that `contender` names
-    teaches : options of the apprentices that are trained on its crawl, each once for all that
-        begin with it
-    knows : the run of the contender whose knowledge it begins with
-    remembers : its crawl is taken into knowledge, for all that begin with that
-    fingerprint : of what recording and critic hold now
+    web, recording, critic, topic, draw, contender :: Input of the crawl.
+    budget : int
+        Fetches that the crawl may make.
+    comparison_budget : int
+        Fetches at which the study compares its contenders.
+    oracle_loss : float
+        Loss of greedy best-first on the true relevance after `comparison_budget` fetches (methods
+        1); NaN if the critic does not know the topic.
+    seeds : tuple[str, ...]
+        Start URLs.
+    folder : Path
+        Folder of the run, with ``fetches.parquet`` once the run is done, and ``crawl/``.
+    trained_on, within, knowledge_from : Run or None
+        Runs of the contenders that `contender` names.
+    apprentice_options : tuple[Mapping[str, Any], ...]
+        Distinct options of the apprentices to train on this crawl for later runs.
+    saves_knowledge : bool
+        Whether later runs start with knowledge of this crawl.
+    fingerprint : str
+        Fingerprint of the recording and the critic.
     """
 
     web: str
@@ -192,59 +219,59 @@ class Run:
     topic: str
     draw: int
     budget: int
-    compared: int
+    comparison_budget: int
     oracle_loss: float
     seeds: tuple[str, ...]
     contender: Contender
     folder: Path
     trained_on: Run | None = None
     within: Run | None = None
-    teaches: tuple[Mapping[str, Any], ...] = ()
-    knows: Run | None = None
-    remembers: bool = False
+    apprentice_options: tuple[Mapping[str, Any], ...] = ()
+    knowledge_from: Run | None = None
+    saves_knowledge: bool = False
     fingerprint: str = ""
 
     @property
     def name(self) -> str:
-        """How the run is named in messages."""
+        """Name of the run in messages."""
         return f"{self.web} {self.topic}, draw {self.draw}, {self.contender.label}"
 
     @property
-    def after(self) -> list[Run]:
-        """The runs whose crawls it needs."""
-        runs = (self.trained_on, self.within, self.knows)
+    def depends_on(self) -> list[Run]:
+        """Runs that must finish first."""
+        runs = (self.trained_on, self.within, self.knowledge_from)
         return [run for run in runs if run is not None]
 
     @property
-    def fetches(self) -> Path:
-        """Where its result is."""
+    def fetches_path(self) -> Path:
+        """Path of the fetches."""
         return self.folder / "fetches.parquet"
 
     @property
     def crawl_dir(self) -> Path:
-        """Where the crawl itself is, while anybody needs it."""
+        """Folder of the crawl; deleted when no run needs the crawl."""
         return self.folder / "crawl"
 
-    def apprentice(self, options: Mapping[str, Any]) -> Path:
-        """Return where the apprentice with `options` is, trained on its crawl, while needed."""
+    def apprentice_path(self, options: Mapping[str, Any]) -> Path:
+        """Return the folder of the apprentice with `options` trained on this crawl."""
         if not options:
             return self.folder / "apprentice"
         digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
         return self.folder / f"apprentice-{digest[:8]}"
 
     @property
-    def knowledge(self) -> Path:
-        """Where the knowledge is that its crawl was taken into, while anybody needs it."""
+    def knowledge_path(self) -> Path:
+        """Path of the knowledge file after this crawl."""
         return self.folder / "knowledge.db"
 
     @property
-    def log(self) -> Path:
-        """Where the output of its process goes."""
+    def log_path(self) -> Path:
+        """Path of the log of the run's process."""
         return self.folder / "crawl.log"
 
     @property
-    def terms(self) -> dict[str, Any]:
-        """What its result depends on; a result under other terms does not count."""
+    def conditions(self) -> dict[str, Any]:
+        """Inputs that determine the fetches; a result with other inputs is not reused."""
         return {
             "recording": self.recording,
             "critic": self.critic,
@@ -255,37 +282,45 @@ class Run:
             "random_state": self.draw,
             "strategy": self.contender.strategy,
             "options": self.contender.options,
-            "trained_on": self.trained_on and self.trained_on.terms,
-            "within": self.within and self.within.terms,
-            **({"knows": self.knows.terms} if self.knows else {}),
+            "trained_on": self.trained_on and self.trained_on.conditions,
+            "within": self.within and self.within.conditions,
+            **({"knows": self.knowledge_from.conditions} if self.knowledge_from else {}),
             "focuscrawl": __version__,
         }
 
     @property
-    def done(self) -> bool:
-        """True if it is over, in this call or an earlier one, under the same terms."""
-        # as JSON has them: a list of options may come out of the study as a tuple
-        record = read_record(self.folder / _RECORD)
-        same = record.get("terms") == json.loads(json.dumps(self.terms))
-        return same and isinstance(record.get("cost"), dict) and _is_whole(self.fetches)
+    def is_done(self) -> bool:
+        """Whether a finished result with the same `conditions` exists."""
+        # through JSON, since a list of options may be a tuple in the study
+        record = read_run_record(self.folder / _RECORD)
+        same = record.get("terms") == json.loads(json.dumps(self.conditions))
+        return (
+            same
+            and isinstance(record.get("cost"), dict)
+            and _is_complete_parquet(self.fetches_path)
+        )
 
     @property
     def cost(self) -> dict[str, float]:
-        """Time and memory of its process: ``seconds``, ``cpu_seconds``, ``megabytes`` at most."""
-        cost: dict[str, float] = read_record(self.folder / _RECORD)["cost"]
+        """Cost of the process: ``seconds``, ``cpu_seconds``, and peak memory ``megabytes``."""
+        cost: dict[str, float] = read_run_record(self.folder / _RECORD)["cost"]
         return cost
 
     @property
-    def gone(self) -> bool:
-        """True if what others need of it is not there, or not any more."""
-        lacks_apprentice = any(not self.apprentice(each).exists() for each in self.teaches)
-        lacks_knowledge = self.remembers and not self.knowledge.exists()
+    def has_missing_outputs(self) -> bool:
+        """Whether the crawl, an apprentice or the knowledge that later runs need is missing."""
+        lacks_apprentice = any(
+            not self.apprentice_path(each).exists() for each in self.apprentice_options
+        )
+        lacks_knowledge = self.saves_knowledge and not self.knowledge_path.exists()
         return not self.crawl_dir.exists() or lacks_apprentice or lacks_knowledge
 
-    def finish(self, cost: dict[str, float]) -> None:
-        """Note that it is done; the last thing its process does."""
+    def record_done(self, cost: dict[str, float]) -> None:
+        """Record that the run is done; the last step of its process."""
         unfinished = self.folder / f"{_RECORD}.part"
-        unfinished.write_text(json.dumps({"terms": self.terms, "cost": cost}), encoding="utf-8")
+        unfinished.write_text(
+            json.dumps({"terms": self.conditions, "cost": cost}), encoding="utf-8"
+        )
         unfinished.replace(self.folder / _RECORD)
 
     def crawl_command(self) -> list[str]:
@@ -301,15 +336,15 @@ class Run:
             "random_state": self.draw,
         }
         if self.trained_on is not None:
-            arguments["apprentice"] = self.trained_on.apprentice(self.contender.options)
+            arguments["apprentice"] = self.trained_on.apprentice_path(self.contender.options)
         if self.within is not None:
             arguments["within"] = self.within.crawl_dir
-        if self.knows is not None:
-            arguments["knowledge"] = self.knows.knowledge
+        if self.knowledge_from is not None:
+            arguments["knowledge"] = self.knowledge_from.knowledge_path
         settings = {
             "FOCUSCRAWL_STRATEGY_OPTIONS": json.dumps(self.contender.options),
             "FOCUSCRAWL_PROGRESS": 0,
-            "FOCUSCRAWL_LIMITS": 0,  # strategies are compared by what they choose themselves
+            "FOCUSCRAWL_LIMITS": 0,  # compares the strategies, not the limits
             "FOCUSCRAWL_NEAR_DUPLICATES": 0,
             "LOG_LEVEL": "WARNING",
         }
@@ -322,23 +357,24 @@ class Run:
 
         Parameters
         ----------
-        options : of the apprentice; what they do not say is as the crawl's own, or as the default
+        options : Mapping[str, Any]
+            Options of the apprentice; the crawl's own options are the defaults.
         """
         command = ["focuscrawl", "apprentice", "train", str(self.crawl_dir)]
         if options:
             command += ["--options", json.dumps(options)]
-        if options or self.contender.strategy != "apprentice":  # only its own keeps what it takes
+        if options or self.contender.strategy != "apprentice":  # other crawls store no features
             command += ["--web", self.recording]
-        return [*command, "--out", str(self.apprentice(options))]
+        return [*command, "--out", str(self.apprentice_path(options))]
 
     def learn_command(self) -> list[str]:
-        """Return the command line that takes the crawl into its knowledge [methods 8]."""
+        """Return the command line that adds the crawl to its knowledge [methods 8]."""
         command = ["focuscrawl", "knowledge", "learn", str(self.crawl_dir)]
-        return [*command, "--topic", self.topic, "--out", str(self.knowledge)]
+        return [*command, "--topic", self.topic, "--out", str(self.knowledge_path)]
 
 
-def _is_whole(parquet: Path) -> bool:
-    """Tell whether a file starts and ends as Parquet does: one cut short has no end."""
+def _is_complete_parquet(parquet: Path) -> bool:
+    """Tell whether a file starts and ends like Parquet; a truncated file lacks the end."""
     try:
         with parquet.open("rb") as file:
             begin = file.read(len(_MAGIC))
@@ -348,8 +384,8 @@ def _is_whole(parquet: Path) -> bool:
         return False
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """Return what was noted of work that is done; nothing if it is not."""
+def read_run_record(path: Path) -> dict[str, Any]:
+    """Return the JSON record of a finished run or task; an empty dict if there is none."""
     try:
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

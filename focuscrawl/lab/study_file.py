@@ -1,6 +1,6 @@
-"""Study files: TOML, read strictly, so that a slip is found before an hour has passed.
+"""Reading of study files (TOML). Errors are found before the first crawl starts.
 
-What may be said are the fields of `Study`, `StudyWeb` and `Contender`.
+The keys of a study file are the fields of `Study`, `StudyWeb` and `Contender`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl.revisit_policy import STRATEGIES as KNOWING
-from focuscrawl.critic.training import TRAINABLE
+from focuscrawl.crawl.revisit_policy import KNOWLEDGE_STRATEGIES
+from focuscrawl.critic.training import TRAINABLE_KINDS
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import read_rows, read_toml, text_of, validated
 from focuscrawl.lab.planning import slug
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_LONGEST = 120  # characters of a label
+_LONGEST = 120  # characters
 
 
 def read_study(path: Path) -> Study:
-    """Read a study file (TOML); ``$NAME`` and ``${NAME}`` in it are environment variables.
+    """Read a study file (TOML) and replace ``$NAME`` and ``${NAME}`` by environment variables.
 
     Raises
     ------
     UserError
-        The file cannot be read, lacks something, says something that there is not, or names a
-        variable that is not set.
+        The file cannot be read, lacks a key, has an unknown key or a wrong value, or names an
+        environment variable that is not set.
     """
     try:
         text = os.path.expandvars(text_of(path))
@@ -42,7 +42,7 @@ def read_study(path: Path) -> Study:
     except OSError as error:
         raise UserError(f"study {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise UserError(f"study {path} is no TOML file: {error}") from None
+        raise UserError(f"study {path} is not a valid TOML file: {error}") from None
     _check_variables(path, given)
     name = f"study {path}"
     contenders = tuple(_contender(*each) for each in _tables(name, given, "strategies"))
@@ -61,25 +61,27 @@ def read_study(path: Path) -> Study:
 
 
 def _tables(name: str, given: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return the tables ``[[key]]``, each with a name for messages; there is at least one."""
+    """Return the tables ``[[key]]``, at least one, each with a name for error messages."""
     if key not in given:
-        raise UserError(f"{name} does not say {key!r}")
+        raise UserError(f"{name} lacks {key!r}: add a table [[{key}]]")
     found = given[key]
     if (
         not isinstance(found, list)
         or not found
         or not all(isinstance(each, dict) for each in found)
     ):
-        raise UserError(f"{name}: {key} must be tables that begin with [[{key}]]")
+        raise UserError(f"{name}: {key} must be tables that start with [[{key}]]")
     return [(f"{name}, {key} {i}", each) for i, each in enumerate(found, 1)]
 
 
 def _contender(name: str, given: Mapping[str, Any]) -> Contender:
     contender = validated(Contender, {"label": given.get("strategy", ""), **given}, name)
     if contender.trained_on is not None and contender.strategy != "apprentice":
-        raise UserError(f"{name}: trained_on goes with the strategy apprentice")
-    if contender.knows is not None and contender.strategy not in KNOWING:
-        raise UserError(f"{name}: knows goes with the strategies {' and '.join(KNOWING)}")
+        raise UserError(f"{name}: trained_on requires strategy = 'apprentice'")
+    if contender.knows is not None and contender.strategy not in KNOWLEDGE_STRATEGIES:
+        raise UserError(
+            f"{name}: knows requires one of the strategies {', '.join(KNOWLEDGE_STRATEGIES)}"
+        )
     return contender
 
 
@@ -87,18 +89,20 @@ def _web(name: str, given: dict[str, Any]) -> StudyWeb:
     without = TEXTS.read(f"{name}: without", given.pop("without", []))
     web = validated(StudyWeb, given, name)
     if web.seeds is None and web.portal is None:
-        raise UserError(f"{name} does not say 'seeds'")
+        raise UserError(f"{name} lacks 'seeds': add seeds or portal")
     if Path(web.name).name != web.name or web.name in {"", ".."}:
-        raise UserError(f"{name}: name {web.name!r} is to be a folder's: take one without /")
+        raise UserError(f"{name}: name {web.name!r} must be a folder name without /")
     if web.portal is not None and not Path(web.portal).is_file():
-        raise UserError(f"{name}: portal {web.portal} is no file: name one with a URL a line")
-    if web.kind not in TRAINABLE:
-        raise UserError(f"{name}: kind must be one of {', '.join(TRAINABLE)}, not {web.kind!r}")
+        raise UserError(f"{name}: portal {web.portal} not found: give a file with one URL a line")
+    if web.kind not in TRAINABLE_KINDS:
+        raise UserError(
+            f"{name}: kind must be one of {', '.join(TRAINABLE_KINDS)}, not {web.kind!r}"
+        )
     named = web.topics if "topics" in given else _topics_of(name, web.seeds or "")
     left_out = set(map(normalise, without))
     topics = dict.fromkeys(each for each in map(normalise, named) if each not in left_out)
     if not topics:
-        raise UserError(f"{name} has no topic: name some with topics = ['/Science']")
+        raise UserError(f"{name} has no topic: add topics, as in topics = ['/Science']")
     return replace(web, topics=tuple(topics))
 
 
@@ -112,7 +116,7 @@ def _topics_of(name: str, seeds: str) -> list[str]:
 
 
 def _check_variables(path: Path, value: object) -> None:
-    """Refuse a variable that is not set; one in a comment does not matter."""
+    """Raise `UserError` for a variable that is not set; variables in comments do not count."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -127,24 +131,29 @@ def _check_distinct(path: Path, kind: str, names: list[str]) -> None:
     for name, folder in zip(names, folders, strict=True):
         if folder.strip(".") == "" or len(folder) > _LONGEST or not folder.isprintable():
             raise UserError(
-                f"study {path}: {name!r:.120} names no folder, as {kind} do: letters and digits, "
-                f"{_LONGEST} at most"
+                f"study {path}: {name!r:.120} cannot name a folder, as names of {kind} must: "
+                f"use at most {_LONGEST} letters and digits"
             )
         if folders.count(folder) > 1:
-            raise UserError(f"study {path} has two {kind} called {name!r}: label them")
+            raise UserError(
+                f"study {path} has two {kind} called {name!r}: give each its own label"
+            )
 
 
 def _check_order(path: Path, contenders: Mapping[str, Contender]) -> None:
-    """Refuse a contender that comes after none of the study, or after itself."""
+    """Raise `UserError` for an unknown dependency or a dependency cycle."""
     for contender in contenders.values():
-        for first in contender.after:
+        for first in contender.depends_on:
             if first not in contenders:
                 raise UserError(
-                    f"study {path}: {contender.label!r} comes after {first!r}, and no strategy "
-                    f"is labelled so: there are {', '.join(contenders)}"
+                    f"study {path}: {contender.label!r} depends on {first!r}, which is not the "
+                    f"label of a strategy. Available: {', '.join(contenders)}"
                 )
     try:
-        TopologicalSorter({label: each.after for label, each in contenders.items()}).prepare()
+        TopologicalSorter({label: each.depends_on for label, each in contenders.items()}).prepare()
     except CycleError as error:
         label = error.args[1][0]
-        raise UserError(f"study {path}: {label!r} comes after its own crawl: a circle") from None
+        raise UserError(
+            f"study {path}: {label!r} depends on its own crawl: remove one of trained_on, within "
+            "and knows"
+        ) from None

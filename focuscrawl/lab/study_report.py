@@ -1,6 +1,6 @@
-"""The report of a study: its loss curves, its tables, one HTML page.
+"""HTML report of a study, with its loss curves and tables.
 
-Figures are matplotlib's, made outside pyplot: save one, or show it in a notebook.
+Figures are matplotlib figures made without pyplot.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from focuscrawl.lab.study_tables import by_topic, grids
+from focuscrawl.lab.study_tables import by_topic, web_tables
 from focuscrawl.report.figures import axes, curves_figure, plain, png
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.templates import load_template
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 _POINTS = 100  # of a curve
 _JUDGED = "judged"
-#: by which judge losses are drawn, in names of files: columns of fetches, and of runs
+#: suffix of file names: columns of the fetches and of the runs that the figures show
 _JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
 
 Curves = dict[str, dict[str, "Floats"]]
@@ -39,16 +39,22 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
 
     Parameters
     ----------
-    by : column of the fetches; ``judged`` for the evaluator's judge, without start
-        pages, as in the tables
+    results : Results
+        Results of the study.
+    web : str
+        Name of the web.
+    by : str
+        Column of the fetches: ``relevance``, or ``judged`` for the evaluator's classifier, which
+        excludes start pages as in the tables.
 
     Returns
     -------
-    By topic and strategy: float64 (100,), the mean loss rate after 1 %, 2 %, ... of the
-    budget. Fetches that a crawl did not make count as lost, as in the tables.
+    dict[str, dict[str, NDArray[np.float64]]]
+        By topic and strategy, an array of shape (100,): the mean loss rate after 1 %, 2 %, ... of
+        the budget. Fetches that a crawl did not make count as lost.
     """
     sums: dict[str, dict[str, list[Floats]]] = {}
-    for run, fetches in results.each_run([by, "referrer"], web):
+    for run, fetches in results.iter_runs([by, "referrer"], web):
         found = fetches[: run.budget]
         starts = found["referrer"].isna() & (by == _JUDGED)
         budget = run.budget - int(starts.sum())
@@ -64,20 +70,23 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
 
 
 def topic_figure(curves: Mapping[str, Floats], budget: float, strategies: list[str]) -> Figure:
-    """Draw the curves of one topic.
+    """Draw the loss curves of one topic.
 
     Parameters
     ----------
-    curves : of `mean_curves`, by strategy
-    budget : mean number of fetches at the end of the curves
-    strategies : all of the study, which gives each its look
+    curves : Mapping[str, NDArray[np.float64]]
+        Curves of `mean_curves` by strategy.
+    budget : float
+        Mean number of fetches at the end of the curves.
+    strategies : list[str]
+        All strategies of the study, which determine the line styles.
     """
     at = np.arange(1, _POINTS + 1) / _POINTS * budget
     return _figure(curves, at, strategies, "fetches", "loss rate, mean over draws")
 
 
 def web_figure(curves: Curves, strategies: list[str]) -> Figure:
-    """Draw the median over the topics of a web, for the strategies that ran on all of them."""
+    """Draw the median loss curve over a web's topics, for strategies that ran on all topics."""
     topics = curves.values()
     medians = {
         label: np.median([found[label] for found in topics], axis=0)
@@ -91,12 +100,16 @@ def web_figure(curves: Curves, strategies: list[str]) -> Figure:
 
 
 def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str) -> Figure:
-    """Draw how each strategy's loss reduction is spread over the topics of a web.
+    """Draw each strategy's loss reduction on every topic of a web.
 
     Parameters
     ----------
-    topics : of one web, as `focuscrawl.lab.study_tables.by_topic` returns them
-    strategies : from top to bottom
+    topics : pd.DataFrame
+        Rows of one web from `focuscrawl.lab.study_tables.by_topic`.
+    strategies : list[str]
+        Strategies from top to bottom.
+    baseline : str
+        Label of the baseline.
     """
     reductions = {
         label: topics.loc[topics["strategy"] == label, "reduction"].dropna().to_numpy()
@@ -106,13 +119,13 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
     shown = {label: values for label, values in reductions.items() if len(values)}
     with axes(height=1.2 + 0.32 * max(len(shown), 2)) as (figure, plot):
         for place, values in enumerate(shown.values()):
-            # far below -100 % the axis ends: such a value is a mark at its edge
+            # values far below -100 % are drawn at the edge of the axis
             within = np.clip(values, -1, 1)
             plot.plot(within, np.full(len(within), place), "o", mfc="none", mec="0.35", ms=5)
             plot.plot(np.median(within), place, "|", color="black", ms=17, mew=2.5)
         plot.axvline(0, color="black", lw=0.8)
         plot.set(
-            xlabel=f"reduction of loss against {plain(baseline)}; ○ a topic, | the median",
+            xlabel=f"loss reduction against {plain(baseline)}; ○ one topic, | median",
             xlim=(-1.05, 1.05),
             ylim=(len(shown) - 0.5, -0.5),
         )
@@ -141,7 +154,7 @@ def _figure(
 
 
 class Picture(NamedTuple):
-    """A figure of the report: ``name`` for its file, ``caption`` for people."""
+    """A figure of the report with its file name and caption."""
 
     name: str
     caption: str
@@ -149,11 +162,14 @@ class Picture(NamedTuple):
 
 
 def report_files(results: Results, *, csv: bool = False) -> dict[str, bytes]:
-    """Return the files of a report by name.
+    """Return the content of each file of a report by file name.
 
     Parameters
     ----------
-    csv : with the tables in numbers, too
+    results : Results
+        Results of the study.
+    csv : bool
+        Add the tables as CSV files.
     """
     webs = [_web(results, web) for web in dict.fromkeys(results.runs["web"])]
     pictures = [picture for web in webs for picture in (*web["whole"], *web["topics"])]
@@ -166,13 +182,12 @@ def report_files(results: Results, *, csv: bool = False) -> dict[str, bytes]:
     )
     files[PAGE] = page.encode()
     if csv:
-        for grid in (grid for web in webs for grid in web["grids"]):
-            files[f"{_slug(grid.name)}.csv"] = grid.frame.to_csv(index=False).encode()
+        for table in (table for web in webs for table in web["tables"]):
+            files[f"{_slug(table.name)}.csv"] = table.frame.to_csv(index=False).encode()
     return files
 
 
 def _web(results: Results, web: str) -> dict[str, Any]:
-    """Draw and tabulate one web of a study, as the template names it."""
     runs, strategies = results.runs[results.runs["web"] == web], list(results.strategies)
     budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
     whole, of_topics = [], []
@@ -186,12 +201,12 @@ def _web(results: Results, web: str) -> dict[str, Any]:
         topics = by_topic(runs.assign(loss=runs[loss]), results.baseline)
         if topics["reduction"].notna().any():
             spread = reduction_figure(topics, strategies, results.baseline)
-            caption = f"{web}: reduction of loss{judge} on each topic"
+            caption = f"{web}: loss reduction{judge} on each topic"
             whole.append(_picture(web, f"reductions{by}", caption, spread))
         for topic, budget in budgets.items():
             drawn = topic_figure(curves[str(topic)], float(budget), strategies)
             of_topics.append(_picture(web, f"{topic}{by}", f"{web} {topic}{judge}", drawn))
-    return {"name": web, "grids": grids(results, web), "whole": whole, "topics": of_topics}
+    return {"name": web, "tables": web_tables(results, web), "whole": whole, "topics": of_topics}
 
 
 def _picture(web: str, what: str, caption: str, figure: Figure) -> Picture:
@@ -204,15 +219,15 @@ def _facts(results: Results) -> list[tuple[str, str]]:
         f"{counted(of_web['topic'].nunique(), 'topic')} of {web}"
         for web, of_web in runs.groupby("web", sort=False, observed=True)
     ]
-    cost = f"{runs['seconds'].sum() / 60:,.0f} min in all, {runs['seconds'].mean():.1f} s a run"
+    cost = f"{runs['seconds'].sum() / 60:,.0f} min in total, {runs['seconds'].mean():.1f} s a run"
     return [
-        ("compared", ", ".join(topics)),
+        ("topics", ", ".join(topics)),
         ("strategies", ", ".join(results.strategies)),
         ("baseline", results.baseline),
         ("draws", f"{runs['draw'].nunique()}"),
         ("runs", f"{len(runs):,}, {runs['fetches'].sum():,} fetches"),
-        ("time of the processes", cost),
-        ("memory", f"{runs['megabytes'].max():,.0f} MB in the largest run"),
+        ("run time", cost),
+        ("peak memory", f"{runs['megabytes'].max():,.0f} MB"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A study in numbers: long tables for pandas, and the tables that people see."""
+"""Tables of a study: long tables for pandas, and formatted tables for reports."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ if TYPE_CHECKING:
     from focuscrawl.lab.results import Results
 
 
-WORSE = 0.01  # more loss than the baseline's by this much counts as worse
+WORSE = 0.01  # difference from the baseline's loss that counts as worse
 NOTE = (
-    "Area: share of the relevant pages that any crawl of the topic in this table has found, mean "
-    "over the fetches. Learning: by how much a crawl's area is above that of the crawl before, "
-    "whose knowledge it began with; alone: above that of a crawl from the same start URLs "
-    "without knowledge. Positive: on how many topics. New, new alone: share of the fetches, of "
-    "either, that are relevant pages which no crawl before in the chain has fetched: pages of a "
-    "recording do not change, and one fetched again is nothing gained. Mean over topics."
+    "Area: mean over the fetches of the share of relevant pages found so far. The relevant pages "
+    "are those that any crawl of the topic in this table has found. Learning: area minus the area "
+    "of the previous crawl, whose knowledge the crawl started with. Against alone: area minus the "
+    "area of a crawl from the same start URLs without knowledge. Positive: number of topics with "
+    "a positive difference. New, new alone: share of fetches, with and without knowledge, that "
+    "are relevant pages which no earlier crawl of the chain has fetched. Means over topics."
 )
 
-_WHOSE = ["web", "topic", "draw"]
+_RUN_KEYS = ["web", "topic", "draw"]
 _TEXTS = ["web", "topic", "strategy"]
 _NONE = "-"
-_OVERALL = ("judges", "strategies", "learning")  # tables that are not by topic
+_OVERALL = ("judges", "strategies", "learning")  # tables without a row for each topic
 
 
-def losses(runs: pd.DataFrame) -> pd.DataFrame:
+def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the mean loss over draws, one row a topic and one column a strategy (methods 1).
 
     Parameters
     ----------
-    runs : as in `focuscrawl.lab.results.Results`
+    runs : pd.DataFrame
+        Runs as in `focuscrawl.lab.results.Results`.
     """
     order = list(dict.fromkeys(runs["strategy"]))
     mean = runs.pivot_table(
@@ -50,14 +51,22 @@ def losses(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_topic(runs: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    """Return what each strategy came to on each topic.
+    """Return the loss and the loss reduction of each strategy on each topic.
+
+    Parameters
+    ----------
+    runs : pd.DataFrame
+        Runs as in `focuscrawl.lab.results.Results`.
+    baseline : str
+        Label of the baseline.
 
     Returns
     -------
-    One row a web, topic and strategy: ``draws``, ``budget`` and ``oracle`` (means over draws),
-    ``loss`` (mean), ``std`` (of the loss over draws, n - 1; NaN for one draw), ``min``,
-    ``max``, ``reduction``: 1 - loss/loss of the baseline (methods 1), of means over draws; NaN
-    where the baseline loses nothing
+    pd.DataFrame
+        One row a web, topic and strategy: ``draws``; ``budget`` and ``oracle`` (means over draws);
+        ``loss`` (mean); ``std`` (standard deviation of the loss over draws, n - 1; NaN for one
+        draw); ``min``; ``max``; and ``reduction``, which is 1 - loss / loss of the baseline with
+        losses averaged over draws (methods 1), NaN where the baseline loses nothing.
     """
     keys = ["web", "topic", "strategy"]
     groups = runs.groupby(keys, sort=False, observed=True)
@@ -79,30 +88,36 @@ def by_topic(runs: pd.DataFrame, baseline: str) -> pd.DataFrame:
 def by_strategy(
     runs: pd.DataFrame, baseline: str, *, unranked: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Return what each strategy came to on each web.
+    """Return the loss, loss reduction and rank of each strategy on each web.
 
     Parameters
     ----------
-    runs : as in `focuscrawl.lab.results.Results`
-    unranked : strategies that are not in the race: oracles
+    runs : pd.DataFrame
+        Runs as in `focuscrawl.lab.results.Results`.
+    baseline : str
+        Label of the baseline.
+    unranked : Collection[str]
+        Strategies without a rank, such as oracles.
 
     Returns
     -------
-    One row a web and strategy:
+    pd.DataFrame
+        One row a web and strategy:
 
-    - ``topics``, ``loss`` (mean over topics), ``rank`` (mean over topics, 1 is best, ties share;
-      of the strategies that are in the race and have run on all topics)
-    - ``reduction``, ``least``, ``most``: median and extremes over topics
-    - ``worse``: topics with more loss than the baseline's by over `WORSE`; ``extra``: the
-      largest difference
-    - ``pairs``, ``better``, ``p``: pairs of runs with the same topic and draw, how many of them
-      lose less than the baseline, and Wilcoxon's signed-rank test, two-sided, of the differences
+        - ``topics``, ``loss`` (mean over topics), ``rank`` (mean over topics, 1 is best, ties
+          share; only strategies that have run on all topics)
+        - ``reduction``, ``least``, ``most``: median and extremes over topics
+        - ``worse``: number of topics with over `WORSE` more loss than the baseline; ``extra``: the
+          largest difference
+        - ``pairs``, ``better``, ``p``: number of pairs of runs with the same topic and draw,
+          number of pairs with less loss than the baseline, and the two-sided p-value of Wilcoxon's
+          signed-rank test of the differences
     """
     topics = by_topic(runs, baseline)
     rows = []
     for web, of_web in topics.groupby("web", sort=False, observed=True):
-        raced = runs[(runs["web"] == web) & ~runs["strategy"].isin(unranked)]
-        ranks = mean_ranks(losses(raced))
+        ranked = runs[(runs["web"] == web) & ~runs["strategy"].isin(unranked)]
+        ranks = mean_ranks(mean_losses(ranked))
         base = of_web[of_web["strategy"] == baseline].set_index("topic")["loss"]
         for strategy, found in of_web.groupby("strategy", sort=False, observed=True):
             extra = found.set_index("topic")["loss"] - base
@@ -131,13 +146,13 @@ def by_strategy(
 def mean_ranks(mean: pd.DataFrame) -> pd.Series[float]:
     """Return the mean rank of each column over the rows: 1 is the least loss, ties share.
 
-    Columns with a missing entry are left out: ranks among fewer are not comparable.
+    Columns with a missing entry are dropped, since ranks among fewer columns are not comparable.
     """
     return mean.dropna(axis="columns").rank(axis="columns").mean()
 
 
 def friedman(mean: pd.DataFrame) -> float:
-    """Return the p-value of Friedman's test that all columns rank alike; NaN for too few."""
+    """Return the p-value of Friedman's test that all columns rank alike; NaN for few data."""
     whole = mean.dropna(axis="columns")
     if min(len(whole), len(whole.columns)) < 3 or (whole.nunique(axis="columns") == 1).all():
         return float("nan")
@@ -147,7 +162,7 @@ def friedman(mean: pd.DataFrame) -> float:
 
 
 def signed_rank(differences: Sequence[float] | pd.Series[float]) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test; 1 if nothing differs."""
+    """Return the two-sided p-value of Wilcoxon's signed-rank test; 1 if all differences are 0."""
     values = np.asarray(differences, dtype=np.float64)
     values = values[values != 0]
     if not len(values):
@@ -160,7 +175,7 @@ def signed_rank(differences: Sequence[float] | pd.Series[float]) -> float:
 
 
 def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[float]:
-    """Return loss minus loss of the baseline for every topic and draw that both have."""
+    """Return loss minus the baseline's loss for every topic and draw that both have."""
     pairs = runs.pivot_table(
         index=["topic", "draw"], columns="strategy", values="loss", aggfunc="mean", observed=True
     )
@@ -169,33 +184,40 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
     return (pairs[strategy] - pairs[baseline]).dropna()
 
 
-def chains(results: Results) -> list[list[str]]:
-    """Return the labels of crawls that know each other, each chain from its first crawl on.
+def knowledge_chains(results: Results) -> list[list[str]]:
+    """Return the chains of contenders that start with each other's knowledge, as lists of labels.
 
-    Several crawls may know the same one: each ends a chain of its own.
+    If several contenders start with the same knowledge, each of them ends its own chain.
     """
     found = []
     for last in results.strategies:
-        if last in results.knows and last not in results.knows.values():
+        if last in results.knowledge_from and last not in results.knowledge_from.values():
             chain = [last]
-            while chain[0] in results.knows:
-                chain.insert(0, results.knows[chain[0]])
+            while chain[0] in results.knowledge_from:
+                chain.insert(0, results.knowledge_from[chain[0]])
             found.append(chain)
     return found
 
 
-def curves_of(
+def chain_curves(
     results: Results, chain: list[str]
 ) -> Iterator[tuple[str, str, int, dict[str, Curve]]]:
-    """Yield the learning curves of a chain and of its crawls alone: web, topic, draw, by label."""
-    labels = [*chain, *(results.alone[label] for label in chain if label in results.alone)]
+    """Yield web, topic, draw, and the curves of a chain and of its counterparts by label."""
+    labels = [
+        *chain,
+        *(
+            results.without_knowledge[label]
+            for label in chain
+            if label in results.without_knowledge
+        ),
+    ]
     if not set(labels) <= results.strategies.keys():
         return
-    columns = [*_WHOSE, "strategy", "seq", "url", "relevance"]
+    columns = [*_RUN_KEYS, "strategy", "seq", "url", "relevance"]
     parts = [results.fetches(columns, strategy=label) for label in dict.fromkeys(labels)]
     fetches = pd.concat(part.astype(dict.fromkeys(_TEXTS, object)) for part in parts)
-    budgets = results.runs.groupby(_WHOSE, observed=True)["budget"].max().to_dict()
-    for (web, topic, draw), run in fetches.groupby(_WHOSE, sort=False):
+    budgets = results.runs.groupby(_RUN_KEYS, observed=True)["budget"].max().to_dict()
+    for (web, topic, draw), run in fetches.groupby(_RUN_KEYS, sort=False):
         crawls = {
             str(label): rows.sort_values("seq").reset_index(drop=True)
             for label, rows in run.groupby("strategy", sort=False)
@@ -205,24 +227,26 @@ def curves_of(
 
 
 def learning_table(results: Results) -> pd.DataFrame:
-    """Return one row a web, topic, draw and crawl of a chain.
+    """Return the areas below the learning curves of all chains.
 
     Returns
     -------
-    ``web``, ``topic``, ``draw``, ``chain`` (label of its first crawl), ``crawl`` (from 1),
-    ``strategy`` (label), ``area``; ``learning`` and ``alone``, the differences, and ``new`` and
-    ``new_alone``, the shares that `NOTE` explains, NaN where there is nothing to compare with
+    pd.DataFrame
+        One row a web, topic, draw and crawl of a chain: ``web``, ``topic``, ``draw``, ``chain``
+        (label of its first crawl), ``crawl`` (from 1), ``strategy`` (label), ``area``, and
+        ``learning``, ``alone``, ``new`` and ``new_alone``, which `NOTE` explains; NaN without a
+        crawl to compare with.
     """
     rows = []
-    for chain in chains(results):
+    for chain in knowledge_chains(results):
         new = _new(results, chain)
-        for web, topic, draw, curves in curves_of(results, chain):
+        for web, topic, draw, curves in chain_curves(results, chain):
             for place, label in enumerate(chain):
                 if label not in curves:
                     continue
                 area = curves[label].area
                 before = curves.get(chain[place - 1]) if place else None
-                alone = curves.get(results.alone.get(label, ""))
+                alone = curves.get(results.without_knowledge.get(label, ""))
                 rows.append(
                     {
                         "web": web,
@@ -236,7 +260,8 @@ def learning_table(results: Results) -> pd.DataFrame:
                         "alone": area - alone.area if alone else float("nan"),
                         "new": new.get((web, topic, draw, label), float("nan")),
                         "new_alone": new.get(
-                            (web, topic, draw, results.alone.get(label, "")), float("nan")
+                            (web, topic, draw, results.without_knowledge.get(label, "")),
+                            float("nan"),
                         ),
                     }
                 )
@@ -244,17 +269,17 @@ def learning_table(results: Results) -> pd.DataFrame:
 
 
 def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], float]:
-    """Return the share of fetches that are relevant and new to a chain: web, topic, draw, label.
+    """Return the share of relevant fetches that are new to a chain, by web, topic, draw and label.
 
-    A crawl alone is compared with what the chain knew when the crawl beside it started.
+    A crawl without knowledge is compared with the fetches before its counterpart in the chain.
     """
     shares: dict[tuple[str, str, int, str], float] = {}
     known: dict[tuple[str, str, int], set[str]] = {}
     for label in chain:
-        alone = results.alone.get(label)
+        alone = results.without_knowledge.get(label)
         for each in [*([alone] if alone in results.strategies else []), label]:
-            fetches = results.fetches([*_WHOSE, "url", "relevance"], strategy=each)
-            for (web, topic, draw), run in fetches.groupby(_WHOSE, sort=False, observed=True):
+            fetches = results.fetches([*_RUN_KEYS, "url", "relevance"], strategy=each)
+            for (web, topic, draw), run in fetches.groupby(_RUN_KEYS, sort=False, observed=True):
                 whose = (str(web), str(topic), int(str(draw)))
                 before = known.setdefault(whose, set())
                 fresh = (run["relevance"] > RELEVANT) & ~run["url"].isin(before)
@@ -265,7 +290,7 @@ def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], 
 
 
 def summary_rows(table: pd.DataFrame) -> list[list[str]]:
-    """Return the rows of a table for people, one a crawl of a chain, means over topics."""
+    """Return the formatted rows of `learning_table`, one a crawl of a chain, means over topics."""
     rows = []
     for label, crawl in table.groupby("strategy", sort=False):
         cells = [str(label), f"{crawl['area'].mean():.3f}"]
@@ -283,15 +308,19 @@ def summary_rows(table: pd.DataFrame) -> list[list[str]]:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table of a study: cells for people, and the same in numbers.
+class StudyTable:
+    """A table of a study, formatted and as numbers.
 
     Attributes
     ----------
-    name : for a file
-    title, note : for people
-    head, rows : cells; the first column is text, the others are numbers
-    frame : the same in numbers, in the long form that pandas likes
+    name : str
+        File name without ending.
+    title, note : str
+        Heading and explanation.
+    head, rows : list[str], list[list[str]]
+        Cells; the first column is text, the others are numbers.
+    frame : pd.DataFrame
+        The same numbers in long form.
     """
 
     name: str
@@ -309,61 +338,59 @@ class Grid:
         return "\n".join(lines)
 
     def text(self) -> str:
-        """Return the table for a terminal, without title and note."""
+        """Return the table as plain text, without title and note."""
         return "\n".join(plain_text.table([self.head, *self.rows], left={0}))
 
 
-def grids(results: Results, web: str) -> list[Grid]:
-    """Return the tables of one web of a study.
-
-    By whose word, if there is an evaluator; by strategy; losses and reductions by topic.
-    """
+def web_tables(results: Results, web: str) -> list[StudyTable]:
+    """Return the tables of one web: by judge (with an evaluator), by strategy, and by topic."""
     runs = results.runs[results.runs["web"] == web]
     baseline = results.baseline
     oracles = [label for label, name in results.strategies.items() if name == ORACLE]
     order = [label for label in results.strategies if (runs["strategy"] == label).any()]
     topics = by_topic(runs, baseline)
     topics = topics.sort_values("strategy", key=lambda s: s.map(order.index), kind="stable")
-    raced = runs[~runs["strategy"].isin(results.beside)]
-    strategies = by_strategy(runs, baseline, unranked=results.beside)
+    ranked = runs[~runs["strategy"].isin(results.unranked)]
+    strategies = by_strategy(runs, baseline, unranked=results.unranked)
     strategies = strategies.set_index("strategy").loc[order].reset_index()
-    beside = not set(oracles) & set(order) and bool(topics["oracle"].notna().any())
+    show_oracle = not set(oracles) & set(order) and bool(topics["oracle"].notna().any())
     return [
         *_judges(web, runs, order, baseline),
-        _strategies(web, strategies, topics, baseline, losses(raced), beside=beside),
-        _losses(web, topics, order, beside=beside),
+        _strategies(
+            web, strategies, topics, baseline, mean_losses(ranked), show_oracle=show_oracle
+        ),
+        _losses(web, topics, order, show_oracle=show_oracle),
         _reductions(web, topics, [label for label in order if label != baseline], baseline),
         *_learning(web, results),
     ]
 
 
-def _learning(web: str, results: Results) -> list[Grid]:
-    """Return the table of consecutive crawls, if there are any."""
+def _learning(web: str, results: Results) -> list[StudyTable]:
     table = learning_table(results)
     if table.empty or not (table["web"] == web).any():
         return []
     table = table[table["web"] == web]
     head = ["crawl", "area", "learning", "positive", "against alone", "positive"]
     head += ["new", "new alone"]
-    title = f"{web}: learning from crawl to crawl"
-    return [Grid(f"{web}-learning", title, NOTE, head, summary_rows(table), table)]
+    title = f"{web}: learning over consecutive crawls"
+    return [StudyTable(f"{web}-learning", title, NOTE, head, summary_rows(table), table)]
 
 
-def text_of(results: Results) -> str:
-    """Return the tables by strategy of all webs, for a terminal."""
+def format_text(results: Results) -> str:
+    """Return the tables by strategy of all webs as plain text."""
     parts = []
     for web in dict.fromkeys(results.runs["web"]):
         names = {f"{web}-{name}" for name in _OVERALL}
-        shown = [grid for grid in grids(results, web) if grid.name in names]
+        shown = [grid for grid in web_tables(results, web) if grid.name in names]
         parts += [f"{grid.title}\n\n{grid.text()}\n\n{grid.note}" for grid in shown]
     return "\n\n".join(parts)
 
 
-def markdown_of(results: Results) -> str:
+def format_markdown(results: Results) -> str:
     """Return all tables of a study as Markdown."""
     parts = [f"# {results.title}"]
     for web in dict.fromkeys(results.runs["web"]):
-        for grid in grids(results, web):
+        for grid in web_tables(results, web):
             parts += [f"## {grid.title}", grid.markdown(), grid.note]
     return "\n\n".join(parts) + "\n"
 
@@ -375,32 +402,32 @@ def _strategies(
     baseline: str,
     mean: pd.DataFrame,
     *,
-    beside: bool,
-) -> Grid:
+    show_oracle: bool,
+) -> StudyTable:
     head = ["strategy", "mean loss", "reduction", "least", "most", "rank", "worse", "extra"]
     rows = [_cells(row) for row in strategies.to_dict("records")]
-    if beside:
+    if show_oracle:
         loss = topics.drop_duplicates("topic")["oracle"].mean()
-        rows.append([f"({ORACLE})", _number(loss, ".3f"), *[_NONE] * 8])
+        rows.append([f"({ORACLE})", _format_number(loss, ".3f"), *[_NONE] * 8])
     alike = friedman(mean)
     note = (
-        f"Loss rate: mean over draws, then over topics. Reduction against {baseline}: median, "
-        "least and most over topics. Rank: mean over topics, 1 loses least; "
-        "oracles and crawls within the URLs of another have none. Worse: topics "
-        f"with more loss than {baseline} by over {WORSE}; extra: the largest difference. "
-        "Pairs: runs with the same topic and draw, and in how many this strategy loses less; "
-        "p: Wilcoxon's signed-rank test of these pairs, two-sided, not adjusted for the number "
-        "of strategies."
+        f"Mean loss: loss rate, averaged over draws, then over topics. Reduction against "
+        f"{baseline}: median, least and most over topics. Rank: mean over topics, 1 is the least "
+        "loss; oracles and crawls confined to another crawl's URLs have no rank. Worse: number "
+        f"of topics with over {WORSE} more loss than {baseline}; extra: the largest difference. "
+        "Pairs: number of pairs of runs with the same topic and draw in which this strategy "
+        "loses less, and of all pairs. p: two-sided p-value of Wilcoxon's signed-rank test of "
+        "the pairs, not adjusted for the number of strategies."
     )
     if not np.isnan(alike):
-        note += f" Friedman's test that all strategies rank alike: p = {_p(alike)}."
-    return Grid(f"{web}-strategies", web, note, [*head, "pairs", "p"], rows, strategies)
+        note += f" Friedman's test that all strategies rank alike: p = {_format_p(alike)}."
+    return StudyTable(f"{web}-strategies", web, note, [*head, "pairs", "p"], rows, strategies)
 
 
-def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> list[Grid]:
-    """Return the table of losses by labels, by a judge apart and by the critic, if there is one.
+def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> list[StudyTable]:
+    """Return the table of losses by labels, judge and critic, and by topic for labels and judge.
 
-    A table of one topic a row follows for each but the critic.
+    Without an evaluator there are no such tables.
     """
     by = {
         "labels": "labelled_loss",
@@ -419,21 +446,23 @@ def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> li
     cells = {label: [label] for label in order}
     for found in frames.values():
         for row in found.to_dict("records"):
-            cells[row["strategy"]] += [_number(row[name], form) for name, form in columns.items()]
+            cells[row["strategy"]] += [
+                _format_number(row[name], form) for name, form in columns.items()
+            ]
     head = [f"{column} by {name}" for name in frames for column in columns]
     note = (
-        "Labels: share of the fetched pages with a test label that are off the topic. Judge: loss "
-        "rate by a classifier of another family than the critic's, which learned from test rows "
-        "only and guides no crawl; yes or no: the share of fetches to which it gives R of at most "
-        "1/2, as labels are counted. All without start pages. Critic: loss rate by the judge that "
-        "the crawl goes by; where it loses least and the others do not, the crawl has found the "
-        f"critic's mistakes. Reduction against {baseline}: median over topics. Worse: topics with "
-        f"more loss than {baseline} by over {WORSE}."
+        "Labels: share of off-topic pages among the fetched pages with a test label. Judge: loss "
+        "rate by a classifier of another family than the critic's, which is trained on test rows "
+        "only and guides no crawl. Judge, yes or no: share of fetches to which the judge gives "
+        "relevance 1/2 or less. Labels and judge exclude start pages. Critic: loss rate by the "
+        "critic that guides the crawl. If a strategy has the least loss by the critic only, the "
+        f"crawl has found the critic's mistakes. Reduction against {baseline}: median over "
+        f"topics. Worse: number of topics with over {WORSE} more loss than {baseline}."
     )
     frame = pd.concat(frames, names=["by"]).reset_index()
-    first = Grid(
+    first = StudyTable(
         f"{web}-judges",
-        f"{web}: by whose word",
+        f"{web}: loss by judge",
         note,
         ["strategy", *head],
         [*cells.values()],
@@ -445,10 +474,12 @@ def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> li
     ]
 
 
-def _by_topic(web: str, runs: pd.DataFrame, order: list[str], name: str, column: str) -> Grid:
-    mean = losses(runs.assign(loss=runs[column]))
+def _by_topic(
+    web: str, runs: pd.DataFrame, order: list[str], name: str, column: str
+) -> StudyTable:
+    mean = mean_losses(runs.assign(loss=runs[column]))
     table = mean.reindex(columns=order).reset_index("web", drop=True)
-    return Grid(
+    return StudyTable(
         f"{web}-losses-by-{name.replace(', ', '-').replace(' ', '-')}",
         f"{web}: loss by topic, by {name}",
         "Mean over draws.",
@@ -459,48 +490,48 @@ def _by_topic(web: str, runs: pd.DataFrame, order: list[str], name: str, column:
 
 
 def _cells(row: Mapping[Hashable, Any]) -> list[str]:
-    paired = not np.isnan(row["pairs"])  # the baseline is not compared with itself
+    paired = not np.isnan(row["pairs"])  # False for the baseline
     return [
         row["strategy"],
-        _number(row["loss"], ".3f"),
-        _number(row["reduction"], "+.0%"),
-        _number(row["least"], "+.0%"),
-        _number(row["most"], "+.0%"),
-        _number(row["rank"], ".1f"),
+        _format_number(row["loss"], ".3f"),
+        _format_number(row["reduction"], "+.0%"),
+        _format_number(row["least"], "+.0%"),
+        _format_number(row["most"], "+.0%"),
+        _format_number(row["rank"], ".1f"),
         f"{row['worse']:.0f}/{row['topics']}" if paired else _NONE,
-        _number(row["extra"], "+.3f"),
+        _format_number(row["extra"], "+.3f"),
         f"{row['better']:.0f}/{row['pairs']:.0f}" if paired else _NONE,
-        _p(row["p"]),
+        _format_p(row["p"]),
     ]
 
 
-def _losses(web: str, topics: pd.DataFrame, order: list[str], *, beside: bool) -> Grid:
+def _losses(web: str, topics: pd.DataFrame, order: list[str], *, show_oracle: bool) -> StudyTable:
     rows = []
     for topic, found in topics.groupby("topic", sort=False, observed=True):
         cells = found.set_index("strategy").reindex(order)
         row = [str(topic), f"{found['budget'].mean():.0f}"]
         for mean, std in zip(cells["loss"], cells["std"], strict=True):
-            row.append(_number(mean, ".3f") + ("" if np.isnan(std) else f" ± {std:.3f}"))
-        if beside:
-            row.append(_number(found["oracle"].mean(), ".3f"))
+            row.append(_format_number(mean, ".3f") + ("" if np.isnan(std) else f" ± {std:.3f}"))
+        if show_oracle:
+            row.append(_format_number(found["oracle"].mean(), ".3f"))
         rows.append(row)
     note = "Mean loss rate over draws ± standard deviation."
-    if beside:
+    if show_oracle:
         note += " The oracle in brackets is greedy best-first on the true relevance."
-    head = ["topic", "fetches", *order, *([f"({ORACLE})"] if beside else [])]
-    return Grid(f"{web}-losses", f"{web}: loss by topic", note, head, rows, topics)
+    head = ["topic", "fetches", *order, *([f"({ORACLE})"] if show_oracle else [])]
+    return StudyTable(f"{web}-losses", f"{web}: loss by topic", note, head, rows, topics)
 
 
-def _reductions(web: str, topics: pd.DataFrame, others: list[str], baseline: str) -> Grid:
+def _reductions(web: str, topics: pd.DataFrame, others: list[str], baseline: str) -> StudyTable:
     table = topics.pivot_table(
         index="topic", columns="strategy", values="reduction", sort=False, observed=True
     ).reindex(columns=others)
     rows = _rows(table, "+.0%")
-    rows.append(["median", *(_number(value, "+.0%") for value in table.median())])
-    return Grid(
+    rows.append(["median", *(_format_number(value, "+.0%") for value in table.median())])
+    return StudyTable(
         f"{web}-reductions",
-        f"{web}: reduction of loss by topic",
-        f"1 - loss / loss of {baseline}; losses are averaged over draws first.",
+        f"{web}: loss reduction by topic",
+        f"1 - loss / loss of {baseline}, with losses averaged over draws.",
         ["topic", *others],
         rows,
         table.reset_index(),
@@ -509,16 +540,16 @@ def _reductions(web: str, topics: pd.DataFrame, others: list[str], baseline: str
 
 def _rows(table: pd.DataFrame, form: str) -> list[list[str]]:
     return [
-        [str(topic), *(_number(value, form) for value in row)]
+        [str(topic), *(_format_number(value, form) for value in row)]
         for topic, row in zip(table.index, table.to_numpy(), strict=True)
     ]
 
 
-def _number(value: float, form: str) -> str:
+def _format_number(value: float, form: str) -> str:
     return _NONE if np.isnan(value) else format(value, form)
 
 
-def _p(value: float) -> str:
+def _format_p(value: float) -> str:
     if np.isnan(value):
         return _NONE
     return "<0.001" if value < 0.001 else f"{value:.3f}"

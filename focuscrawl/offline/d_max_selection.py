@@ -14,11 +14,10 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.hashing import SparseRows, beside, pointers, ranges
+from focuscrawl.apprentice.hashing import SparseRows, hstack, multi_arange, row_pointers
 from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
-from focuscrawl.apprentice.lessons import auc
-from focuscrawl.apprentice.link_features import by_offset, window
+from focuscrawl.apprentice.link_features import offset_features, window
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import (
     CLASS_GROUPS,
@@ -28,9 +27,10 @@ from focuscrawl.apprentice.options import (
     input_names,
 )
 from focuscrawl.apprentice.scorer import new_learner
+from focuscrawl.apprentice.training import auc
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
-from focuscrawl.offline.apprentice_training import LESSONS
+from focuscrawl.offline.apprentice_training import TRAINING_PASSES
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-AROUND = "context"  # the group that looks as far as d_max
-FARTHEST = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
-FOLDS = 5
-FITS = FOLDS * (FARTHEST + 1)
-HIGH = 0.5  # relevance above which a URL is of the high kind (methods 5)
+CONTEXT_GROUP = "context"  # the group that looks as far as d_max
+LARGEST_D_MAX = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
+N_FOLDS = 5
+N_FITS = N_FOLDS * (LARGEST_D_MAX + 1)
+HIGH_RELEVANCE = 0.5  # relevance above which a URL is of the high kind (methods 5)
 _LEAST = 10  # fetches of either kind
 _SURE = 1e-4  # no prediction is taken for surer: `nb` and `regression` say 0 and 1 easily
 
@@ -73,7 +73,7 @@ class Trial(NamedTuple):
 
     d_max: int
     log_loss: float
-    behind: float
+    excess_loss: float
     error: float
     auc: float
     high: float
@@ -85,12 +85,12 @@ class Trial(NamedTuple):
         return (self.high + self.low) / 2.0
 
 
-def chosen(trials: Sequence[Trial]) -> int:
+def select_d_max(trials: Sequence[Trial]) -> int:
     """Return the smallest d_max that is within one standard error of the least log loss."""
-    return min(trial.d_max for trial in trials if trial.behind <= trial.error)
+    return min(trial.d_max for trial in trials if trial.excess_loss <= trial.error)
 
 
-def try_windows(
+def cross_validate(
     store: CrawlStore,
     options: Options,
     *,
@@ -99,7 +99,7 @@ def try_windows(
     on_page: Callable[[], object] = lambda: None,
     on_fit: Callable[[], object] = lambda: None,
 ) -> list[Trial]:
-    """Cross-validate d_max = 0 ... `FARTHEST` on the fetches of a crawl that is over.
+    """Cross-validate d_max = 0 ... `LARGEST_D_MAX` on the fetches of a crawl that is over.
 
     What is held out: see `Folds`. The same crawl has the same trials.
 
@@ -109,15 +109,17 @@ def try_windows(
     options : groups, learner and evidence of the apprentice; its d_max does not matter
     critic, web : by whom and where the pages are read again
     on_page : called for every page
-    on_fit : called `FITS` times, after each fit
+    on_fit : called `N_FITS` times, after each fit
 
     Raises
     ------
     UserError
         No group that is on has to do with d_max, or there are too few fetches of either kind.
     """
-    if AROUND not in options.groups:
-        raise UserError(f"d_max is for the group {AROUND}, and that is not on: nothing to choose")
+    if CONTEXT_GROUP not in options.groups:
+        raise UserError(
+            f"d_max is for the group {CONTEXT_GROUP}, and that is not on: nothing to choose"
+        )
     history = History(store)
     pages = [*history.first_fetches()]
     number = {page.url: i for i, page in enumerate(pages)}
@@ -138,18 +140,18 @@ def try_windows(
             shown = folds.parts(u, v[other])
             links = read._replace(links=read.links[other], targets=shown)
             reader.add(u, links, page.relevance)
-    parts = Parts.of(reader.urls(), folds, relevance)
-    tested = parts.tested
+    parts = FoldInstances.of(reader.urls(), folds, relevance)
+    tested = parts.held_out
     _check(store, parts.y[tested])
     predicted = [predict(known, parts, options, on_fit)[tested] for known in reader.known]
     y = parts.y[tested]
     if options.learner == "nb":  # predicts the bucket, and is not to blame for R(v) in between
-        y = (y > HIGH).astype(np.float64)
-    return compare(predicted, y, parts.fold[tested])
+        y = (y > HIGH_RELEVANCE).astype(np.float64)
+    return compare_predictions(predicted, y, parts.fold[tested])
 
 
 class WindowReader:
-    """Takes hashed features from pages for d_max = 0 ... `FARTHEST`, as `FeatureExtractor` would.
+    """Extracts hashed features of pages for every d_max from 0 to `LARGEST_D_MAX`.
 
     Parameters
     ----------
@@ -162,9 +164,9 @@ class WindowReader:
     """
 
     def __init__(self, critic: Critic, options: Options) -> None:
-        self.known = [LinkTable() for _ in range(FARTHEST + 1)]
+        self.known = [LinkTable() for _ in range(LARGEST_D_MAX + 1)]
         self._options = options
-        hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS} - {AROUND}
+        hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS} - {CONTEXT_GROUP}
         others = replace(options, groups=tuple(hashed.intersection(options.groups)))
         self._others = FeatureExtractor(critic, others)
 
@@ -174,22 +176,22 @@ class WindowReader:
         largest = max(url, int(targets.max(initial=0)))
         for known in self.known:
             known.grow(largest + 1)
-        facts = self._others.read(
+        features = self._others.extract(
             page.view,
             page.links,
             targets,
-            new=self.known[0].address.data[targets] < 0,
+            new=self.known[0].url_row.data[targets] < 0,
             relevance=relevance,
             probabilities=page.probabilities,
         )
         around, offset = self._around(page.view, page.links)
         for d_max, known in enumerate(self.known):
-            links, _ = beside(_within(around, offset, d_max), facts.links)
-            known.add(url, replace(facts, links=links))
+            links, _ = hstack(_within(around, offset, d_max), features.links)
+            known.add(url, replace(features, links=links))
 
     def urls(self) -> Ints:
         """Return the numbers of all URLs with links, ascending."""
-        return np.flatnonzero(self.known[0].address.data >= 0)
+        return np.flatnonzero(self.known[0].url_row.data >= 0)
 
     def _around(self, view: PageView, links: Ints) -> tuple[SparseRows, NDArray[np.int32]]:
         """Return the features of the words around links, and how far away each word is."""
@@ -198,11 +200,11 @@ class WindowReader:
             view.token_leaf,
             view.links.left[links],
             view.links.right[links],
-            d_max=FARTHEST,
+            d_max=LARGEST_D_MAX,
             max_tokens=self._options.tokens or None,
             repeats=self._options.counts,
         )
-        return by_offset(near), np.abs(near.offset)
+        return offset_features(near), np.abs(near.offset)
 
 
 def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRows:
@@ -210,7 +212,7 @@ def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRo
     kept = offset <= d_max
     owner = np.repeat(np.arange(len(rows)), rows.lengths)
     lengths = np.bincount(owner[kept], minlength=len(rows))
-    return SparseRows(rows.indices[kept], pointers(lengths))
+    return SparseRows(rows.indices[kept], row_pointers(lengths))
 
 
 class Folds:
@@ -224,7 +226,7 @@ class Folds:
     Parameters
     ----------
     relevance : float64 (n,)
-    linked : int64 (m,), distinct, the URLs that are linked to; at least `FOLDS` of either kind
+    linked : int64 (m,), distinct, the URLs that are linked to; at least `N_FOLDS` of either kind
 
     Attributes
     ----------
@@ -235,19 +237,21 @@ class Folds:
 
     def __init__(self, relevance: Floats, linked: Ints) -> None:
         n = len(relevance)
-        self.of_pages = np.random.default_rng(0).permutation(n) % FOLDS
+        self.of_pages = np.random.default_rng(0).permutation(n) % N_FOLDS
         self.of_urls = np.full(n, -1)
-        sharing = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-        for fold, (_, held_out) in enumerate(sharing.split(linked, relevance[linked] > HIGH)):
+        sharing = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
+        for fold, (_, held_out) in enumerate(
+            sharing.split(linked, relevance[linked] > HIGH_RELEVANCE)
+        ):
             self.of_urls[linked[held_out]] = fold
 
     def parts(self, source: int, targets: Ints) -> Ints:
         """Return numbers for the links of a page: of v, as the pages of one fold show it."""
-        numbers: Ints = targets * FOLDS + self.of_pages[source]
+        numbers: Ints = targets * N_FOLDS + self.of_pages[source]
         return numbers
 
 
-class Parts(NamedTuple):
+class FoldInstances(NamedTuple):
     """n instances, each a URL v as the pages of one fold show it.
 
     Attributes
@@ -264,20 +268,20 @@ class Parts(NamedTuple):
     fold: Ints
 
     @classmethod
-    def of(cls, number: Ints, folds: Folds, relevance: Floats) -> Parts:
+    def of(cls, number: Ints, folds: Folds, relevance: Floats) -> FoldInstances:
         """Take the numbers apart."""
-        v = number // FOLDS
-        return cls(number, relevance[v], number % FOLDS, folds.of_urls[v])
+        v = number // N_FOLDS
+        return cls(number, relevance[v], number % N_FOLDS, folds.of_urls[v])
 
     @property
-    def tested(self) -> Bools:
+    def held_out(self) -> Bools:
         """Tell which are held out by their fold, bool (n,): of each v at most one."""
         tested: Bools = self.shown == self.fold
         return tested
 
 
 def predict(
-    known: LinkTable, parts: Parts, options: Options, on_fit: Callable[[], object]
+    known: LinkTable, parts: FoldInstances, options: Options, on_fit: Callable[[], object]
 ) -> Floats:
     """Predict the relevance of what is held out, by hashed features alone.
 
@@ -285,7 +289,7 @@ def predict(
     ----------
     known : links to the `parts`, by their numbers
     options : which learner, and whether it sees all links or the first of each part
-    on_fit : called after each of the `FOLDS` fits
+    on_fit : called after each of the `N_FOLDS` fits
 
     Returns
     -------
@@ -301,18 +305,18 @@ def predict(
         unit_length=unit_length,
         only_first=options.evidence == "first",
         # all parts that are seen together show what a crawl sees
-        most=max(1, options.most_links_into // (FOLDS - 1)),
+        max_links=max(1, options.max_links_per_url // (N_FOLDS - 1)),
     )
     predicted = np.full(len(instances), np.nan)
-    for i in range(FOLDS):
+    for i in range(N_FOLDS):
         learner = new_learner(options)
         seen = np.flatnonzero((parts.shown != i) & (parts.fold != i))
-        v = parts.number[seen] // FOLDS
+        v = parts.number[seen] // N_FOLDS
         weight = 1.0 / np.bincount(v)[v]  # each URL counts once, as in a crawl
         of_seen = _take(instances, seen)
-        for _ in range(1 if learner.remembers else LESSONS):
+        for _ in range(1 if learner.accumulates else TRAINING_PASSES):
             learner.partial_fit(of_seen, parts.y[seen], weight)
-        held_out = np.flatnonzero(parts.tested & (parts.fold == i))
+        held_out = np.flatnonzero(parts.held_out & (parts.fold == i))
         predicted[held_out] = learner.predict(_take(instances, held_out))
         on_fit()
     return predicted
@@ -320,7 +324,7 @@ def predict(
 
 def _take(instances: Instances, chosen: Ints) -> Instances:
     rows = instances.rows
-    values = instances.values[ranges(rows.indptr[chosen], rows.lengths[chosen])]
+    values = instances.values[multi_arange(rows.indptr[chosen], rows.lengths[chosen])]
     return Instances(rows.take(chosen), values, instances.dense[chosen])
 
 
@@ -332,7 +336,7 @@ def _linked(history: History, number: dict[int, int]) -> Ints:
 
 
 def _check(store: CrawlStore, y: Floats) -> None:
-    high = y > HIGH
+    high = y > HIGH_RELEVANCE
     for kind, n in (("relevant", high.sum()), ("irrelevant", (~high).sum())):
         if n < _LEAST:
             raise UserError(
@@ -341,9 +345,9 @@ def _check(store: CrawlStore, y: Floats) -> None:
             )
 
 
-def compare(predicted: Sequence[Floats], y: Floats, fold: Ints) -> list[Trial]:
+def compare_predictions(predicted: Sequence[Floats], y: Floats, fold: Ints) -> list[Trial]:
     """Make one trial of the predictions at each d_max, all of n fetches with relevance `y`."""
-    high = y > HIGH
+    high = y > HIGH_RELEVANCE
     scaled = [_scaled(each, y, fold) for each in predicted]
     p = np.clip(scaled, _SURE, 1.0 - _SURE)
     loss = -(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
@@ -358,11 +362,11 @@ def compare(predicted: Sequence[Floats], y: Floats, fold: Ints) -> list[Trial]:
         Trial(
             d_max=d_max,
             log_loss=float(mean[d_max]),
-            behind=float(worse[d_max].mean()),
+            excess_loss=float(worse[d_max].mean()),
             error=float(error[d_max]),
             auc=_auc(each, high, fold),
-            high=float((p[d_max][high] > HIGH).mean()),
-            low=float((p[d_max][~high] <= HIGH).mean()),
+            high=float((p[d_max][high] > HIGH_RELEVANCE).mean()),
+            low=float((p[d_max][~high] <= HIGH_RELEVANCE).mean()),
         )
         for d_max, each in enumerate(predicted)
     ]
@@ -380,7 +384,7 @@ def _scaled(predicted: Floats, y: Floats, fold: Ints) -> Floats:
     scaled = np.empty(len(y))
     for i in np.unique(fold):
         here = fold == i
-        scale = LogisticLearner(1, prior=(1.0, 0.0), dense_strength=100.0, steps=30)
+        scale = LogisticLearner(1, prior=(1.0, 0.0), dense_variance=100.0, steps=30)
         scale.partial_fit(_numbers(odds[~here]), y[~here])
         scaled[here] = scale.predict(_numbers(odds[here]))
     return scaled

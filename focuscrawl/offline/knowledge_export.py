@@ -12,7 +12,7 @@ from focuscrawl.distiller import Distiller
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import CrawlRecord, FetchRecord
 from focuscrawl.knowledge.update import WAITING
-from focuscrawl.offline.apprentice_training import learn_from
+from focuscrawl.offline.apprentice_training import train_apprentice
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
@@ -28,7 +28,7 @@ _ANCHORS = 20  # of a page, the first: a template repeats them on every page
 _ANCHOR = 80  # characters
 
 
-def collection_of(
+def read_crawl_record(
     store: CrawlStore, *, name: str, on_page: Callable[[], object] = lambda: None
 ) -> CrawlRecord:
     """Return a finished crawl as `focuscrawl.knowledge.learn` takes it; pages are streamed.
@@ -59,8 +59,8 @@ def collection_of(
         replay=replay,
         learned_at=first[:19],
         fetches=_fetches(store, on_page),
-        waiting=_waiting(store),
-        graduate=_graduate(store),
+        queued=_queued_urls(store),
+        trained_apprentice=_graduate(store),
     )
 
 
@@ -70,7 +70,7 @@ def _graduate(store: CrawlStore) -> bytes | None:
         return None
     if History(store).last_model() is None:
         return None
-    return learn_from(store, go_on=True).export()
+    return train_apprentice(store, warm_start=True).export()
 
 
 def _fetches(store: CrawlStore, on_page: Callable[[], object]) -> Iterator[FetchRecord]:
@@ -115,7 +115,7 @@ def _over_greatest(scores: Floats) -> Floats:
     return scores / max(float(scores.max(initial=0.0)), 1e-12)
 
 
-def _waiting(store: CrawlStore) -> Iterator[tuple[str, float]]:
+def _queued_urls(store: CrawlStore) -> Iterator[tuple[str, float]]:
     """Yield the best URLs that the crawl did not come to."""
     best = """SELECT url, score FROM url WHERE state = ? AND score IS NOT NULL
               ORDER BY score DESC, id LIMIT ?"""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl.state import has_moved
-from focuscrawl.distiller import LinkGraph, Sites, stand_ins
+from focuscrawl.crawl.state import is_redirect
+from focuscrawl.distiller import LinkGraph, Sites, resolve_aliases
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class CrawlLinks:
     titles : of the pages
     pages : int64 (n_fetched,), the URLs fetched in their order
     source, target : int64 (n_links,), in the order the links were found
-    stand_in : int64 (n,), where a link to a URL leads in the end, see `stand_ins`
+    final_target : int64 (n,), where a link to a URL leads in the end, see `resolve_aliases`
     """
 
     names: list[str]
@@ -46,7 +46,7 @@ class CrawlLinks:
     pages: Ints
     source: Ints
     target: Ints
-    stand_in: Ints
+    final_target: Ints
 
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
@@ -81,18 +81,18 @@ class CrawlLinks:
             pages=page,
             source=source,
             target=target,
-            stand_in=stand_ins(page, repeats, referrer, source),
+            final_target=resolve_aliases(page, repeats, referrer, source),
         )
 
     def sites(self, rule: str | None = None) -> Sites:
-        """Return what counts as a site: by a rule of `RULES`; None: see `Sites.fitting`."""
+        """Return the sites by a rule of `RULES`; None: see `Sites.by_host_or_none`."""
         if rule is None:
-            return Sites.fitting(self.source, self.stand_in[self.target], self.host)
-        return Sites.by(rule, self.host, self.host_names)
+            return Sites.by_host_or_none(self.source, self.final_target[self.target], self.host)
+        return Sites.by_rule(rule, self.host, self.host_names)
 
     def graph(self, sites: Sites) -> LinkGraph:
         """Return the links as the distiller takes them, each to the page it leads to."""
-        target = self.stand_in[self.target]
+        target = self.final_target[self.target]
         return LinkGraph(self.source, target, sites.of_pages, self.relevance)
 
 
@@ -117,7 +117,7 @@ class CrawlGraph:
         fetches = [*history.first_fetches()]
         name = {fetch.url: fetch.name for fetch in fetches}
         targets: dict[str, list[str]] = {fetch.name: [] for fetch in fetches}
-        redirects = {fetch.url for fetch in fetches if has_moved(fetch.status, fetch.error)}
+        redirects = {fetch.url for fetch in fetches if is_redirect(fetch.status, fetch.error)}
         for fetch in fetches:
             if fetch.referrer in redirects:
                 targets[name[fetch.referrer]].append(fetch.name)

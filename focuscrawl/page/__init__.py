@@ -4,16 +4,16 @@ Here: encodings, the parse, tokens, DOM leaves, out-links. Not here: fetching, j
 """
 
 from focuscrawl.page.metadata import is_html, read_content_type
-from focuscrawl.page.parse import Effort, TooMuchWorkError, parse_page
-from focuscrawl.page.parser_process import ParserApart, shared_parser
+from focuscrawl.page.parse import ParseCost, ParseLimitError, parse_page
+from focuscrawl.page.parser_process import ParserProcess, shared_parser
 from focuscrawl.page.view import Links, PageView
 
 __all__ = [
-    "Effort",
     "Links",
     "PageView",
-    "ParserApart",
-    "TooMuchWorkError",
+    "ParseCost",
+    "ParseLimitError",
+    "ParserProcess",
     "is_html",
     "parse_page",
     "read_content_type",

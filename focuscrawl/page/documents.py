@@ -23,10 +23,10 @@ from lxml import etree
 from focuscrawl.foundation import urls
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host, resolve
-from focuscrawl.page.metadata import MAX_TAG, MAX_TRANSLATIONS, resolve_short
-from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOKENS, fitting
+from focuscrawl.page.metadata import MAX_LANGUAGE_TAG, MAX_TRANSLATIONS, resolve_bounded
+from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOKENS, count_within_limit
 from focuscrawl.page.view import Links, PageView
-from focuscrawl.page.walk import fold
+from focuscrawl.page.walk import collapse_whitespace
 from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 #: what a `PageView` may be, beside a page
 PDF, SITE_MAP, SITE_MAP_INDEX, FEED = "PDF", "site map", "site map index", "feed"
 #: what is no page, but leads to some
-LISTS = (SITE_MAP, SITE_MAP_INDEX, FEED)
+URL_LIST_KINDS = (SITE_MAP, SITE_MAP_INDEX, FEED)
 
-MOST_PAGES = 200  #: of a PDF; what comes after is not read
-_MOST_FEED_ENTRIES = 1000
-_MOST_SITE_MAP_ENTRIES = 50_000  # sitemaps.org: no site map has more
-_FIELD = 1000  # characters of a title or an author
-_LONGEST = 3000  # characters of a URL or a date that are looked at
+MAX_PDF_PAGES = 200  #: of a PDF; what comes after is not read
+_MAX_FEED_ENTRIES = 1000
+_MAX_SITE_MAP_ENTRIES = 50_000  # sitemaps.org: no site map has more
+_MAX_FIELD_LENGTH = 1000  # characters of a title or an author
+_MAX_VALUE_LENGTH = 3000  # characters of a URL or a date that are looked at
 
 _GZIP = b"\x1f\x8b"
-_UNPACKED = 50 * 1024 * 1024  # bytes; sitemaps.org: no site map is larger
-_START = 4096  # bytes, of what comes before the first element
+_MAX_UNPACKED = 50 * 1024 * 1024  # bytes; sitemaps.org: no site map is larger
+_PREFIX = 4096  # bytes, of what comes before the first element
 _SITE_MAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
-_NO_WORD = re.compile(r"[\W_]+")
+_NON_WORD = re.compile(r"[\W_]+")
 _FEED = re.compile(rb"<(?:(?:\w+:)?feed|rss|rdf:RDF)[\s>]", re.IGNORECASE)
 
 
@@ -59,7 +59,7 @@ class UnreadableError(Exception):
     """A document is damaged, locked, or holds nothing of its kind."""
 
 
-class Entry(NamedTuple):
+class DocumentLink(NamedTuple):
     """A link of a document: a normalised URL, the text for it, the leaf that this is in."""
 
     url: str
@@ -72,20 +72,20 @@ def is_pdf(body: bytes) -> bool:
     return b"%PDF-" in body[:1024]
 
 
-def list_kind(body: bytes) -> str | None:
+def url_list_kind(body: bytes) -> str | None:
     """Tell whether a body is a site map, of pages or of others, or a feed; None: neither."""
-    start = unpack(body, _START)
+    start = decompress(body, _PREFIX)
     if _SITE_MAP.search(start):
         return SITE_MAP
     return FEED if _FEED.search(start) else None
 
 
-def unpack(body: bytes, most: int = _UNPACKED) -> bytes:
-    """Return a body that may be packed with gzip, as far as `most` bytes and as it is sound."""
+def decompress(body: bytes, max_bytes: int = _MAX_UNPACKED) -> bytes:
+    """Return the first `max_bytes` of a body, decompressed if it is packed with gzip."""
     if not body.startswith(_GZIP):
-        return body[:most]
+        return body[:max_bytes]
     try:
-        return zlib.decompressobj(31).decompress(body, most)
+        return zlib.decompressobj(31).decompress(body, max_bytes)
     except zlib.error:
         return b""
 
@@ -96,7 +96,7 @@ def parse_document(body: bytes, url: str, kind: str) -> PageView:
     Parameters
     ----------
     url : absolute URL it was fetched from
-    kind : `PDF`, or what `list_kind` returns
+    kind : `PDF`, or what `url_list_kind` returns
 
     Raises
     ------
@@ -106,7 +106,7 @@ def parse_document(body: bytes, url: str, kind: str) -> PageView:
     if kind == PDF:
         found = pdf_text(body, url)
         return _document_view(url, PDF, found.title, found.pages, found.links)
-    return (_read_feed if kind == FEED else _read_site_map)(unpack(body), url)
+    return (_read_feed if kind == FEED else _read_site_map)(decompress(body), url)
 
 
 def _document_view(
@@ -114,7 +114,7 @@ def _document_view(
     kind: str,
     title: str,
     leaves: list[str],
-    entries: Sequence[Entry],
+    entries: Sequence[DocumentLink],
     *,
     translations: Mapping[str, str] | None = None,
 ) -> PageView:
@@ -128,7 +128,7 @@ def _document_view(
     """
     tokens, token_leaf = tokenize([title, *leaves])
     kept = entries[:MAX_LINKS]
-    kept = kept[: fitting([entry.url for entry in kept])]
+    kept = kept[: count_within_limit([entry.url for entry in kept])]
     at = np.array([entry.leaf + 1 for entry in kept], np.int32)
     links = Links(
         urls=[entry.url for entry in kept],
@@ -158,21 +158,27 @@ def _read_feed(xml: bytes, url: str) -> PageView:
     # as a file: a text could be taken for the name of one, or for a URL to fetch
     read = feedparser.parse(io.BytesIO(xml), sanitize_html=False, resolve_relative_uris=False)
     found: dict[str, tuple[float, str]] = {}
-    for each in read.entries[:_MOST_FEED_ENTRIES]:
+    for each in read.entries[:_MAX_FEED_ENTRIES]:
         link = str(each.get("link", ""))
-        target = resolve_short(url, [link])[0] if link else None
+        target = resolve_bounded(url, [link])[0] if link else None
         if target is not None and target not in found:
-            found[target] = (_written_at(each), fold(str(each.get("title", ""))[:_FIELD]))
+            found[target] = (
+                _entry_time(each),
+                collapse_whitespace(str(each.get("title", ""))[:_MAX_FIELD_LENGTH]),
+            )
     if not found:
         raise UnreadableError("it names no page")
     targets = sorted(found, key=lambda each: -found[each][0])
     texts = [found[target][1] for target in targets]
-    entries = [Entry(target, found[target][1], at) for at, target in enumerate(targets)]
-    title = fold(str(read.feed.get("title", ""))[:_FIELD]) or f"{FEED} of {host(url)}"
+    entries = [DocumentLink(target, found[target][1], at) for at, target in enumerate(targets)]
+    title = (
+        collapse_whitespace(str(read.feed.get("title", ""))[:_MAX_FIELD_LENGTH])
+        or f"{FEED} of {host(url)}"
+    )
     return _document_view(url, FEED, title, texts, entries)
 
 
-def _written_at(entry: dict[str, Any]) -> float:
+def _entry_time(entry: dict[str, Any]) -> float:
     # as a dictionary: its own `get` warns of what it does not find
     when = dict.get(entry, "updated_parsed") or dict.get(entry, "published_parsed")
     return -math.inf if when is None else float(calendar.timegm(when))
@@ -184,19 +190,19 @@ class PdfText(NamedTuple):
     Attributes
     ----------
     pages : text of each
-    links : where they lead; `Entry.leaf` is the page
+    links : where they lead; `DocumentLink.leaf` is the page
     date : it was changed, or made
     """
 
     pages: list[str]
-    links: list[Entry]
+    links: list[DocumentLink]
     title: str
     author: str
     date: date | None
 
 
 def pdf_text(body: bytes, url: str) -> PdfText:
-    """Return the text of the first pages of a PDF, 2 MiB at most, and its metadata.
+    """Return the text of the first pages of a PDF, 2 MiB at max_bytes, and its metadata.
 
     Raises
     ------
@@ -206,30 +212,35 @@ def pdf_text(body: bytes, url: str) -> PdfText:
     with needs("pdf", "reading PDF"):
         from pypdf import PdfReader  # noqa: PLC0415 - an extra
     try:
-        return _read(PdfReader(io.BytesIO(body), strict=False), url)
+        return _read_pdf(PdfReader(io.BytesIO(body), strict=False), url)
     except Exception as error:  # whatever is wrong with it: its readers raise all sorts
         raise UnreadableError(type(error).__name__) from error
 
 
-def _read(reader: PdfReader, url: str) -> PdfText:
+def _read_pdf(reader: PdfReader, url: str) -> PdfText:
     texts: list[str] = []
-    entries: list[Entry] = []
+    entries: list[DocumentLink] = []
     length = 0
-    for number, page in enumerate(islice(reader.pages, MOST_PAGES)):
+    for number, page in enumerate(islice(reader.pages, MAX_PDF_PAGES)):
         texts.append(page.extract_text()[: MAX_SIZE - length])
         length += len(texts[-1])
-        entries += [Entry(target, "", number) for target in _targets(page, url)]
+        entries += [DocumentLink(target, "", number) for target in _link_targets(page, url)]
         if length >= MAX_SIZE:
             break
     about = reader.metadata
     title, author = ("", "") if about is None else (about.title or "", about.author or "")
     return PdfText(
-        *(texts, entries[:MAX_LINKS], fold(str(title)[:_FIELD]), fold(str(author)[:_FIELD])),
-        None if about is None else _date(about),
+        *(
+            texts,
+            entries[:MAX_LINKS],
+            collapse_whitespace(str(title)[:_MAX_FIELD_LENGTH]),
+            collapse_whitespace(str(author)[:_MAX_FIELD_LENGTH]),
+        ),
+        None if about is None else _pdf_date(about),
     )
 
 
-def _date(about: DocumentInformation) -> date | None:
+def _pdf_date(about: DocumentInformation) -> date | None:
     for name in ("modification_date", "creation_date"):
         with suppress(ValueError, TypeError, OverflowError):  # what is no date
             at = getattr(about, name)
@@ -238,17 +249,17 @@ def _date(about: DocumentInformation) -> date | None:
     return None
 
 
-def _targets(page: Any, url: str) -> Iterator[str]:
+def _link_targets(page: Any, url: str) -> Iterator[str]:
     for annotation in (page.annotations or [])[:MAX_LINKS]:
         action = annotation.get_object().get("/A")
         action = None if action is None else action.get_object()
         written = None if action is None else action.get("/URI")
-        target = None if written is None else resolve_short(url, [str(written)])[0]
+        target = None if written is None else resolve_bounded(url, [str(written)])[0]
         if target is not None:
             yield target
 
 
-def changed_at(written: str) -> float | None:
+def parse_w3c_date(written: str) -> float | None:
     """Return the seconds since 1970 of a W3C date, such as 2024, 2024-05-01T10:00+02:00.
 
     Without a time zone it is UTC; None if it is no such date.
@@ -285,16 +296,16 @@ def _read_site_map(xml: bytes, url: str) -> PageView:
     try:
         for _, element in events:
             index |= etree.QName(element).localname == "sitemap"
-            location, changed = _text(element, "loc"), _text(element, "lastmod")
-            target = resolve_short(url, [location])[0] if location else None
+            location, changed = _child_text(element, "loc"), _child_text(element, "lastmod")
+            target = resolve_bounded(url, [location])[0] if location else None
             if target is not None and target not in found:
-                at = changed_at(changed)
+                at = parse_w3c_date(changed)
                 found[target] = -math.inf if at is None else at
             for language, other in _translations(element, url):
                 if len(translations) < MAX_LINKS:
                     translations.setdefault(other, language)
-            _forget(element)
-            if len(found) >= _MOST_SITE_MAP_ENTRIES:
+            _free(element)
+            if len(found) >= _MAX_SITE_MAP_ENTRIES:
                 break
     except etree.XMLSyntaxError as error:
         if not found:
@@ -302,27 +313,27 @@ def _read_site_map(xml: bytes, url: str) -> PageView:
     if not found:
         raise UnreadableError("it names no page")
     targets = sorted(found, key=lambda each: -found[each])
-    texts = [_words_of(target) for target in targets]
-    entries = [Entry(target, texts[at], at) for at, target in enumerate(targets)]
+    texts = [_url_words(target) for target in targets]
+    entries = [DocumentLink(target, texts[at], at) for at, target in enumerate(targets)]
     kind = SITE_MAP_INDEX if index else SITE_MAP
     others = {other: tag for other, tag in translations.items() if other not in found}
     title = f"{kind} of {host(url)}"
     return _document_view(url, kind, title, texts, entries, translations=others)
 
 
-def named_in_robots(text: str, url: str) -> Iterator[str]:
+def site_maps_in_robots(text: str, url: str) -> Iterator[str]:
     """Iterate over the site maps that a robots.txt names, wherever among its rules."""
     for line in text.splitlines():
         field, _, value = line.partition(":")
-        location = value.strip()[:_LONGEST]
+        location = value.strip()[:_MAX_VALUE_LENGTH]
         if field.strip().lower() == "sitemap" and location:
             (target,) = resolve(url, [location])
             if target is not None:
                 yield target
 
 
-def _words_of(url: str) -> str:
-    return _NO_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
+def _url_words(url: str) -> str:
+    return _NON_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
 
 
 def _translations(element: etree._Element, url: str) -> Iterator[tuple[str, str]]:
@@ -331,17 +342,17 @@ def _translations(element: etree._Element, url: str) -> Iterator[tuple[str, str]
         language, location = link.get("hreflang", "").strip(), link.get("href", "").strip()
         if not language or link.get("rel", "").lower() != "alternate":
             continue
-        (target,) = resolve_short(url, [location])
+        (target,) = resolve_bounded(url, [location])
         if target is not None:
-            yield language[:MAX_TAG], target
+            yield language[:MAX_LANGUAGE_TAG], target
 
 
-def _text(element: etree._Element, name: str) -> str:
+def _child_text(element: etree._Element, name: str) -> str:
     child = next(element.iterchildren(f"{{*}}{name}"), None)
-    return "" if child is None else (child.text or "").strip()[:_LONGEST]
+    return "" if child is None else (child.text or "").strip()[:_MAX_VALUE_LENGTH]
 
 
-def _forget(element: etree._Element) -> None:
+def _free(element: etree._Element) -> None:
     """Free what was read: of a site map with 50,000 pages one is held at a time."""
     element.clear()
     parent = element.getparent()

@@ -30,13 +30,13 @@ _WEB_ENCODINGS = frozenset(
 )
 _FALLBACK = "cp1252"
 # How far into a page a declaration is looked for; `w3lib` reads as many.
-_PRESCAN = 4096
+_PRESCAN_BYTES = 4096
 
 # Accents make up a few percent of a Western text. Only where many more bytes are not ASCII is
 # it worth the milliseconds to tell Cyrillic, Chinese and the rest apart, on a sample.
 _FOREIGN_SHARE = 0.08
-_FOREIGN_LEAST = 32  # bytes; fewer could be anything
-_SAMPLE = 4096
+_FOREIGN_MIN_BYTES = 32  # bytes; fewer could be anything
+_SAMPLE_BYTES = 4096
 _ASCII = bytes(range(128))
 # What charset-normalizer calls Japanese, and the encoding of the web it extends.
 _JAPANESE = {
@@ -46,20 +46,22 @@ _JAPANESE = {
     "shift_jisx0213": "cp932",
 }
 
-# Control characters separate words at most; libxml2 stops at some. NUL is dropped instead,
+# Control characters separate words at max_bytes; libxml2 stops at some. NUL is dropped instead,
 # as browsers do: UTF-16 that nobody declared stays readable.
 _CONTROLS = bytes(set(range(1, 32)) - set(b"\t\n\f\r")) + b"\x7f"
-_CLEAN = bytes.maketrans(_CONTROLS + b"\f", b" " * (len(_CONTROLS) + 1))
+_CONTROLS_TO_SPACES = bytes.maketrans(_CONTROLS + b"\f", b" " * (len(_CONTROLS) + 1))
 
 
-def to_utf8(body: bytes, header: str | None = None, most: int | None = None) -> tuple[bytes, str]:
+def to_utf8(
+    body: bytes, header: str | None = None, max_bytes: int | None = None
+) -> tuple[bytes, str]:
     """Decode a page, whatever it holds.
 
     Parameters
     ----------
     body : the page as it came, decompressed
     header : charset parameter of the ``Content-Type`` header; an unknown one is ignored
-    most : bytes that are returned; of a longer page the beginning, up to a whole character.
+    max_bytes : bytes that are returned; of a longer page the beginning, up to a whole character.
         No more than twice as many are read: in no encoding does a text take more
 
     Returns
@@ -67,33 +69,35 @@ def to_utf8(body: bytes, header: str | None = None, most: int | None = None) -> 
     The page in valid UTF-8, undecodable bytes replaced by U+FFFD, NULs dropped and other
     control characters blanked; and the encoding it was read in, by its Python name.
     """
-    whole = most is None or len(body) <= 2 * most
-    if most is not None and not whole:
-        body = body[: 2 * most]
-    utf8, encoding = _decode(body, header, whole=whole)
-    if most is not None and len(utf8) > most:
-        utf8 = utf8[:most].decode("utf-8", "ignore").encode()
-    return utf8.translate(_CLEAN, b"\0"), encoding
+    is_complete = max_bytes is None or len(body) <= 2 * max_bytes
+    if max_bytes is not None and not is_complete:
+        body = body[: 2 * max_bytes]
+    utf8, encoding = _decode(body, header, is_complete=is_complete)
+    if max_bytes is not None and len(utf8) > max_bytes:
+        utf8 = utf8[:max_bytes].decode("utf-8", "ignore").encode()
+    return utf8.translate(_CONTROLS_TO_SPACES, b"\0"), encoding
 
 
-def _decode(body: bytes, header: str | None, *, whole: bool) -> tuple[bytes, str]:
+def _decode(body: bytes, header: str | None, *, is_complete: bool) -> tuple[bytes, str]:
     bom_encoding, bom = read_bom(body)
     if bom_encoding is not None and bom is not None:
         body = body[len(bom) :]
         encoding = bom_encoding
     else:
-        encoding = (header and _known(header)) or _declared(body) or ""
+        encoding = (header and _web_encoding(header)) or _declared_encoding(body) or ""
     if encoding in {"", "utf-8"}:
         try:
-            utf_8_decode(body, "strict", whole)  # otherwise half a character may be at the end
+            utf_8_decode(
+                body, "strict", is_complete
+            )  # otherwise half a character may be at the end
         except UnicodeDecodeError:
-            encoding = encoding or _guess(body)
+            encoding = encoding or _guess_encoding(body)
         else:
             return body, "utf-8"
     return to_unicode(body, encoding).encode("utf-8", "replace"), encoding
 
 
-def _known(label: str) -> str | None:
+def _web_encoding(label: str) -> str | None:
     """Return the Python name of an encoding of the web, None for any other label."""
     label = label.strip().strip("\"'").lower()
     if not label.isascii() or "\0" in label:
@@ -103,25 +107,25 @@ def _known(label: str) -> str | None:
     return name if name in _WEB_ENCODINGS else None
 
 
-def _declared(body: bytes) -> str | None:
-    head = body[:_PRESCAN]
+def _declared_encoding(body: bytes) -> str | None:
+    head = body[:_PRESCAN_BYTES]
     lowered = head.lower()
     if b"charset" not in lowered and b"encoding" not in lowered:
         return None
     label = html_body_declared_encoding(head)
-    name = label and _known(label)
+    name = label and _web_encoding(label)
     # A declaration that could be read as ASCII cannot be in UTF-16 (WHATWG, prescan).
     return "utf-8" if name and name.startswith("utf-16") else name
 
 
-def _guess(body: bytes) -> str:
+def _guess_encoding(body: bytes) -> str:
     """Guess among the encodings older than UTF-8; Western unless much speaks against it."""
-    sample = body.lstrip(_ASCII)[:_SAMPLE]
-    if len(sample) == _SAMPLE:
+    sample = body.lstrip(_ASCII)[:_SAMPLE_BYTES]
+    if len(sample) == _SAMPLE_BYTES:
         sample = sample[: sample.rfind(b"<") + 1] or sample  # not in the middle of a character
-    if len(sample.translate(None, _ASCII)) < max(_FOREIGN_LEAST, _FOREIGN_SHARE * len(sample)):
+    if len(sample.translate(None, _ASCII)) < max(_FOREIGN_MIN_BYTES, _FOREIGN_SHARE * len(sample)):
         return _FALLBACK
     best = charset_normalizer.from_bytes(sample).best()
     if best is None:
         return _FALLBACK
-    return _known(_JAPANESE.get(best.encoding, best.encoding)) or _FALLBACK
+    return _web_encoding(_JAPANESE.get(best.encoding, best.encoding)) or _FALLBACK

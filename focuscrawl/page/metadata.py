@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _HTML = ("text/html", "application/xhtml+xml")
-_MARKS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
+_HTML_MARKERS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
 
 # How files begin that servers call HTML for want of a better name: documents, pictures, archives.
 _SIGNATURES = (
@@ -30,10 +30,10 @@ _SIGNATURES = (
     *(b"PK\x03\x04", b"\x1f\x8b", b"Rar!\x1a", b"7z\xbc\xaf", b"\x7fELF"),
 )
 # What no text has in it, whatever its encoding; ESC shifts between the sets of ISO-2022, and
-# every other byte of UTF-16 may be a NUL.
-_NO_TEXT = bytes(set(range(1, 32)) - set(b"\t\n\v\f\r\x1b"))
-_NO_TEXT_SHARE = 0.02
-_START = 1024  # bytes that are looked at
+# every excluded_language byte of UTF-16 may be a NUL.
+_BINARY_BYTES = bytes(set(range(1, 32)) - set(b"\t\n\v\f\r\x1b"))
+_MAX_BINARY_SHARE = 0.02
+_SNIFFED_BYTES = 1024  # bytes that are looked at
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 # "5; url=next.html" and its looser forms, as the WHATWG standard reads them. Digits are not given
@@ -45,23 +45,33 @@ _REFRESH = re.compile(
 _FEEDS = ("application/rss+xml", "application/atom+xml")
 _MAX_FEEDS = 10  # that are kept; more are made, not written
 MAX_TRANSLATIONS = 100  #: of a page
-_NOWHERE = "data:"  # resolves to no URL of the web
-MAX_TAG = 35  #: characters of the name of a language (RFC 5646, section 4.4.1)
+_UNRESOLVABLE = "data:"  # resolves to no URL of the web
+MAX_LANGUAGE_TAG = 35  #: characters of the name of a language (RFC 5646, section 4.4.1)
 _MAX_REFRESHES = 16  # `meta` elements that are looked at; one is the rule
 #: rules of X-Robots-Tag that have a value; another word before a colon names a crawler
-_VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
+_RULES_WITH_VALUE = frozenset(
+    {"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"}
+)
 
-_LONGEST_FIELD = 20_000  # characters of a field that are looked at
+_MAX_FIELD_LENGTH = 20_000  # characters of a field that are looked at
 _LINK = re.compile(r"<([^<>]*)>((?:\"[^\"]*\"|[^\"<,])*)")
 _PARAMETER = re.compile(r";\s*([\w!#$&+.^`|~-]+)\*?\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]*))")
 
-_FEW_WORDS = 20  # which tell little
-_MOST_WORDS = 500  # that are looked at; a millisecond
-_SURE = 0.5  # of what the words tell; less than that is names and numbers
+_MIN_WORDS = 20  # which tell little
+_MAX_WORDS = 500  # that are looked at; a millisecond
+_MIN_PROBABILITY = 0.5  # of what the words tell; less than that is names and numbers
 _NO_LANGUAGE = "zxx"
-_SHORT = 2  # letters of the codes of ISO 639-1; names and lists look like one of the others
+_CODE_LENGTH = 2  # letters of the codes of ISO 639-1; names and lists look like one of the others
 #: what one cannot tell by looking, or what is written the same
-_SAME = {"nb": "no", "nn": "no", "yue": "zh", "wuu": "zh", "cmn": "zh", "iw": "he", "in": "id"}
+_LANGUAGE_ALIASES = {
+    "nb": "no",
+    "nn": "no",
+    "yue": "zh",
+    "wuu": "zh",
+    "cmn": "zh",
+    "iw": "he",
+    "in": "id",
+}
 
 
 @lru_cache(maxsize=64)  # the servers of the Web write a handful
@@ -91,9 +101,9 @@ def is_html(media_type: str | None, body: bytes = b"") -> bool:
     body : if its beginning is known: what is not even text is no HTML, whatever it is called
     """
     if media_type is not None:
-        return media_type in _HTML and not _is_binary(body[:_START])
-    start = body[:_START].lower()
-    return any(mark in start for mark in _MARKS)
+        return media_type in _HTML and not _is_binary(body[:_SNIFFED_BYTES])
+    start = body[:_SNIFFED_BYTES].lower()
+    return any(mark in start for mark in _HTML_MARKERS)
 
 
 def _is_binary(start: bytes) -> bool:
@@ -101,8 +111,8 @@ def _is_binary(start: bytes) -> bool:
         return True
     if start.startswith(_BOMS) or b"<\0" in start or b"\0<" in start:
         return False  # of UTF-16, any byte may be half a letter
-    strange = len(start) - len(start.translate(None, _NO_TEXT))
-    return strange > _NO_TEXT_SHARE * len(start)
+    strange = len(start) - len(start.translate(None, _BINARY_BYTES))
+    return strange > _MAX_BINARY_SHARE * len(start)
 
 
 @dataclass(slots=True)
@@ -114,7 +124,7 @@ class Metadata:
     refresh, refresh_delay : where a browser goes by itself, and after how many seconds
     noindex, nofollow : what robots are asked not to do
     feeds : where the page has feeds
-    translations : where it is in other languages, and in which
+    translations : where it is in excluded_language languages, and in which
     """
 
     base: str | None = None
@@ -141,7 +151,7 @@ class Metadata:
             named = False
             for rule in rules.split(","):
                 name, colon, rest = rule.partition(":")
-                if colon and name.strip().lower() not in _VALUED:
+                if colon and name.strip().lower() not in _RULES_WITH_VALUE:
                     named = name.strip() != "*"
                     rule = rest  # noqa: PLW2901
                 if not named:
@@ -188,7 +198,7 @@ def _read_alternate(found: Metadata, link: etree._Element, href: str) -> None:
         if len(found.feeds) < _MAX_FEEDS:
             found.feeds.append(href)
     elif language and len(found.translations) < MAX_TRANSLATIONS:
-        found.translations.append((language[:MAX_TAG], href))
+        found.translations.append((language[:MAX_LANGUAGE_TAG], href))
 
 
 def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
@@ -200,20 +210,20 @@ def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
     found.refresh_delay = float(delay or 0)
 
 
-def resolve_short(base: str, references: list[str]) -> list[str | None]:
+def resolve_bounded(base: str, references: list[str]) -> list[str | None]:
     """Resolve references as `resolve` does, but for those that are longer than `MAX_URL`.
 
     They lead nowhere, whether they are as long as written, or only when they are resolved.
     """
     if max(map(len, references)) > MAX_URL:
-        references = [each if len(each) <= MAX_URL else _NOWHERE for each in references]
+        references = [each if len(each) <= MAX_URL else _UNRESOLVABLE for each in references]
     found = resolve(base, references)
     if max(map(len, filter(None, found)), default=0) > MAX_URL:
         found = [None if url is not None and len(url) > MAX_URL else url for url in found]
     return found
 
 
-def translations_of(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
+def translations_in_headers(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
     """Return where a page is in other languages, by ``rel=alternate`` with ``hreflang``.
 
     Parameters
@@ -223,21 +233,21 @@ def translations_of(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
 
     Returns
     -------
-    Languages as written, and URLs
+    LanguageFilter as written, and URLs
     """
     found = []
-    for reference, language in _alternates(fields):
-        (target,) = resolve_short(url, [reference])
+    for reference, language in _parse_link_fields(fields):
+        (target,) = resolve_bounded(url, [reference])
         if target is not None:
-            found.append((language[:MAX_TAG], target))
+            found.append((language[:MAX_LANGUAGE_TAG], target))
         if len(found) >= MAX_TRANSLATIONS:
             break
     return found
 
 
-def _alternates(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _parse_link_fields(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
     for each in fields:
-        for reference, written in _LINK.findall(each[:_LONGEST_FIELD]):
+        for reference, written in _LINK.findall(each[:_MAX_FIELD_LENGTH]):
             parameters: dict[str, str] = {}
             for name, quoted, plain in _PARAMETER.findall(written):
                 parameters.setdefault(name.lower(), (quoted or plain).strip())  # the first counts
@@ -247,7 +257,7 @@ def _alternates(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
                 yield reference.strip(), parameters["hreflang"]
 
 
-class Languages:
+class LanguageFilter:
     """Some languages, and which pages are in another one.
 
     Parameters
@@ -261,7 +271,7 @@ class Languages:
     """
 
     def __init__(self, codes: Iterable[str] = ()) -> None:
-        self._codes = frozenset(_SAME.get(code, code) for code in codes)
+        self._codes = frozenset(_LANGUAGE_ALIASES.get(code, code) for code in codes)
         known = set(_detector().labels) if self._codes else set()
         for code in sorted(self._codes - known):
             raise UserError(
@@ -269,7 +279,7 @@ class Languages:
                 "as in en, de, fr, ja"
             )
 
-    def other(self, view: PageView) -> str | None:
+    def excluded_language(self, view: PageView) -> str | None:
         """Return the language of a page that is in none of these; None: it is, or is unknown.
 
         Its words decide where there are enough of them; templates declare pages in all languages
@@ -277,11 +287,11 @@ class Languages:
         """
         if not self._codes:
             return None
-        found, _ = _tell(view.tokens[:_MOST_WORDS], view.language)
+        found, _ = _detect(view.tokens[:_MAX_WORDS], view.language)
         return None if not found or found in self._codes else found
 
 
-def tell(text: str, declared: str = "") -> tuple[str, float]:
+def detect_language(text: str, declared: str = "") -> tuple[str, float]:
     """Return the language of a text, and how probable that is by its words.
 
     Parameters
@@ -292,21 +302,21 @@ def tell(text: str, declared: str = "") -> tuple[str, float]:
     -------
     Code of ISO 639-1 and a probability; an empty code: unknown; 0: the page declares it
     """
-    return _tell(text.split(None, _MOST_WORDS)[:_MOST_WORDS], declared)
+    return _detect(text.split(None, _MAX_WORDS)[:_MAX_WORDS], declared)
 
 
-def _tell(words: list[str], declared: str) -> tuple[str, float]:
-    if len(words) >= _FEW_WORDS:
+def _detect(words: list[str], declared: str) -> tuple[str, float]:
+    if len(words) >= _MIN_WORDS:
         language, probability = _detector().classify(" ".join(words))
-        if probability >= _SURE and language != _NO_LANGUAGE:
-            return primary(language), float(probability)
-    return primary(declared), 0.0
+        if probability >= _MIN_PROBABILITY and language != _NO_LANGUAGE:
+            return primary_subtag(language), float(probability)
+    return primary_subtag(declared), 0.0
 
 
-def primary(tag: str) -> str:
+def primary_subtag(tag: str) -> str:
     """Return the language that a tag such as en-GB begins with (RFC 5646); empty: none."""
     code = tag.strip().lower().replace("_", "-").partition("-")[0]
-    return _SAME.get(code, code) if 2 <= len(code) <= 3 and code.isalpha() else ""
+    return _LANGUAGE_ALIASES.get(code, code) if 2 <= len(code) <= 3 and code.isalpha() else ""
 
 
 @cache
@@ -314,6 +324,6 @@ def _detector() -> Any:
     with needs("languages", "telling the language of pages"):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415
     detector = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    short = [code for code in detector.labels if len(code) == _SHORT]
+    short = [code for code in detector.labels if len(code) == _CODE_LENGTH]
     detector.set_languages([*short, _NO_LANGUAGE])
     return detector

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.processes import search_path, start_python
 from focuscrawl.page.documents import UnreadableError, parse_document
-from focuscrawl.page.parse import Effort, TooMuchWorkError, parse_page
+from focuscrawl.page.parse import ParseCost, ParseLimitError, parse_page
 from focuscrawl.page.view import pack_view, unpack_view
 
 if TYPE_CHECKING:
@@ -30,34 +30,36 @@ if TYPE_CHECKING:
 
 
 #: seconds of processor time for a page; the largest harmless one takes a tenth of it
-LONGEST = 10.0
+MAX_SECONDS = 10.0
 
 # The code runs as `-c`: the program that asks is not loaded again, whatever it is.
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve({given})"
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve({arguments})"
 _STARTED, _REFUSED = b"started\n", b"refused "
 _READABLE, _UNREADABLE = b"readable\n", b"unreadable\n"
-_MEMORY = 512 * 1024 * 1024  # bytes that reading a document may take, where that is known
-_MOST = 100  # pages; after so many a new process starts, with little memory
-_LAST_WORDS = 8192  # bytes of the end of its standard error that are looked at
+_MAX_DOCUMENT_MEMORY = (
+    512 * 1024 * 1024
+)  # bytes that reading a document may take, where that is known
+_MAX_REQUESTS = 100  # pages; after so many a new process starts, with little memory
+_ERROR_TAIL_BYTES = 8192  # bytes of the end of its standard error that are looked at
 
 
-class Server:
-    """A process that a module's function ``serve`` runs in; it starts with the first question.
+class WorkerProcess:
+    """A process that a module's function ``serve`` runs in; it starts with the first request.
 
     Parameters
     ----------
-    module : that has ``serve``, which calls `serve_pages`
-    given : arguments of ``serve``, as Python
+    module : that has ``serve``, which calls `serve_requests`
+    arguments : arguments of ``serve``, as Python
     most : questions; after so many a new process starts, with little memory
     """
 
-    def __init__(self, module: str, given: str, most: int) -> None:
-        self._module, self._given, self._most = module, given, most
+    def __init__(self, module: str, arguments: str, max_requests: int) -> None:
+        self._module, self._arguments, self._max_requests = module, arguments, max_requests
         self._process: subprocess.Popen[bytes] | None = None
-        self._asked = 0
+        self._n_requests = 0
 
-    def ask(self, question: Mapping[str, object], body: bytes) -> IO[bytes]:
-        """Send a question about a page; return the file from which the answer is read.
+    def send(self, request: Mapping[str, object], body: bytes) -> IO[bytes]:
+        """Send a request about a page; return the file from which the answer is read.
 
         Raises
         ------
@@ -66,14 +68,14 @@ class Server:
         OSError
             The process has ended.
         """
-        if self._asked >= self._most:
-            self.end()
+        if self._n_requests >= self._max_requests:
+            self.stop()
         self.start()
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._asked += 1
-        head = json.dumps({**question, "size": len(body)}).encode()
+        self._n_requests += 1
+        head = json.dumps({**request, "size": len(body)}).encode()
         self._process.stdin.write(head + b"\n" + body)
         self._process.stdin.flush()
         return self._process.stdout
@@ -90,8 +92,10 @@ class Server:
         """
         if self._process is not None and self._process.poll() is None:
             return
-        self.end()  # somebody may have ended it, between two pages
-        program = _PROGRAM.format(path=search_path(), module=self._module, given=self._given)
+        self.stop()  # somebody may have ended it, between two pages
+        program = _PROGRAM.format(
+            path=search_path(), module=self._module, arguments=self._arguments
+        )
         with TemporaryFile() as errors:
             try:
                 self._process = start_python(
@@ -102,7 +106,7 @@ class Server:
             assert self._process.stdout is not None
             answer = self._process.stdout.readline()
             if answer != _STARTED:
-                self._refuse(answer, errors)
+                self._raise_start_error(answer, errors)
 
     def kill(self) -> None:
         """Kill the process, whatever thread waits for it."""
@@ -110,63 +114,65 @@ class Server:
         if process is not None:
             process.kill()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Kill the process, and wait for its end."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
             self._process = None
-        self._asked = 0
+        self._n_requests = 0
 
     @property
     def _name(self) -> str:
         return f"the process of {self._module}"
 
-    def _refuse(self, answer: bytes, errors: IO[bytes]) -> NoReturn:
-        self.end()
+    def _raise_start_error(self, answer: bytes, errors: IO[bytes]) -> NoReturn:
+        self.stop()
         if answer.startswith(_REFUSED):
             raise UserError(json.loads(answer.removeprefix(_REFUSED)))
-        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _LAST_WORDS))
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _ERROR_TAIL_BYTES))
         lines = errors.read().decode(errors="replace").strip().splitlines()
         frames = [number for number, line in enumerate(lines) if line.startswith(" ")]
         cause = " ".join(lines[frames[-1] + 1 if frames else 0 :])
         raise WorkerError(f"{self._name} cannot start: {cause or 'it ended without a word'}")
 
 
-def serve_pages(
-    answer: Callable[[dict[str, Any], bytes], Iterable[bytes]],
-    longest: float,
-    refused: Callable[[], str] = str,
+def serve_requests(
+    respond: Callable[[dict[str, Any], bytes], Iterable[bytes]],
+    max_seconds: float,
+    check_setup: Callable[[], str] = str,
 ) -> None:
-    """Answer the questions of `Server.ask`, until they end or a page takes too long.
+    """Answer the questions of `WorkerProcess.ask`, until they end or a page takes too long.
 
     The program that asks handles signals; here they would end a page that is nearly done.
 
     Parameters
     ----------
-    answer : returns the lines of an answer to a question
-    longest : seconds of processor time for a page; then the process ends
-    refused : called first; returns what the user has to put right before, or an empty text
+    answer : returns the lines of an answer to a request
+    max_seconds : seconds of processor time for a page; then the process ends
+    check_setup : called first; returns what the user has to put right before, or an empty text
     """
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    asked, answers = sys.stdin.buffer, sys.stdout.buffer
-    text = refused()
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    text = check_setup()
     answers.write(_REFUSED + json.dumps(text).encode() + b"\n" if text else _STARTED)
     answers.flush()
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)  # what libraries print from now on is of no use
-    while line := asked.readline():
-        question = json.loads(line)
-        body = asked.read(question.pop("size"))
-        signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process, wherever it is
-        lines = answer(question, body)
+    while line := requests.readline():
+        request = json.loads(line)
+        body = requests.read(request.pop("size"))
+        signal.setitimer(
+            signal.ITIMER_PROF, max_seconds
+        )  # SIGPROF ends the process, wherever it is
+        lines = respond(request, body)
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         answers.writelines(lines)
         answers.flush()
 
 
-class ParserApart:
+class ParserProcess:
     """Parses pages in a process that can be killed, beside other work.
 
     The process starts with the first page, and is there until `close`. One page at a time; a
@@ -174,12 +180,14 @@ class ParserApart:
 
     Parameters
     ----------
-    longest : seconds of processor time for a page
+    max_seconds : seconds of processor time for a page
     """
 
-    def __init__(self, longest: float = LONGEST) -> None:
-        self._one = Lock()
-        self._server = Server("focuscrawl.page.parser_process", repr(longest), _MOST)
+    def __init__(self, max_seconds: float = MAX_SECONDS) -> None:
+        self._lock = Lock()
+        self._server = WorkerProcess(
+            "focuscrawl.page.parser_process", repr(max_seconds), _MAX_REQUESTS
+        )
         self._closed = Event()
 
     def parse(
@@ -189,11 +197,13 @@ class ParserApart:
 
         Raises
         ------
-        TooMuchWorkError
+        ParseLimitError
             See `parse_page`.
         """
-        with suppress(TooMuchWorkError):
-            return parse_page(body, url, encoding=encoding, robots=robots, most=Effort.LARGE)
+        with suppress(ParseLimitError):
+            return parse_page(
+                body, url, encoding=encoding, robots=robots, max_cost=ParseCost.LARGE
+            )
         return self.parse_page(body, url, encoding=encoding, robots=robots)
 
     def parse_page(
@@ -203,12 +213,12 @@ class ParserApart:
 
         Raises
         ------
-        TooMuchWorkError
+        ParseLimitError
             The page took too long, or too much memory, or was given up by `close`.
         WorkerError
             The process cannot start.
         """
-        view = self._ask({"url": url, "encoding": encoding, "robots": [*robots]}, body)
+        view = self._request({"url": url, "encoding": encoding, "robots": [*robots]}, body)
         assert view is not None
         return view
 
@@ -217,12 +227,12 @@ class ParserApart:
 
         Raises
         ------
-        TooMuchWorkError, WorkerError
+        ParseLimitError, WorkerError
             See `parse_page`.
         UnreadableError
             It cannot be read.
         """
-        view = self._ask({"url": url, "kind": kind}, body)
+        view = self._request({"url": url, "kind": kind}, body)
         if view is None:
             raise UnreadableError
         return view
@@ -231,17 +241,17 @@ class ParserApart:
         """End the process, with the page it is parsing; no other starts."""
         self._closed.set()
         self._server.kill()
-        with self._one:
-            self._server.end()
+        with self._lock:
+            self._server.stop()
 
-    def _ask(self, question: Mapping[str, object], body: bytes) -> PageView | None:
-        with self._one:
+    def _request(self, request: Mapping[str, object], body: bytes) -> PageView | None:
+        with self._lock:
             try:
                 if not self._closed.is_set():
                     self._server.start()
                 if self._closed.is_set():  # perhaps in the meantime
                     raise EOFError
-                answers = self._server.ask(question, body)
+                answers = self._server.send(request, body)
                 readable = answers.readline()
                 if readable not in (_READABLE, _UNREADABLE):
                     raise EOFError
@@ -249,16 +259,16 @@ class ParserApart:
             except WorkerError:
                 if not self._closed.is_set():  # otherwise it was killed
                     raise
-                raise TooMuchWorkError from None
+                raise ParseLimitError from None
             except (EOFError, OSError, ValueError):  # it has ended
-                self._server.end()
-                raise TooMuchWorkError from None
+                self._server.stop()
+                raise ParseLimitError from None
 
 
 @cache
-def shared_parser() -> ParserApart:
+def shared_parser() -> ParserProcess:
     """Return the parser of this process, for all who read pages outside of a crawl."""
-    parser = ParserApart(LONGEST)
+    parser = ParserProcess(MAX_SECONDS)
     atexit.register(_close, parser, os.getpid())
     return parser
 
@@ -266,26 +276,26 @@ def shared_parser() -> ParserApart:
 os.register_at_fork(after_in_child=shared_parser.cache_clear)  # one process, one parser
 
 
-def _close(parser: ParserApart, owner: int) -> None:
+def _close(parser: ParserProcess, owner: int) -> None:
     if os.getpid() == owner:
         parser.close()
 
 
-def serve(longest: float) -> None:
-    """Parse pages from standard input; see `ParserApart`."""
-    serve_pages(_answer, longest)
+def serve(max_seconds: float) -> None:
+    """Parse pages from standard input; see `ParserProcess`."""
+    serve_requests(_answer, max_seconds)
 
 
-def _answer(question: dict[str, Any], body: bytes) -> Iterable[bytes]:
-    if "kind" not in question:
-        return chain([_READABLE], pack_view(parse_page(body, **question)))
+def _answer(request: dict[str, Any], body: bytes) -> Iterable[bytes]:
+    if "kind" not in request:
+        return chain([_READABLE], pack_view(parse_page(body, **request)))
     # a document may take so much memory more
     used = _address_space()
     before = resource.getrlimit(resource.RLIMIT_AS)
     if used is not None and before[1] == resource.RLIM_INFINITY:
-        resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, before[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (used + _MAX_DOCUMENT_MEMORY, before[1]))
     try:
-        return chain([_READABLE], pack_view(parse_document(body, **question)))
+        return chain([_READABLE], pack_view(parse_document(body, **request)))
     except UnreadableError:
         return [_UNREADABLE]
     finally:

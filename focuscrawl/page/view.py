@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def _none() -> NDArray[np.int32]:
+def _empty() -> NDArray[np.int32]:
     return np.zeros(0, np.int32)
 
 
@@ -85,7 +85,7 @@ class PageView:
     nofollow: bool = False
     encoding: str = "utf-8"
     headings: list[str] = field(default_factory=list)
-    heading_leaf: NDArray[np.int32] = field(default_factory=_none)
+    heading_leaf: NDArray[np.int32] = field(default_factory=_empty)
     links_cut: int = 0
     refresh_delay: float = 0.0
     language: str = ""
@@ -124,12 +124,12 @@ class PageView:
 
 
 #: the columns of a packed view, and the types of those that are arrays
-_OF_LINKS = dict.fromkeys(field.name for field in fields(Links)) | {
+_LINK_COLUMNS = dict.fromkeys(field.name for field in fields(Links)) | {
     "left": np.int32,
     "right": np.int32,
     "nofollow": np.bool_,
 }
-_OF_PAGE = dict.fromkeys(
+_PAGE_COLUMNS = dict.fromkeys(
     field.name for field in fields(PageView) if field.init and field.name != "links"
 ) | {
     "token_leaf": np.int32,
@@ -142,7 +142,7 @@ def pack_view(view: PageView) -> Iterator[bytes]:
 
     A line a column, so that no single call takes long: other threads want the interpreter, too.
     """
-    for owner, columns in ((view.links, _OF_LINKS), (view, _OF_PAGE)):
+    for owner, columns in ((view.links, _LINK_COLUMNS), (view, _PAGE_COLUMNS)):
         for name, kind in columns.items():
             value = getattr(owner, name)
             yield json.dumps(value if kind is None else value.tolist()).encode() + b"\n"
@@ -150,8 +150,8 @@ def pack_view(view: PageView) -> Iterator[bytes]:
 
 def unpack_view(lines: BinaryIO) -> PageView:
     """Read what `pack_view` has packed; ValueError if it ends before."""
-    links = Links(**_columns(lines, _OF_LINKS))
-    return PageView(links=links, **_columns(lines, _OF_PAGE))
+    links = Links(**_columns(lines, _LINK_COLUMNS))
+    return PageView(links=links, **_columns(lines, _PAGE_COLUMNS))
 
 
 def _columns(lines: BinaryIO, columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,33 +23,33 @@ _NESTING_TAG = re.compile(
     re.IGNORECASE,
 )
 # Parts two texts without being a leaf.
-_PART = b"<base>"
+_SEPARATOR = b"<base>"
 
 LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 
 # Programs and what only programs show. `noscript` is not among them: we run no scripts, so
 # its content is what the page has for us.
 _HIDDEN = frozenset({"script", "style", "template"})
-_PROGRAMS = frozenset({"", "module", "text/javascript", "application/javascript"})  # not data
+_SCRIPT_TYPES = frozenset({"", "module", "text/javascript", "application/javascript"})  # not data
 _METADATA = frozenset({"base", "link", "meta"})
 # What holds the page or describes it is no leaf, even when there is nothing in it.
-_NO_LEAF = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
+_NON_LEAVES = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
 
 # What was one kind of link is three now: paid ones and those that readers of a page write, too.
 _NOFOLLOW = frozenset({"nofollow", "sponsored", "ugc"})
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_HEADING_PARTS = 16  # texts of a heading that are looked at: one left open may hold the page
-_HEADING_LENGTH = 300
+_MAX_HEADING_TEXTS = 16  # texts of a heading that are looked at: one left open may hold the page
+_MAX_HEADING_LENGTH = 300
 
-_SPECIAL = _NO_LEAF | _HEADINGS | LINK_ATTRIBUTE.keys()  # what is more than a place for text
+_SPECIAL = _NON_LEAVES | _HEADINGS | LINK_ATTRIBUTE.keys()  # what is more than a place for text
 
-_TITLE_LENGTH = 1000
+_MAX_TITLE_LENGTH = 1000
 # An anchor left open may run to the end of the page: no more than this of it is looked at.
-_ANCHOR_LEAVES = 64
-_ANCHOR_LENGTH = 1000
+_MAX_ANCHOR_LEAVES = 64
+_MAX_ANCHOR_LENGTH = 1000
 # What several headings share, or several captions, is read for each: so much of it, at most.
-_SHARED = 10_000  # characters, white space included
+_MAX_SHARED_LENGTH = 10_000  # characters, white space included
 
 
 class _Parsers(threading.local):
@@ -88,8 +88,8 @@ def parse_tree(utf8: bytes) -> etree._Element | None:
     are kept, the elements around them are not.
     """
     root = _parse(utf8)
-    if root is not None and _is_cut(root):
-        root = _parse(_NESTING_TAG.sub(_PART, utf8))
+    if root is not None and _is_truncated(root):
+        root = _parse(_NESTING_TAG.sub(_SEPARATOR, utf8))
     return root
 
 
@@ -104,7 +104,7 @@ def _parse(utf8: bytes) -> etree._Element | None:
     return root
 
 
-def _is_cut(root: etree._Element) -> bool:
+def _is_truncated(root: etree._Element) -> bool:
     """Tell whether the parse stopped at the depth limit: then the last node is that deep."""
     depth = 1
     while len(root):
@@ -141,7 +141,7 @@ class Outline:
     scripts: bool = False
     headings: list[tuple[str, int]] = field(default_factory=list)
 
-    def cut(self, most: int) -> int:
+    def truncate_links(self, most: int) -> int:
         """Keep the first `most` link elements; return how many were left out."""
         left_out = len(self.references) - most
         if left_out <= 0:
@@ -152,7 +152,7 @@ class Outline:
         return left_out
 
 
-def outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - few calls: it is hot
+def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - few calls: it is hot
     """Walk over the tree under `root` once.
 
     A leaf is a text that is not all white space, or an element that holds neither an element
@@ -164,11 +164,13 @@ def outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - few ca
     left, right = page.left, page.right
     title = _read_title(page, root)
     for noframes in [*root.iter("noframes")]:
-        _unfold(noframes)
+        _parse_noframes(noframes)
     open_links: list[tuple[etree._Element, int]] = []
     innermost: etree._Element | None = None  # the link element that is closed next
-    around: list[tuple[etree._Element, int]] = []  # those that hold this one, and `to_come` there
-    to_come = 1  # elements beside this one, itself among them, that are not closed
+    ancestors: list[
+        tuple[etree._Element, int]
+    ] = []  # those that hold this one, and `n_open` there
+    n_open = 1  # elements beside this one, itself among them, that are not closed
     walk = root.iter()
     # The hot loop of the program, 4,000 turns for a page of Wikipedia. lxml's `iterwalk`, which
     # tells where elements end, takes half as long again.
@@ -176,7 +178,7 @@ def outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - few ca
         text = element.text
         if text is not None and text.isspace():
             text = None
-        bare = text is None
+        is_empty = text is None
         children = len(element)
         tag = element.tag
         if tag in _SPECIAL:
@@ -186,7 +188,7 @@ def outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - few ca
                     if children:
                         innermost = element
                         open_links.append((element, len(references)))
-                    elif bare:
+                    elif is_empty:
                         page.captions[len(references)] = _caption(element)
                     references.append(reference)
                     left.append(len(leaves))
@@ -198,49 +200,49 @@ def outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - few ca
             elif tag in _HEADINGS:
                 page.headings.append((_heading(element), len(leaves)))
             else:
-                bare = False
+                is_empty = False
                 if tag in _METADATA:
                     page.metadata.append(element)
                     text = None
                 elif tag in _HIDDEN or element is title:
-                    page.scripts |= tag == "script" and element.get("type", "") in _PROGRAMS
+                    page.scripts |= tag == "script" and element.get("type", "") in _SCRIPT_TYPES
                     text, children = None, 0
-                    _pass_over(element, walk)
+                    _skip_subtree(element, walk)
         if text is not None:
             leaves.append(text)
         if children:
-            around.append((element, to_come))
-            to_come = children
+            ancestors.append((element, n_open))
+            n_open = children
             continue
-        if bare:
+        if is_empty:
             leaves.append("")
         while True:  # this element is closed, and those that it is the last of
             if element is innermost:
                 link, at = open_links.pop()
                 innermost = open_links[-1][0] if open_links else None
-                _close(link, at, page)
+                _close_link(link, at, page)
             text = element.tail
             if text is not None and not text.isspace():
                 leaves.append(text)
-            to_come -= 1
-            if to_come or not around:
+            n_open -= 1
+            if n_open or not ancestors:
                 break
-            element, to_come = around.pop()  # noqa: PLW2901
+            element, n_open = ancestors.pop()  # noqa: PLW2901
     return page
 
 
-def anchor_texts(page: Outline) -> list[str]:
+def collect_anchor_texts(page: Outline) -> list[str]:
     """Return the text inside each link element, white space folded, or its caption.
 
     Of long ones the first 64 leaves and 1,000 characters: what an anchor left open swallows is
     no anchor text any more.
     """
     leaves = page.leaves
-    around = _TextsAround(leaves)
+    anchors = _AnchorTexts(leaves)
     texts = [
-        " ".join(leaves[left].split())  # `fold`, without a call
-        if left == right and len(leaves[left]) <= _ANCHOR_LENGTH
-        else around.text(left, right)
+        " ".join(leaves[left].split())  # `collapse_whitespace`, without a call
+        if left == right and len(leaves[left]) <= _MAX_ANCHOR_LENGTH
+        else anchors.text(left, right)
         for left, right in zip(page.left, page.right, strict=True)
     ]
     for at, caption in page.captions.items():
@@ -248,7 +250,7 @@ def anchor_texts(page: Outline) -> list[str]:
     return texts
 
 
-class _TextsAround:
+class _AnchorTexts:
     """Texts of links that lie around several leaves, or a long one: around which others may, too.
 
     A long leaf is folded once, however many links share it.
@@ -259,77 +261,81 @@ class _TextsAround:
         self._folded: dict[int, str] = {}
 
     def text(self, left: int, right: int) -> str:
-        """Return the text of leaves `left` to `right`, as `anchor_texts` has it."""
-        end = min(right + 1, left + _ANCHOR_LEAVES)
+        """Return the text of leaves `left` to `right`, as `collect_anchor_texts` has it."""
+        end = min(right + 1, left + _MAX_ANCHOR_LEAVES)
         leaves = self._leaves[left:end]
-        if sum(map(len, leaves)) <= _ANCHOR_LENGTH:
-            return fold(" ".join(leaves))[:_ANCHOR_LENGTH].rstrip()
+        if sum(map(len, leaves)) <= _MAX_ANCHOR_LENGTH:
+            return collapse_whitespace(" ".join(leaves))[:_MAX_ANCHOR_LENGTH].rstrip()
         parts, length = [], 0
         for at in range(left, end):
             part = self._folded.get(at)
             if part is None:
-                part = self._folded[at] = fold(self._leaves[at])[:_ANCHOR_LENGTH].rstrip()
+                part = self._folded[at] = collapse_whitespace(self._leaves[at])[
+                    :_MAX_ANCHOR_LENGTH
+                ].rstrip()
             if part:
                 parts.append(part)
                 length += len(part) + 1
-                if length > _ANCHOR_LENGTH:
+                if length > _MAX_ANCHOR_LENGTH:
                     break
-        return " ".join(parts)[:_ANCHOR_LENGTH].rstrip()
+        return " ".join(parts)[:_MAX_ANCHOR_LENGTH].rstrip()
 
 
-def fold(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """Return `text` with its white space folded to single blanks, as a browser shows it."""
     return " ".join(text.split())
 
 
 def _heading(element: etree._Element) -> str:
     if not len(element):
-        return fold((element.text or "")[:_SHARED])[:_HEADING_LENGTH]
+        return collapse_whitespace((element.text or "")[:_MAX_SHARED_LENGTH])[:_MAX_HEADING_LENGTH]
     walk = etree.iterwalk(element, events=("start", "end"))
     texts: list[str | None] = []
-    for event, inside in islice(walk, 2 * _HEADING_PARTS):
+    for event, inside in islice(walk, 2 * _MAX_HEADING_TEXTS):
         if inside.tag in _HIDDEN and event == "start":
             walk.skip_subtree()
         elif inside is not element or event == "start":
             texts.append(inside.text if event == "start" else inside.tail)
-    return fold(" ".join([text[:_SHARED] for text in texts if text]))[:_HEADING_LENGTH]
+    return collapse_whitespace(" ".join([text[:_MAX_SHARED_LENGTH] for text in texts if text]))[
+        :_MAX_HEADING_LENGTH
+    ]
 
 
 def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
     title = next(root.iter("title"), None)
     if title is not None:
-        text = fold(title.text or "")
-        page.title = text[:_TITLE_LENGTH].rstrip()
+        text = collapse_whitespace(title.text or "")
+        page.title = text[:_MAX_TITLE_LENGTH].rstrip()
         page.leaves.append(text)
     return title
 
 
-def _pass_over(element: etree._Element, walk: Iterator[etree._Element]) -> None:
+def _skip_subtree(element: etree._Element, walk: Iterator[etree._Element]) -> None:
     """Leave out all that is in `element`, which `walk` has come to."""
     for _ in islice(walk, sum(1 for _ in element.iterdescendants())):
         pass
 
 
-def _close(link: etree._Element, at: int, page: Outline) -> None:
+def _close_link(link: etree._Element, at: int, page: Outline) -> None:
     leaves, left = page.leaves, page.left[at]
     if len(leaves) == left:
         leaves.append("")
     page.right[at] = len(leaves) - 1
-    if not leaves[-1] and not any(leaves[left : left + _ANCHOR_LEAVES]):
+    if not leaves[-1] and not any(leaves[left : left + _MAX_ANCHOR_LEAVES]):
         page.captions[at] = _caption(link)
 
 
 def _caption(link: etree._Element) -> str:
     caption = link.get("alt") or _image_text(link) or link.get("title") or ""
-    return fold(caption[:_SHARED])[:_ANCHOR_LENGTH].rstrip()
+    return collapse_whitespace(caption[:_MAX_SHARED_LENGTH])[:_MAX_ANCHOR_LENGTH].rstrip()
 
 
 def _image_text(link: etree._Element) -> str | None:
-    inside = islice(link.iter(), _ANCHOR_LEAVES)
+    inside = islice(link.iter(), _MAX_ANCHOR_LEAVES)
     return next((text for e in inside if e.tag == "img" and (text := e.get("alt"))), None)
 
 
-def _unfold(noframes: etree._Element) -> None:
+def _parse_noframes(noframes: etree._Element) -> None:
     """Make elements of what libxml2 leaves as text: it is for readers who see no frames, as we.
 
     One within another is no page's doing, and each would be parsed anew at every level.

@@ -21,14 +21,14 @@ MAX_TOKEN_LENGTH = 40
 
 # A text of which more than half of the letters are of these scripts is read their way: Hebrew,
 # Arabic, those of India and South East Asia, Chinese, Japanese, Korean.
-_FIRST, _LATIN_AGAIN, _FAR = 0x0590, 0x1E00, 0x2E80
-_NO_LETTER = 0xFFFFFFFF
+_FIRST_MARKED, _LATIN_ADDITIONAL, _FIRST_SPACELESS = 0x0590, 0x1E00, 0x2E80
+_DROPPED = 0xFFFFFFFF
 
 _LAST_IDEOGRAPH = 0x323AF
 _SPACE = ord(" ")
 
 
-def _fold_table() -> NDArray[np.uint32]:
+def _case_table() -> NDArray[np.uint32]:
     """Map code points to lower case, what is neither letter nor digit to a space.
 
     Code points of plane 2 and above (rare ideographs) clip to the last entry, a space.
@@ -40,23 +40,25 @@ def _fold_table() -> NDArray[np.uint32]:
 
 
 @lru_cache(maxsize=1)
-def _fold_table_of_marks() -> NDArray[np.uint32]:
-    """Map code points as `_fold_table` does, but for marks and rare ideographs, which stay.
+def _case_table_with_marks() -> NDArray[np.uint32]:
+    """Map code points as `_case_table` does, but for marks and rare ideographs, which stay.
 
     Vowel signs are parts of words. Arabic and Hebrew points, which few writers set, go without a
     trace, as do joiners and the stroke that makes words longer.
     """
-    folded = np.append(_FOLD, np.arange(len(_FOLD), _LAST_IDEOGRAPH + 2, dtype=np.uint32))
+    folded = np.append(
+        _CASE_TABLE, np.arange(len(_CASE_TABLE), _LAST_IDEOGRAPH + 2, dtype=np.uint32)
+    )
     folded[-1] = _SPACE
-    for point in range(0x0300, len(_FOLD)):
+    for point in range(0x0300, len(_CASE_TABLE)):
         if category(chr(point)).startswith("M"):
-            folded[point] = _NO_LETTER if _FIRST <= point < 0x0900 else point
-    folded[[0x0640, 0x200C, 0x200D, *range(0xFE00, 0xFE10)]] = _NO_LETTER
+            folded[point] = _DROPPED if _FIRST_MARKED <= point < 0x0900 else point
+    folded[[0x0640, 0x200C, 0x200D, *range(0xFE00, 0xFE10)]] = _DROPPED
     return folded
 
 
-_FOLD = _fold_table()
-_FOLD_ASCII = _FOLD[:256].astype(np.uint8).tobytes()
+_CASE_TABLE = _case_table()
+_CASE_TABLE_ASCII = _CASE_TABLE[:256].astype(np.uint8).tobytes()
 
 
 def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
@@ -81,18 +83,18 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     """
     text = " ".join(["", *leaves, ""])
     codes: NDArray[np.uint8] | NDArray[np.uint32]
-    far, kept = False, None
+    has_marks, kept = False, None
     if text.isascii():
-        folded = text.encode("ascii").translate(_FOLD_ASCII)
+        folded = text.encode("ascii").translate(_CASE_TABLE_ASCII)
         codes = np.frombuffer(folded, np.uint8)
         tokens = folded.decode("ascii").split()
     else:
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        codes = _FOLD.take(points, mode="clip")
-        far = _is_far(codes)
-        if far:
-            codes = _fold_table_of_marks().take(points, mode="clip")
-            kept = (codes != _NO_LETTER).nonzero()[0]
+        codes = _CASE_TABLE.take(points, mode="clip")
+        has_marks = _needs_marks(codes)
+        if has_marks:
+            codes = _case_table_with_marks().take(points, mode="clip")
+            kept = (codes != _DROPPED).nonzero()[0]
             codes = codes[kept]
         tokens = codes.tobytes().decode("utf-32-le").split()
     if not tokens:
@@ -101,8 +103,8 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     edges = (in_token[1:] != in_token[:-1]).nonzero()[0]  # one before each start, each last
     starts = edges[::2]
     lengths = edges[1::2] - starts
-    if lengths.max() > MAX_TOKEN_LENGTH and far:
-        tokens, starts = _without_long(tokens, starts)
+    if lengths.max() > MAX_TOKEN_LENGTH and has_marks:
+        tokens, starts = _split_long_tokens(tokens, starts)
     elif lengths.max() > MAX_TOKEN_LENGTH:
         keep = lengths <= MAX_TOKEN_LENGTH
         starts = starts[keep]
@@ -113,16 +115,16 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     return tokens, ends.searchsorted(at).astype(np.int32)
 
 
-def _is_far(codes: NDArray[np.uint32]) -> bool:
+def _needs_marks(codes: NDArray[np.uint32]) -> bool:
     """Tell whether more than half of the letters are of scripts with marks or without spaces."""
-    beyond = np.count_nonzero(codes >= _FIRST)
+    beyond = np.count_nonzero(codes >= _FIRST_MARKED)
     if 2 * beyond <= np.count_nonzero(codes > _SPACE):
         return False
-    latin = np.count_nonzero((codes >= _LATIN_AGAIN) & (codes < _FAR))
+    latin = np.count_nonzero((codes >= _LATIN_ADDITIONAL) & (codes < _FIRST_SPACELESS))
     return bool(2 * (beyond - latin) > np.count_nonzero(codes > _SPACE))
 
 
-def _without_long(
+def _split_long_tokens(
     tokens: list[str], starts: NDArray[np.intp]
 ) -> tuple[list[str], NDArray[np.intp]]:
     """Divide long runs of scripts without spaces, and leave out other long ones."""
@@ -130,7 +132,7 @@ def _without_long(
     for token, start in zip(tokens, starts.tolist(), strict=True):
         if len(token) <= MAX_TOKEN_LENGTH:
             found.append((token, start))
-        elif ord(token[0]) >= _FAR:
+        elif ord(token[0]) >= _FIRST_SPACELESS:
             cuts = range(0, len(token), MAX_TOKEN_LENGTH)
             found.extend((token[i : i + MAX_TOKEN_LENGTH], start + i) for i in cuts)
     return [token for token, _ in found], np.array([start for _, start in found], np.intp)
@@ -146,24 +148,24 @@ class PageWords:
     Attributes
     ----------
     distinct : each word once, in the order of their first tokens
-    number : int32 (n_tokens,), place of each token in `distinct`
+        indices : int32 (n_tokens,), place of each token in `distinct`
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
         numbers = dict(zip(dict.fromkeys(tokens), count(), strict=False))
         self.distinct = [*numbers]
-        self.number = np.fromiter(map(numbers.__getitem__, tokens), np.int32, len(tokens))
+        self.indices = np.fromiter(map(numbers.__getitem__, tokens), np.int32, len(tokens))
 
     @property
     def bag(self) -> dict[str, int]:
         """How often there is each word."""
-        times = np.bincount(self.number, minlength=len(self.distinct))
+        times = np.bincount(self.indices, minlength=len(self.distinct))
         return dict(zip(self.distinct, times.tolist(), strict=True))
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """uint64 (n_tokens,), the hash of each token."""
-        return hash_words(self.distinct).take(self.number)
+        return hash_words(self.distinct).take(self.indices)
 
 
 def hash_words(words: Iterable[str]) -> NDArray[np.uint64]:

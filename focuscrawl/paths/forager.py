@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.evidence import RelevanceRates
-from focuscrawl.apprentice.link_features import PREFIXES, table_of_keys
+from focuscrawl.apprentice.link_features import PREFIXES, url_key_table
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 #: fetches that what is known of the larger directory counts for
 _WEIGHT = 0.5
 #: fetches that are looked back at, and ahead
-SPAN = 50
+WINDOW = 50
 #: of the goals of the poorest site learned from, the share that is to be found before a site is
 #: given up
-FEWEST = 0.25
+MIN_GOAL_SHARE = 0.25
 #: looks in a row that are to say so: a list of goals may be behind a page that looks like nothing
 PATIENCE = 10
 _EVERY = 10  # fetches from one look to the next
 _STEPS = 20  # of expectation maximisation, at most
 _EXACT = 1e-4
-_NOBODY = -1
+_NO_PAGE = -1
 _RESCORED = 10  # fetches of a site after which all that waits there is scored again
 _MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
 #: how the scores of several paths to one URL make one
-EVIDENCE = ("sum", "max", "mean")
+EVIDENCE_MODES = ("sum", "max", "mean")
 
 
 class SiteRates:
@@ -53,40 +53,40 @@ class SiteRates:
         self._promised = RelevanceRates(_WEIGHT)
         self._keys = [GrowingArray(np.uint32) for _ in range(PREFIXES)]
 
-    def make_room(self, length: int) -> None:
+    def grow(self, length: int) -> None:
         """Make room for so many URLs."""
         for column in self._keys:
             column.grow(length)
 
-    def note(self, urls: Ints, directories: NDArray[np.uint32]) -> None:
-        """Take note of where URLs are; `directories` as from `directories_of`."""
+    def set_directories(self, urls: Ints, directories: NDArray[np.uint32]) -> None:
+        """Take note of where URLs are; `directories` as from `directory_keys`."""
         for column, numbers in zip(self._keys, directories.T, strict=True):
             column.data[urls] = numbers
 
     def observe(self, url: int, promised: float, brought: float) -> None:
         """Take in the reward of a page that was fetched, and what the links to it had promised."""
-        keys = self._of(np.array([url]))[0]
+        keys = self._directories(np.array([url]))[0]
         self._promised.observe(keys, promised)
         self._brought.observe(keys, brought)
 
     def factors(self, urls: Ints) -> Floats:
         """Return how much more than promised the directory of each URL brings, float64 (n,)."""
-        keys = self._of(urls)
+        keys = self._directories(urls)
         brought = self._brought.rates(keys)
         promised = self._promised.rates(keys)
         factors: Floats = np.round(brought / promised, 9)
         return factors
 
-    def _of(self, urls: Ints) -> NDArray[np.uint32]:
+    def _directories(self, urls: Ints) -> NDArray[np.uint32]:
         return np.stack([column.data[urls] for column in self._keys], axis=1)
 
 
-def directories_of(urls: Sequence[str]) -> NDArray[np.uint32]:
+def directory_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
     """Return numbers of host and directories of URLs, uint32 (n, `PREFIXES`); 0 after the last."""
-    return table_of_keys(urls)[:, :PREFIXES]
+    return url_key_table(urls)[:, :PREFIXES]
 
 
-class Prospect:
+class SiteStopRule:
     """What fetches of a site brought, and whether its next ones are worth it [C 3.2].
 
     The paper stops when no link scores above a threshold. Scores are sums of rewards of a model
@@ -110,30 +110,30 @@ class Prospect:
         self._found = 0.0
         self._poor = 0  # looks in a row that expected too little
 
-    def fetched(self, url: int) -> None:
+    def record_fetch(self, url: int) -> None:
         """Take note of a fetch: no goal until it is judged."""
         self._at[url] = len(self._evidence)
         self._evidence.append(0.0)
 
-    def judged(self, url: int, goal: float) -> None:
+    def record_page(self, url: int, goal: float) -> None:
         """Take note of the model's Pr(goal) of a page that was fetched."""
         at = self._at.pop(url, None)
         if at is not None:
             self._evidence[at] = float(self._calibration.page(np.array([goal]))[0])
 
     @property
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Whether there were enough fetches for another look."""
         return len(self._evidence) >= self._seen + _EVERY
 
-    def exhausted(self, goals: Floats) -> bool:
+    def should_stop(self, goals: Floats) -> bool:
         """Tell whether to give the site up; to be asked when it is `due`.
 
         Parameters
         ----------
-        goals : the model's Pr(goal) of the `SPAN` best links that wait
+        goals : the model's Pr(goal) of the `WINDOW` best links that wait
         """
-        evidence = np.array(self._evidence[-SPAN:])
+        evidence = np.array(self._evidence[-WINDOW:])
         share = self._share(evidence)
         new = len(self._evidence) - self._seen
         self._seen = len(self._evidence)
@@ -141,8 +141,8 @@ class Prospect:
         ahead = self._calibration.link(goals)
         if _posterior(ahead, self._calibration.prior).max(initial=0.0) < self._least:
             return True  # not even were goals as frequent as on the paths learned from
-        expected = float(_posterior(ahead, share).sum()) / SPAN
-        enough = self._seen >= SPAN and self._found >= FEWEST * self._calibration.goals
+        expected = float(_posterior(ahead, share).sum()) / WINDOW
+        enough = self._seen >= WINDOW and self._found >= MIN_GOAL_SHARE * self._calibration.goals
         self._poor = self._poor + 1 if enough and expected < self._least else 0
         return self._poor >= PATIENCE
 
@@ -168,7 +168,7 @@ def _posterior(evidence: Floats, share: float) -> Floats:
     return probabilities
 
 
-class Expanded(NamedTuple):
+class ScoredLinks(NamedTuple):
     """What a page's links bring.
 
     Attributes
@@ -184,10 +184,10 @@ class Expanded(NamedTuple):
 
 @dataclass(slots=True)
 class _Site:
-    """A site that is foraged, by where it starts; with `prospect` it may be given up early."""
+    """A site that is foraged, by where it starts; with `stop_rule` it may be given up early."""
 
     start: str
-    prospect: Prospect | None
+    stop_rule: SiteStopRule | None
     fetches: int = 1
     judged: int = 0
     exhausted: bool = False
@@ -233,16 +233,16 @@ class Forager:
         self._threshold = threshold
         self._per_site = per_site
         self._stop = stop
-        self._site = GrowingArray(np.int64, fill=_NOBODY)
+        self._site = GrowingArray(np.int64, fill=_NO_PAGE)
         self._score = GrowingArray(np.float64)
         self._links = GrowingArray(np.int64)
         self._fetched = GrowingArray(np.bool_, fill=False)
         self._label_sums = [GrowingArray(np.float64) for _ in model.states.labels]
         self._best = GrowingArray(np.float64, fill=-1.0)
-        self._parent = GrowingArray(np.int64, fill=_NOBODY)
+        self._parent = GrowingArray(np.int64, fill=_NO_PAGE)
         self._sites: list[_Site] = []
 
-    def arrive(self, url: int, referrer: int, address: str) -> None:
+    def add_page(self, url: int, referrer: int, address: str) -> None:
         """Take note that a page is here; must come before all else that is asked about it.
 
         Parameters
@@ -250,13 +250,13 @@ class Forager:
         referrer : where it was first found; -1: nowhere, it starts a site
         address : of the page
         """
-        self._make_room(max(url, referrer))
+        self._grow(max(url, referrer))
         if self._rates is not None:
-            self._rates.note(np.array([url]), directories_of([address]))
+            self._rates.set_directories(np.array([url]), directory_keys([address]))
         site = int(self._site.data[url])
-        if site != _NOBODY and (referrer >= 0 or self._sites[site].start == address):
+        if site != _NO_PAGE and (referrer >= 0 or self._sites[site].start == address):
             return
-        if referrer >= 0 and self._site.data[referrer] != _NOBODY:
+        if referrer >= 0 and self._site.data[referrer] != _NO_PAGE:
             # a redirect led here: what is known of the one URL holds for the other
             for column in (self._site, self._links, self._best, self._parent, *self._label_sums):
                 column.data[url] = column.data[referrer]
@@ -265,13 +265,13 @@ class Forager:
             return
         # whatever other sites have of it, this one starts here
         self._site.data[url], self._links.data[url] = len(self._sites), 0
-        self._parent.data[url] = _NOBODY
+        self._parent.data[url] = _NO_PAGE
         self._paths.pop(url, None)
         known = self._model.calibration
-        prospect = Prospect(known, self._stop) if known is not None and self._stop else None
-        self._sites.append(_Site(address, prospect))
+        stop_rule = SiteStopRule(known, self._stop) if known is not None and self._stop else None
+        self._sites.append(_Site(address, stop_rule))
 
-    def start_of(self, url: int) -> str:
+    def site_start(self, url: int) -> str:
         """Return where the site of a page begins."""
         return self._sites[int(self._site.data[url])].start
 
@@ -279,18 +279,18 @@ class Forager:
         """Return the page with the best link to a URL so far; -1: none."""
         return int(self._parent.data[url])
 
-    def fetched(self, url: int) -> None:
+    def record_fetch(self, url: int) -> None:
         """Take note of a fetch, whatever it brought."""
-        self._make_room(url)
+        self._grow(url)
         self._fetched.data[url] = True
         number = int(self._site.data[url])
-        if number != _NOBODY:
+        if number != _NO_PAGE:
             site = self._sites[number]
             site.fetches += 1
-            if site.prospect is not None:
-                site.prospect.fetched(url)
+            if site.stop_rule is not None:
+                site.stop_rule.record_fetch(url)
 
-    def judged(self, url: int, goal: float, reward: float) -> None:
+    def record_page(self, url: int, goal: float, reward: float) -> None:
         """Take note of a page that is here, before its links are taken in.
 
         Parameters
@@ -298,15 +298,15 @@ class Forager:
         goal, reward : Pr(goal), and the mean reward over its labels
         """
         site = self._sites[int(self._site.data[url])]
-        if site.prospect is not None:
-            site.prospect.judged(url, goal)
+        if site.stop_rule is not None:
+            site.stop_rule.record_page(url, goal)
         if self._rates is not None and self._links.data[url]:
             sums = np.array([each.data[url] for each in self._label_sums])
             promised = float(sums @ self._model.rewards / self._links.data[url])
             self._rates.observe(url, promised, reward)
             site.judged += 1
 
-    def belief(self, url: int, page: Floats) -> Floats:
+    def label_probabilities(self, url: int, page: Floats) -> Floats:
         """Return Pr(label) of a page by the paths to it and its features, float64 (paths, K).
 
         One row for all paths, or as printed one for each.
@@ -317,19 +317,19 @@ class Forager:
         """
         links = int(self._links.data[url])
         if self._printed:
-            return self._beliefs(url, page)
+            return self._probabilities_by_path(url, page)
         if not links:
-            return self._model.begun(page)[None, :]
+            return self._model.start_label_probabilities(page)[None, :]
         of_links = np.array([each.data[url] for each in self._label_sums]) / links
-        return self._model.arrived(of_links, page)[None, :]
+        return self._model.page_label_probabilities(of_links, page)[None, :]
 
-    def _beliefs(self, url: int, page: Floats) -> Floats:
+    def _probabilities_by_path(self, url: int, page: Floats) -> Floats:
         """Return Pr(label) of a page by each path to it, float64 (paths, K)."""
         if url not in self._paths:
-            return self._model.begun_as_printed(page)[None, :]
+            return self._model.start_label_probabilities_as_printed(page)[None, :]
         paths = np.concatenate(self._paths.pop(url))
         best = np.argsort(-np.round(paths @ self._model.rewards, 9), kind="stable")[:_MOST_PATHS]
-        return np.array([self._model.arrived(each, page) for each in paths[best]])
+        return np.array([self._model.page_label_probabilities(each, page) for each in paths[best]])
 
     def expand(
         self,
@@ -337,7 +337,7 @@ class Forager:
         targets: Ints,
         labels: Floats,
         directories: NDArray[np.uint32] | None = None,
-    ) -> Expanded:
+    ) -> ScoredLinks:
         """Take in the links of a page.
 
         Parameters
@@ -345,16 +345,16 @@ class Forager:
         url : the page
         targets : int64 (n,), where its links lead
         labels : float64 (paths, n, K), Pr(label) of the links, by each path to the page
-        directories : uint32 (n, depth), see `directories_of`; needed to adapt
+        directories : uint32 (n, depth), see `directory_keys`; needed to adapt
         """
-        self._make_room(int(targets.max(initial=0)))
+        self._grow(int(targets.max(initial=0)))
         site = int(self._site.data[url])
         summed = labels.sum(axis=0)
         link_scores: Floats = np.round(summed @ self._model.rewards, 9)
         # of several links from a page to another the best one is a path, not each
         order = np.lexsort((np.arange(len(targets)), -link_scores, targets))
         first = order[np.flatnonzero(np.diff(targets[order], prepend=-1))]
-        free = (self._site.data[targets[first]] == _NOBODY) & ~self._fetched.data[targets[first]]
+        free = (self._site.data[targets[first]] == _NO_PAGE) & ~self._fetched.data[targets[first]]
         self._site.data[targets[first[free]]] = site
         first = first[self._site.data[targets[first]] == site]
         urls = targets[first]
@@ -363,20 +363,20 @@ class Forager:
             column.data[urls] += values
         self._links.data[urls] += len(labels)
         if self._printed:
-            self._remember(urls, labels[:, first])
+            self._store_paths(urls, labels[:, first])
         better = link_scores[first] > self._best.data[urls]
         self._best.data[urls[better]] = link_scores[first[better]]
         self._parent.data[urls[better]] = url
         self._score.data[urls] = self._combined(urls, before, link_scores[first])
         if self._rates is not None:
             assert directories is not None
-            self._rates.note(urls, directories[first])
+            self._rates.set_directories(urls, directories[first])
             if self._sites[site].judged % _RESCORED == 0:
-                urls = self._waiting(site)
+                urls = self._queued_urls(site)
             self._factor.data[urls] = self._rates.factors(urls)
-        return Expanded(link_scores, *self._worth(site, urls))
+        return ScoredLinks(link_scores, *self._changed_scores(site, urls))
 
-    def _remember(self, urls: Ints, labels: Floats) -> None:
+    def _store_paths(self, urls: Ints, labels: Floats) -> None:
         """Keep Pr(label) by each path of URLs that are yet to be fetched."""
         for i in np.flatnonzero(~self._fetched.data[urls]).tolist():
             self._paths.setdefault(int(urls[i]), []).append(labels[:, i])
@@ -390,34 +390,34 @@ class Forager:
         mean: Floats = sums @ self._model.rewards / self._links.data[urls]
         return np.round(mean, 9)
 
-    def _worth(self, site: int, urls: Ints) -> tuple[Ints, Floats]:
-        if self._over(site):
-            waiting = self._waiting(site)
+    def _changed_scores(self, site: int, urls: Ints) -> tuple[Ints, Floats]:
+        if self._is_finished(site):
+            waiting = self._queued_urls(site)
             return waiting, np.full(len(waiting), -np.inf)
         urls = urls[~self._fetched.data[urls]]
         scores = self._score.data[urls] * self._factor.data[urls]
         return urls, np.where(scores >= self._threshold, scores, -np.inf)
 
-    def _over(self, number: int) -> bool:
+    def _is_finished(self, number: int) -> bool:
         """Tell whether a site is given up."""
         site = self._sites[number]
         if self._per_site and site.fetches >= self._per_site:
             return True
-        if site.prospect is not None and not site.exhausted and site.prospect.due:
-            waiting = self._waiting(number)
+        if site.stop_rule is not None and not site.exhausted and site.stop_rule.is_due:
+            waiting = self._queued_urls(number)
             scores = self._score.data[waiting] * self._factor.data[waiting]
-            best = waiting[np.argsort(-scores, kind="stable")[:SPAN]]
+            best = waiting[np.argsort(-scores, kind="stable")[:WINDOW]]
             goals = self._label_sums[0].data[best] / self._links.data[best]
-            site.exhausted = site.prospect.exhausted(goals)
+            site.exhausted = site.stop_rule.should_stop(goals)
         return site.exhausted
 
-    def _waiting(self, site: int) -> Ints:
+    def _queued_urls(self, site: int) -> Ints:
         return np.flatnonzero((self._site.data == site) & ~self._fetched.data)
 
-    def _make_room(self, url: int) -> None:
+    def _grow(self, url: int) -> None:
         if url >= len(self._site):
             arrays = (self._site, self._score, self._links, self._fetched, *self._label_sums)
             for array in (*arrays, self._best, self._parent, self._factor):
                 array.grow(url + url // 8 + 64)
             if self._rates is not None:
-                self._rates.make_room(len(self._site))
+                self._rates.grow(len(self._site))

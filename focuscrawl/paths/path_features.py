@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, pointers, ranges
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, multi_arange, row_pointers
 from focuscrawl.distiller import registered_domain
 from focuscrawl.foundation.urls import host as host_of
 from focuscrawl.page.words import tokenize
@@ -61,7 +61,7 @@ class UrlParts(NamedTuple):
 
 
 @lru_cache(maxsize=50_000)
-def parts_of(url: str) -> UrlParts:
+def split_url(url: str) -> UrlParts:
     """Return the parts of a normalised URL."""
     host = host_of(url)
     rest = url.partition("://")[2][len(host) :] or "/"
@@ -90,9 +90,9 @@ def parts_of(url: str) -> UrlParts:
 
 
 @lru_cache(maxsize=50_000)
-def words_of(url: str) -> str:
+def url_words(url: str) -> str:
     """Return the words of a URL: of its path and query, and of its host all but the domain."""
-    parts = parts_of(url)
+    parts = split_url(url)
     return DIGITS.sub("0", f"{parts.subdomain} {parts.rest}")
 
 
@@ -130,7 +130,7 @@ def word_shape(text: str) -> str:
     return "".join(shapes) + ("+" if len(pieces) > _LONGEST_SHAPE else "")
 
 
-class Observed(NamedTuple):
+class FeatureKeys(NamedTuple):
     """Features of a page, or of n links, by their keys; one that repeats counts once.
 
     Attributes
@@ -159,7 +159,7 @@ class ReadingLimits:
     near: int = 8
 
 
-class PathReader:
+class PathFeatureReader:
     """Reads the features of pages and links.
 
     Parameters
@@ -168,9 +168,9 @@ class PathReader:
     forgets : whether the words of many pages may be forgotten again; `names` needs them all
     """
 
-    def __init__(self, reading: ReadingLimits, *, forgets: bool = True) -> None:
+    def __init__(self, reading: ReadingLimits, *, keep_words: bool = False) -> None:
         self._reading = reading
-        self._hashes = WordHashes() if forgets else WordHashes(most=sys.maxsize)
+        self._hashes = WordHashes(most=sys.maxsize) if keep_words else WordHashes()
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
@@ -181,22 +181,22 @@ class PathReader:
             names[key] = f"{KINDS[key % (1 << _BITS)]} {words[key >> _BITS]}"
         return names
 
-    def page(self, view: PageView, start: str | None) -> Observed:
+    def page(self, view: PageView, start: str | None) -> FeatureKeys:
         """Return the features of a page on the site that begins at `start`: one row.
 
         Without a start its place in the site is no feature.
         """
         text = _first(view.tokens, self._reading.words)
         n = len(view.headings)
-        words, place = tokenize([view.title, *view.headings, words_of(view.url)])
+        words, place = tokenize([view.title, *view.headings, url_words(view.url)])
         facts = self._page_facts(view, start)
         title, headings = np.searchsorted(place, [1, 1 + n]).tolist()
         lengths = [len(text), title, headings - title, len(words) - headings, len(facts)]
         kinds = np.repeat(np.arange(len(PAGE_KINDS)), lengths)
-        keys = _keyed(kinds, self._hashes([*text, *words, *facts]))
-        return Observed(keys, np.zeros(len(keys), np.int64), 1)
+        keys = _feature_keys(kinds, self._hashes([*text, *words, *facts]))
+        return FeatureKeys(keys, np.zeros(len(keys), np.int64), 1)
 
-    def links(self, view: PageView, start: str, links: Ints) -> Observed:
+    def links(self, view: PageView, start: str, links: Ints) -> FeatureKeys:
         """Return the features of some of a page's links, one row each.
 
         Parameters
@@ -205,7 +205,7 @@ class PathReader:
         """
         n = len(links)
         if not n:
-            return Observed(_NO_KEYS, np.zeros(0, np.int64), 0)
+            return FeatureKeys(_NO_KEYS, np.zeros(0, np.int64), 0)
         words = self._words(view)
         left, right = view.links.left[links], view.links.right[links]
         first = np.searchsorted(view.token_leaf, left)
@@ -213,12 +213,14 @@ class PathReader:
         last = np.minimum(last, first + 30)
         begin = np.maximum(first - self._reading.near, 0)
         end = np.minimum(last + self._reading.near, len(words))
-        near = ranges(np.concatenate([begin, last]), np.concatenate([first - begin, end - last]))
+        near = multi_arange(
+            np.concatenate([begin, last]), np.concatenate([first - begin, end - last])
+        )
         anchors = [view.links.anchors[i] for i in links.tolist()]
         of_anchors, whose = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
         above, under = self._above(view, left)
         to = [view.links.urls[i] for i in links.tolist()]
-        of_targets, leading = tokenize([words_of(url) for url in to])
+        of_targets, leading = tokenize([url_words(url) for url in to])
         facts = self._link_facts(view, start, to, anchors)
         of_kinds: list[NDArray[np.uint64]] = [
             self._hashes(of_anchors),
@@ -237,8 +239,8 @@ class PathReader:
             np.repeat(rows, [len(row) for row in facts]),
         ]
         kinds = np.repeat(np.arange(len(PAGE_KINDS), len(KINDS)), [len(each) for each in of_kinds])
-        keys = _keyed(kinds, np.concatenate(of_kinds))
-        return Observed(keys, np.concatenate(owner).astype(np.int64), n)
+        keys = _feature_keys(kinds, np.concatenate(of_kinds))
+        return FeatureKeys(keys, np.concatenate(owner).astype(np.int64), n)
 
     def _words(self, view: PageView) -> NDArray[np.uint64]:
         """Return the numbers of a page's words; those of the last page are kept."""
@@ -254,14 +256,14 @@ class PathReader:
             return _NO_KEYS, there
         words, heading = tokenize(view.headings)
         numbers = self._hashes(words)
-        indptr = pointers(np.bincount(heading, minlength=len(view.headings)))
+        indptr = row_pointers(np.bincount(heading, minlength=len(view.headings)))
         starts = indptr[under[there]]
         lengths = indptr[under[there] + 1] - starts
-        return numbers[ranges(starts, lengths)], np.repeat(there, lengths)
+        return numbers[multi_arange(starts, lengths)], np.repeat(there, lengths)
 
     def _page_facts(self, view: PageView, start: str | None) -> list[str]:
-        url = parts_of(view.url)
-        here = [] if start is None else [f"start:{relation(url, parts_of(start))}"]
+        url = split_url(view.url)
+        here = [] if start is None else [f"start:{relation(url, split_url(start))}"]
         return [
             "any",
             *here,
@@ -274,11 +276,11 @@ class PathReader:
         self, view: PageView, start: str, to: list[str], anchors: list[str]
     ) -> list[list[str]]:
         """Return features of links by where they lead and by the shapes of their anchors."""
-        own, front = parts_of(view.url), parts_of(start)
-        crowd = Counter(parts_of(url)[:4] for url in set(view.links.urls))
+        own, front = split_url(view.url), split_url(start)
+        crowd = Counter(split_url(url)[:4] for url in set(view.links.urls))
         facts = []
         for url, anchor in zip(to, anchors, strict=True):
-            parts = parts_of(url)
+            parts = split_url(url)
             facts.append(
                 [
                     "any",
@@ -304,14 +306,14 @@ class FeatureVocabulary:
         self.names = tuple(names)
         kinds, words = zip(*(name.split(" ", 1) for name in names), strict=True)
         self._kinds = np.array([KINDS.index(kind) for kind in kinds], np.int64)
-        keys = _keyed(self._kinds, WordHashes()(words))
+        keys = _feature_keys(self._kinds, WordHashes()(words))
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def rows(self, observed: Observed) -> SparseRows:
+    def rows(self, observed: FeatureKeys) -> SparseRows:
         """Return the numbers of the features that are known, ascending in each row."""
         at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
         known = self._keys[at] == observed.keys
@@ -322,7 +324,7 @@ class FeatureVocabulary:
         np.not_equal(cells[1:], cells[:-1], out=distinct[1:])
         row, number = np.divmod(cells[distinct], width)
         return SparseRows(
-            number.astype(np.int32), pointers(np.bincount(row, minlength=observed.n))
+            number.astype(np.int32), row_pointers(np.bincount(row, minlength=observed.n))
         )
 
     def values(self, rows: SparseRows) -> Floats:
@@ -338,7 +340,7 @@ class FeatureVocabulary:
         return values
 
 
-def _keyed(kinds: Ints, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _feature_keys(kinds: Ints, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the keys of words (n,), as `WordHashes` numbers them, in places of these `KINDS`."""
     keys: NDArray[np.uint64] = words << np.uint64(_BITS) | kinds.astype(np.uint64)
     return keys

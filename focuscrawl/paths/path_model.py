@@ -23,9 +23,9 @@ from focuscrawl.paths.crf import ChainCRF
 from focuscrawl.paths.path_features import (
     KINDS,
     FeatureVocabulary,
-    PathReader,
+    PathFeatureReader,
     ReadingLimits,
-    parts_of,
+    split_url,
 )
 from focuscrawl.paths.states import PathStates
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView
-    from focuscrawl.paths.path_features import Observed
+    from focuscrawl.paths.path_features import FeatureKeys
 
 
 TOPIC = "/goal"
@@ -45,7 +45,7 @@ _MOST = 50.0  # evidence that a float can hold
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class LikelihoodRatio:
     """How much more often goals than others are given a probability p: exp(slope x + offset).
 
     x are the log-odds of p.
@@ -76,8 +76,8 @@ class Calibration:
     goals : on paths of the site learned from that has the fewest
     """
 
-    link: Evidence
-    page: Evidence
+    link: LikelihoodRatio
+    page: LikelihoodRatio
     prior: float
     goals: int
 
@@ -99,7 +99,7 @@ class PathModel:
     vocabulary : features, by number
     crf : fitted
     rewards : float64 (K,), of each label (eq. 5)
-    away : share of goals that are not on the registered domain of their site's start
+    off_domain_share : share of goals that are not on the registered domain of their site's start
     reading : how much of a page is read
     calibration : what its Pr(goal) is worth on other sites; None: not known
     """
@@ -108,11 +108,13 @@ class PathModel:
     vocabulary: FeatureVocabulary
     crf: ChainCRF
     rewards: Floats
-    away: float
+    off_domain_share: float
     reading: ReadingLimits
     calibration: Calibration | None = None
 
-    def page(self, reader: PathReader, view: PageView, start: str | None) -> Floats:
+    def page_potentials(
+        self, reader: PathFeatureReader, view: PageView, start: str | None
+    ) -> Floats:
         """Return the log-potential of each label by a page's features, float64 (K,).
 
         Parameters
@@ -122,25 +124,27 @@ class PathModel:
         (row,) = self._scores(reader.page(view, start), slice(0, len(self.states)))
         return np.asarray(row)
 
-    def links(self, reader: PathReader, view: PageView, start: str, links: Ints) -> Floats:
+    def link_potentials(
+        self, reader: PathFeatureReader, view: PageView, start: str, links: Ints
+    ) -> Floats:
         """Return the log-potential of each link state by the features of links, float64."""
         seen = reader.links(view, start, links)
         return self._scores(seen, slice(len(self.states), self.crf.structure.states))
 
-    def stays(self, view: PageView, start: str, links: Ints) -> Floats:
+    def domain_factors(self, view: PageView, start: str, links: Ints) -> Floats:
         """Return what each link keeps of its score for where it leads, float64 (n,).
 
         1 on the registered domain of the site's start, `away` elsewhere. Which domain a link
         leads to is a feature as well, but one of many: on the site of another department, which
         looks like those learned from, the others would outweigh it.
         """
-        home = parts_of(start).domain
+        home = split_url(start).domain
         urls = view.links.urls
-        at_home = np.array([parts_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
-        kept: Floats = np.where(at_home, 1.0, self.away)
+        at_home = np.array([split_url(urls[i]).domain == home for i in links.tolist()], np.bool_)
+        kept: Floats = np.where(at_home, 1.0, self.off_domain_share)
         return kept
 
-    def onward(self, page: Floats, links: Floats) -> Floats:
+    def link_label_probabilities(self, page: Floats, links: Floats) -> Floats:
         """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
 
         Parameters
@@ -160,7 +164,7 @@ class PathModel:
         labels: Floats = ways / ways.sum(axis=1, keepdims=True)
         return labels
 
-    def arrived(self, link: Floats, page: Floats) -> Floats:
+    def page_label_probabilities(self, link: Floats, page: Floats) -> Floats:
         """Return Pr(label) of a page, float64 (K,).
 
         Parameters
@@ -174,16 +178,16 @@ class PathModel:
             before += self._arriving
         return _normalised(page + before)
 
-    def alone(self, reader: PathReader, view: PageView) -> Floats:
+    def page_only_probabilities(self, reader: PathFeatureReader, view: PageView) -> Floats:
         """Return Pr(label) of a page whose site is not known, float64 (K,)."""
-        return _normalised(self.page(reader, view, None))
+        return _normalised(self.page_potentials(reader, view, None))
 
-    def begun(self, page: Floats) -> Floats:
+    def start_label_probabilities(self, page: Floats) -> Floats:
         """Return Pr(label) of the start page of a site, float64 (K,)."""
         starts = self.crf.structure.starts[: len(self.states)]
         return _normalised(np.where(starts, page, -np.inf))
 
-    def begun_as_printed(self, page: Floats) -> Floats:
+    def start_label_probabilities_as_printed(self, page: Floats) -> Floats:
         """Return Pr(label) of such a page by eq. 6: each state weighs 1 at the place before."""
         k = len(self.states)
         ways = np.exp(self.crf.edge_[k:, :k])
@@ -208,7 +212,7 @@ class PathModel:
         arriving: Floats = self.crf.edge_[k:, :k].max(axis=1)
         return arriving
 
-    def _scores(self, observed: Observed, states: slice) -> Floats:
+    def _scores(self, observed: FeatureKeys, states: slice) -> Floats:
         rows = self.vocabulary.rows(observed)
         # sums of rows by differences of running sums: a sparse product is slow to set up
         sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
@@ -249,13 +253,15 @@ class PathCritic:
         self.marked = np.array([path == TOPIC for path in self.classes], np.bool_)
         self.examples: tuple[str, ...] = ()
         self.fingerprint = fingerprint
-        self._reader = PathReader(model.reading)
+        self._reader = PathFeatureReader(model.reading)
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
         """Judge `pages`."""
         if not pages:
             return Judgement(np.zeros(0), np.zeros((0, len(self.classes))))
-        found = np.array([self.model.alone(self._reader, page) for page in pages])
+        found = np.array(
+            [self.model.page_only_probabilities(self._reader, page) for page in pages]
+        )
         return Judgement(found[:, 0], found)
 
 
@@ -276,7 +282,7 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         "distances": model.states.distances,
         "one_state": model.states.one_state,
         "tied": model.states.tied,
-        "away": model.away,
+        "away": model.off_domain_share,
         "words": model.reading.words,
         "near": model.reading.near,
         "calibration": None if model.calibration is None else asdict(model.calibration),
@@ -354,7 +360,7 @@ def _calibration(found: dict[str, Any] | None) -> Calibration | None:
     if found is None:
         return None
     link, page = (
-        Evidence(float(found[kind]["slope"]), float(found[kind]["offset"]))
+        LikelihoodRatio(float(found[kind]["slope"]), float(found[kind]["offset"]))
         for kind in ("link", "page")
     )
     numbers = [link.slope, link.offset, page.slope, page.offset]

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from focuscrawl.apprentice.hashing import pointers
+from focuscrawl.apprentice.hashing import row_pointers
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.paths.crf import ChainCRF, Sequences
 from focuscrawl.paths.path_features import (
     KINDS,
+    FeatureKeys,
     FeatureVocabulary,
-    Observed,
     ReadingLimits,
-    parts_of,
+    split_url,
 )
-from focuscrawl.paths.path_model import Calibration, Evidence, PathModel, log_odds
+from focuscrawl.paths.path_model import Calibration, LikelihoodRatio, PathModel, log_odds
 from focuscrawl.paths.states import FAIL, GOAL, PathStates, printed_rewards, rewards
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.page import PageView
-    from focuscrawl.paths.path_features import PathReader
+    from focuscrawl.paths.path_features import PathFeatureReader
     from focuscrawl.paths.training_paths import SitePath
     from focuscrawl.webs.web_protocol import Source
 
@@ -139,19 +139,24 @@ def train(
             training.farthest, one_state=training.one_state, tied=not training.untied
         )
     crf = ChainCRF(states.structure, l2=training.l2, max_iter=training.max_iter)
-    crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
+    crf.fit(*training_examples(corpus, vocabulary, states), on_iteration=on_iteration)
     model = PathModel(
-        states, vocabulary, crf, np.zeros(len(states)), share_away(corpus), training.reading
+        states,
+        vocabulary,
+        crf,
+        np.zeros(len(states)),
+        estimate_off_domain_share(corpus),
+        training.reading,
     )
-    return rewarded(model, corpus, training)
+    return with_rewards(model, corpus, training)
 
 
-def rewarded(model: PathModel, corpus: Corpus, training: TrainingOptions) -> PathModel:
+def with_rewards(model: PathModel, corpus: Corpus, training: TrainingOptions) -> PathModel:
     """Return a model with the rewards of its labels by the paths that it was fitted to.
 
     A label's reward is that of its link state, and of its page state where it has no other.
     """
-    observed, k = sequences(corpus, model.vocabulary), len(model.states)
+    observed, k = feature_sequences(corpus, model.vocabulary), len(model.states)
     one_state = model.states.one_state
     if training.printed_rewards:
         worth = printed_rewards(model.crf, observed, gamma=training.gamma, pages_only=one_state)
@@ -179,7 +184,7 @@ class Corpus(NamedTuple):
     names: dict[int, str]
 
 
-def of_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
+def select_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
     """Return the paths of some sites, by their numbers."""
     chosen = np.flatnonzero(np.isin(corpus.sites, sites))
     lengths = np.diff(corpus.bounds)[chosen]
@@ -191,13 +196,13 @@ def of_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
     return Corpus(
         [corpus.paths[path] for path in chosen.tolist()],
         observed,
-        pointers(lengths),
+        row_pointers(lengths),
         np.searchsorted(np.unique(corpus.sites[chosen]), corpus.sites[chosen]),
         corpus.names,
     )
 
 
-def observe(paths: Sequence[SitePath], pages: WebPages, reader: PathReader) -> Corpus:
+def read_corpus(paths: Sequence[SitePath], pages: WebPages, reader: PathFeatureReader) -> Corpus:
     """Read the features of all pages and links of paths.
 
     Paths with a page that `pages` lacks, or that does not link to the next one, are left out.
@@ -225,12 +230,12 @@ def observe(paths: Sequence[SitePath], pages: WebPages, reader: PathReader) -> C
     starts = {start: i for i, start in enumerate(dict.fromkeys(path.start for path in kept))}
     sites = np.array([starts[path.start] for path in kept], np.int64)
     return Corpus(
-        kept, observed, pointers(np.array(lengths, np.int64)), sites, reader.names(observed)
+        kept, observed, row_pointers(np.array(lengths, np.int64)), sites, reader.names(observed)
     )
 
 
 def _observed(
-    pages: WebPages, reader: PathReader, start: str, page: str, to: str | None = None
+    pages: WebPages, reader: PathFeatureReader, start: str, page: str, to: str | None = None
 ) -> NDArray[np.uint64] | None:
     """Return the features of a page, or of all its links to another; None if there is none."""
     view = pages.view(page)
@@ -242,13 +247,13 @@ def _observed(
     return np.unique(reader.links(view, start, there).keys) if len(there) else None
 
 
-def share_away(corpus: Corpus) -> float:
+def estimate_off_domain_share(corpus: Corpus) -> float:
     """Return the share of goals that are not on the registered domain of their site's start.
 
     With half a goal there and half a goal elsewhere added: what was not seen may be.
     """
     goals = {(path.start, path.pages[-1]) for path in corpus.paths if path.labels[-1] == GOAL}
-    away = sum(parts_of(start).domain != parts_of(goal).domain for start, goal in goals)
+    away = sum(split_url(start).domain != split_url(goal).domain for start, goal in goals)
     return (away + 0.5) / (len(goals) + 1.0)
 
 
@@ -275,11 +280,11 @@ def choose_features(corpus: Corpus) -> FeatureVocabulary:
     return FeatureVocabulary(names)
 
 
-def sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequences:
+def feature_sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequences:
     """Return what was observed, by the numbers of the features in a vocabulary."""
     lengths = np.array([len(keys) for keys in corpus.observed], np.int64)
     owner = np.repeat(np.arange(len(lengths)), lengths)
-    observed = Observed(np.concatenate(corpus.observed), owner, len(lengths))
+    observed = FeatureKeys(np.concatenate(corpus.observed), owner, len(lengths))
     rows = vocabulary.rows(observed)
     shape = (len(rows), len(vocabulary))
     matrix = csr_array((vocabulary.values(rows), rows.indices, rows.indptr), shape=shape)
@@ -294,7 +299,9 @@ class Examples(NamedTuple):
     weight: Floats
 
 
-def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) -> Examples:
+def training_examples(
+    corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates
+) -> Examples:
     """Return the paths, and the beginnings of paths that end in a page not yet seen.
 
     A link is scored before its page is fetched. In whole paths the many words of pages explain
@@ -306,8 +313,8 @@ def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) 
     another site, with other words, would be a fail. A beginning that n paths share counts as
     sqrt(n) / m: there are few ways to a list of goals, and much depends on them.
     """
-    whole = sequences(corpus, vocabulary)
-    labels_of = known_labels(corpus, states)
+    whole = feature_sequences(corpus, vocabulary)
+    labels_of = allowed_path_states(corpus, states)
     unseen = whole.observed.shape[0]
     rows: list[Ints] = []
     known: list[Bools] = []
@@ -333,19 +340,19 @@ def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) 
         [math.sqrt(onward.get(i, 1)) / siblings[each] for i, each in enumerate(left)]
     )
     observed = vstack([whole.observed, csr_array((1, len(vocabulary)))], format="csr")
-    bounds = pointers(np.array([len(each) for each in rows], np.int64))
+    bounds = row_pointers(np.array([len(each) for each in rows], np.int64))
     return Examples(
         Sequences(observed[np.concatenate(rows)], bounds), np.concatenate(known), weight
     )
 
 
-def known_labels(corpus: Corpus, states: PathStates) -> list[Bools]:
+def allowed_path_states(corpus: Corpus, states: PathStates) -> list[Bools]:
     """Return which states the positions of each path may be in; see `PathStates.known`."""
-    ahead = _ahead(corpus)
-    return [states.known(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
+    ahead = _clicks_to_goal(corpus)
+    return [states.allowed_states(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
 
 
-def _ahead(corpus: Corpus) -> list[list[int | None]]:
+def _clicks_to_goal(corpus: Corpus) -> list[list[int | None]]:
     """Return for each page of each path the clicks to the next goal.
 
     Where the path itself has no goal ahead, its last page that lies on a path of the same site
@@ -391,10 +398,10 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
     None, if fewer than two sites have paths to goals as well as to fails
     """
     links, pages, most = [], [], []
-    for rest, held in left_out(corpus):
+    for rest, held in split_by_site(corpus):
         model = train(rest, training)
         k = len(model.states)
-        found = examples(held, model.vocabulary, model.states)
+        found = training_examples(held, model.vocabulary, model.states)
         marginals = model.crf.marginals(found.sequences)
         ends = found.sequences.bounds[1:] - 1
         ahead = np.diff(found.sequences.observed.indptr)[ends] == 0  # page not yet seen
@@ -407,29 +414,34 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
     if not most:
         return None
     link, page = np.concatenate(links), np.concatenate(pages)
-    return Calibration(_fit(link), _fit(page), float(page[:, 1].mean()), min(most))
+    return Calibration(
+        _fit_likelihood_ratio(link),
+        _fit_likelihood_ratio(page),
+        float(page[:, 1].mean()),
+        min(most),
+    )
 
 
-def left_out(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
+def split_by_site(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
     """Give the paths of all sites but one, and of that one; each in turn.
 
     Of sites that have paths to goals as well as to fails; nothing, if fewer than two have.
     """
     numbers = range(int(corpus.sites.max(initial=-1)) + 1)
-    parts = {each: of_sites(corpus, [each]) for each in numbers}
+    parts = {each: select_sites(corpus, [each]) for each in numbers}
     both = [n for n in numbers if len({path.succeeds for path in parts[n].paths}) == 2]
     if len(both) > 1:
         for held in both:
-            yield of_sites(corpus, [n for n in both if n != held]), parts[held]
+            yield select_sites(corpus, [n for n in both if n != held]), parts[held]
 
 
-def _fit(pairs: Floats) -> Evidence:
+def _fit_likelihood_ratio(pairs: Floats) -> LikelihoodRatio:
     """Fit to rows of Pr(goal) and whether it was one; both occur."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
 
     probabilities, goal = pairs.T
     fitted = LogisticRegression(C=_PENALTY).fit(log_odds(probabilities)[:, None], goal)
     share = goal.mean()
-    return Evidence(
+    return LikelihoodRatio(
         float(fitted.coef_[0, 0]), float(fitted.intercept_[0] - np.log(share / (1.0 - share)))
     )

@@ -123,7 +123,7 @@ class PathStates:
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 
-    def known(self, labels: Sequence[str | None], ahead: Sequence[int | None]) -> Bools:
+    def allowed_states(self, labels: Sequence[str | None], ahead: Sequence[int | None]) -> Bools:
         """Return which states the positions of a path may be in, bool (2 n - 1, states).
 
         Parameters

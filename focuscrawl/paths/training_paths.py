@@ -140,12 +140,12 @@ class Walk:
     saved: tuple[SitePath, ...] = ()
 
     @classmethod
-    def begin(cls, start: str) -> Walk:
+    def start_at(cls, start: str) -> Walk:
         """Stand at the front door."""
         return cls((start,), (None,))
 
     @property
-    def here(self) -> str:
+    def current_page(self) -> str:
         """The page that is shown."""
         return self.pages[-1]
 
@@ -159,15 +159,15 @@ class Walk:
             return self
         return replace(self, pages=self.pages[:-1], labels=self.labels[:-1])
 
-    def milestone(self, label: str) -> Walk:
+    def label_page(self, label: str) -> Walk:
         """Label this page, on this walk and in all paths saved that go through it."""
         return replace(
             self,
             labels=(*self.labels[:-1], label),
-            saved=tuple(_labelled(path, self.here, label) for path in self.saved),
+            saved=tuple(_labelled(path, self.current_page, label) for path in self.saved),
         )
 
-    def end(self, *, goal: bool) -> Walk:
+    def finish_path(self, *, goal: bool) -> Walk:
         """Save the path to here as one that ends in a goal or a fail, and go back a page."""
         ending = GOAL if goal else FAIL
         path = SitePath(self.pages, (*self.labels[:-1], ending))
@@ -236,17 +236,17 @@ def extract_paths(
         ``goal`` or ``fail`` are what `goals` makes them
     """
     rng = np.random.default_rng(random_state)
-    ways = _Ways(start, links, goals)
+    ways = _GoalPaths(start, links, goals)
     reached = [goal for goal in ways.order if goal in goals and goal != start]
     if len(reached) > sampling.goals:
         chosen = rng.choice(len(reached), sampling.goals, replace=False)
         reached = [reached[i] for i in np.sort(chosen).tolist()]
     found = [ways.to(goal) for goal in reached]
-    walks = found + _fails(ways, found, round(sampling.fails * len(found)), rng)
+    walks = found + _sample_fails(ways, found, round(sampling.fails * len(found)), rng)
     return [_labelled_path(walk, goals, ways.leading, labels) for walk in walks]
 
 
-class _Ways:
+class _GoalPaths:
     """The ways from a start to its goals.
 
     Attributes
@@ -303,8 +303,8 @@ class _Ways:
         return way[::-1]
 
 
-def _fails(
-    ways: _Ways,
+def _sample_fails(
+    ways: _GoalPaths,
     found: list[list[str]],
     count: int,
     rng: np.random.Generator,

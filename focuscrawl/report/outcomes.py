@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.completeness.stop_rules import LITTLE, RECALL, TIME
-from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
+from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.stopping import RULE
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
 from focuscrawl.diagnosis import ALARM, SLOW
-from focuscrawl.frontier.hosts import LEFT
-from focuscrawl.page.documents import LISTS
+from focuscrawl.frontier.hosts import HOST_SKIPPED
+from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 
 def is_error(name: str) -> bool:
     """Tell whether an outcome is a failure of the server, the network or the link."""
-    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *LISTS)
+    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *URL_LIST_KINDS)
 
 
 class RunState(NamedTuple):
@@ -92,8 +92,8 @@ class RunState(NamedTuple):
     Attributes
     ----------
     running : there is such a process
-    words : ``crawling``, ``paused``, ``starting``, ``ending``, ``being judged anew``, or why it
-        does not crawl
+    words : ``crawling``, ``paused``, ``starting``, ``stopping``, ``judging pages again``, or why
+        it does not crawl
     """
 
     running: bool
@@ -109,13 +109,15 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
     """
     folder = CrawlFolder(Path(store.where).parent)
     while True:  # until nobody has come or gone while the store was read
-        doing = folder.doing
+        doing = folder.phase
         turn = next(iter(History(store).events(*TURNS, last=1)), None)
-        if folder.doing is doing:
+        if folder.phase is doing:
             break
     kind = "" if turn is None else turn.kind
-    if doing is Doing.CRAWLING:
-        words = {PAUSED: PAUSED, "": Doing.STARTING, "stop": Doing.STARTING}.get(kind, doing)
+    if doing is CrawlPhase.CRAWLING:
+        words = {PAUSED: PAUSED, "": CrawlPhase.STARTING, "stop": CrawlPhase.STARTING}.get(
+            kind, doing
+        )
     elif doing is not None:
         words = doing
     elif turn is None:
@@ -143,7 +145,7 @@ def rule_in_words(store: CrawlStore) -> str:
 def hosts_left(store: CrawlStore) -> dict[str, str]:
     """Return the hosts that the last run left alone, and why, in the order of leaving."""
     left: dict[str, str] = {}
-    for event in History(store).events("start", LEFT):
+    for event in History(store).events("start", HOST_SKIPPED):
         if event.kind == "start":
             left.clear()
         else:

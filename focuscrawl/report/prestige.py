@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.distiller import THRESHOLD, Distiller, best, registered_domain
+from focuscrawl.distiller import AUTHORITY_THRESHOLD, Distiller, registered_domain, top_pages
 from focuscrawl.errors import UserError
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.report.plain_text import middle, one_line, table
@@ -59,8 +59,8 @@ class Distillation:
 
         Parameters
         ----------
-        rule : one of `focuscrawl.distiller.RULES`; None: hosts, but no rule if every link stays
-            on its host
+        rule : one of `focuscrawl.distiller.SITE_RULES`; None: hosts, but no rule if every link
+            stays on its host
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Distillation:
         crawl = CrawlLinks.of(store)
         sites = crawl.sites(rule)
         graph = crawl.graph(sites)
-        source, target = graph.off_site()
+        source, target = graph.off_site_links()
         scores = Distiller(graph).distill()
         if not scores.hubs.any():
             raise UserError(_nothing(store.where, sites.rule, on_site=not len(source)))
@@ -109,17 +109,19 @@ class Distillation:
 
     def best(self, score: str, n: int) -> pd.DataFrame:
         """Return the rows of `pages` of the `n` best by ``hub`` or ``authority``, in order."""
-        return self.pages.iloc[best(self.pages[score].to_numpy(), n)]
+        return self.pages.iloc[top_pages(self.pages[score].to_numpy(), n)]
 
 
 def _nothing(where: str, rule: str, *, on_site: bool) -> str:
     """Say why there are no hubs, and the way out."""
     if rule == "none":
         return (
-            f"{where}: no page of relevance above {THRESHOLD} is linked to by another one: "
-            "let the crawl fetch more, or start it elsewhere"
+            f"{where}: no page of relevance above {AUTHORITY_THRESHOLD} is linked to by another "
+            "one: let the crawl fetch more, or start it elsewhere"
         )
-    why = f"no page of relevance above {THRESHOLD} is linked to from another {_SITE[rule]}"
+    why = (
+        f"no page of relevance above {AUTHORITY_THRESHOLD} is linked to from another {_SITE[rule]}"
+    )
     if on_site:
         why = f"every link stays within its {_SITE[rule]}"
     return f"{where}: {why}: with --sites none, links within a {_SITE[rule]} count, too"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.crawl_folder import Command, Doing, FileControl
+from focuscrawl.crawl.crawl_folder import Command, CrawlPhase, FileControl
 from focuscrawl.report.outcomes import BREAK, PAUSED, run_state
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.report.summary import RECENT, estimates_of, newest_lesson
@@ -265,12 +265,12 @@ class ControlledCrawl:
         self.name = crawl
         self._folder = CrawlFolder(Path(crawl))
         self._control = FileControl(Path(crawl))
-        self.ask, self.extend = self._control.ask, self._control.extend
+        self.ask, self.extend = self._control.send, self._control.set_budget
 
     @property
     def wanted(self) -> Command:
         """What is asked at the moment."""
-        return self._control.wanted
+        return self._control.command
 
     @property
     def in_use(self) -> bool:
@@ -280,7 +280,7 @@ class ControlledCrawl:
     @property
     def starting(self) -> bool:
         """True while a process begins to crawl: what it is asked now it takes for earlier."""
-        return self._folder.doing is Doing.STARTING
+        return self._folder.phase is CrawlPhase.STARTING
 
     @property
     def extending(self) -> bool:

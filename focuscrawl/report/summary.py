@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from focuscrawl.completeness.recall_estimate import FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quota, Quotas
-from focuscrawl.crawl.url_table import pattern
+from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
-from focuscrawl.crawl.waiting import NEARLY, OVERTAKEN
+from focuscrawl.crawl.waiting import OVERTAKEN, SCORE_TOLERANCE
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch
+from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import LISTS
+from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.report.outcomes import (
     DUPLICATE,
     NO_HTML,
@@ -115,10 +115,10 @@ def held_back(store: CrawlStore, url: str) -> str | None:
 
     The accounts of the crawl are kept again from its pages, as a resumed crawl does.
     """
-    history, names = History(store), {host(url), pattern(url)}
+    history, names = History(store), {host(url), url_pattern(url)}
     if not any(event.detail.partition(": ")[0] in names for event in history.events(LIMITED)):
         return None
-    account = _accounts(history).barred(url)
+    account = _accounts(history).closed_quota(url)
     return None if account is None else _in_words(account)
 
 
@@ -134,33 +134,33 @@ def _accounts(history: History) -> Quotas:
         for _ in quotas.count(fetch.name, referrer, earns=earns, repeats=repeats):
             pass
         for _ in range(raised_at[fetch.seq]):
-            quotas.raise_all()
+            quotas.raise_limits()
     return quotas
 
 
 def _in_words(account: Quota) -> str:
-    return f"held back: of {account.kind} {account.name}, {account.in_words}"
+    return f"held back: of {account.kind} {account.name}, {account.description}"
 
 
-def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
+def watch_again(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
     """Watch a crawl again as it is judged now; return the watch, and every alarm it gave.
 
     An alarm of the store's events may be missing here: the crawl has followed another
     definition of its topic since.
     """
     topics = store.identity().get("topic", "")
-    watch = HarvestWatch([topic for topic in topics.split(",") if topic])
+    watch = HarvestMonitor([topic for topic in topics.split(",") if topic])
     alarms = []
     history = History(store)
     overtakes = {event.seq: event.detail for event in history.events(OVERTAKEN)}
     for fetch in history.first_fetches():
-        told = watch.visited(
+        told = watch.add_fetch(
             fetch.url,
             fetch.referrer,
             relevance=fetch.relevance,
             topic=fetch.topic,
             judged=is_page(fetch.status, fetch.error, fetch.duplicate_of),
-            overtakes=overtakes.get(fetch.seq),
+            busy_host=overtakes.get(fetch.seq),
         )
         if told == ALARM and watch.alarm is not None:
             alarms.append(watch.alarm)
@@ -175,7 +175,7 @@ def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
 def last_alarm(store: CrawlStore) -> str | None:
     """Return what the last alarm of a crawl told, if it is not over; else of its speed."""
     history = History(store)
-    for told, over in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (SPEEDY, _START))):
+    for told, over in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (FAST_AGAIN, _START))):
         for event in history.events(told, *over, last=1):
             if event.kind == told:
                 return event.detail
@@ -403,15 +403,15 @@ class Summary:
         no_html = self.outcomes.get(NO_HTML, 0)
         near = self.traps.get(NEAR_DUPLICATE, 0)
         same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (f", {near:,} more nearly" if near else "")
-        lists = sum(self.outcomes.get(kind, 0) for kind in LISTS)
+        lists = sum(self.outcomes.get(kind, 0) for kind in URL_LIST_KINDS)
         said = f"{same}; {redirects}, {no_html:,} no HTML"
         return f"{said}, {counted(lists, 'site map')} or feeds" if lists else said
 
     def _priority_in_words(self) -> str:
         host = max(self.overtaken, key=lambda name: self.overtaken[name])
         return (
-            f"{self.priority_fidelity:.0%} of fetches within {NEARLY:g} of the best link known; "
-            f"others most often while {middle(one_line(host), _HOST_WIDTH)} was busy"
+            f"{self.priority_fidelity:.0%} of fetches within {SCORE_TOLERANCE:g} of the best link "
+            f"known; others most often while {middle(one_line(host), _HOST_WIDTH)} was busy"
         )
 
     def _left_in_words(self) -> str:

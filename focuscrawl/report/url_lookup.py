@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.crawl.page_source import LIVE, webs_of
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.page_source import LIVE, open_page_webs
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL, host, normalize
-from focuscrawl.page import Effort, TooMuchWorkError, parse_page
-from focuscrawl.page.parse import shown_text
+from focuscrawl.page import ParseCost, ParseLimitError, parse_page
+from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.outcomes import outcome
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.store import schema
@@ -72,7 +72,7 @@ def _dropped(store: CrawlStore, url: str) -> str | None:
     """Return why links to a URL never reach the frontier; None if they might."""
     if len(url) > MAX_URL:
         return f"it is longer than {MAX_URL:,} characters"
-    if not may_be_page(url):
+    if not can_be_page(url):
         return "its name promises no HTML page (FOCUSCRAWL_ANY_MEDIA=1 follows them)"
     identity = store.identity()
     if identity.get("web", LIVE) == LIVE:
@@ -273,7 +273,7 @@ def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain
     UserError
         The page is not kept, or too much work to be read here.
     """
-    for web in webs_of(identity, folder):
+    for web in open_page_webs(identity, folder):
         answer = HtmlAnswer.found(web, url)
         if answer is not None:
             break
@@ -282,11 +282,11 @@ def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain
     if len(answer.body) > _LARGEST:
         raise UserError("the page is larger than 2 MiB: it is not shown")
     try:
-        view = parse_page(answer.body, url, encoding=answer.encoding, most=Effort.LARGE)
-    except TooMuchWorkError:
+        view = parse_page(answer.body, url, encoding=answer.encoding, max_cost=ParseCost.LARGE)
+    except ParseLimitError:
         raise UserError("the page takes too long to be read: it is not shown") from None
     classes, why = _classes(identity, view)
-    text, cut = shown_text(answer.body, answer.encoding, _LONGEST)
+    text, cut = visible_paragraphs(answer.body, answer.encoding, _LONGEST)
     return PageAgain(view.title, text, cut, classes, why)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.feature_extraction import name_features
-from focuscrawl.apprentice.link_table import PageFacts, unpack_words
+from focuscrawl.apprentice.link_table import PageFeatures, unpack_words
 from focuscrawl.apprentice.options import Options
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
-from focuscrawl.offline.apprentice_training import begun_with
+from focuscrawl.offline.apprentice_training import initial_apprentice
 from focuscrawl.report.outcomes import PAGE, hosts_left, outcome
 from focuscrawl.report.plain_text import counted, one_line, printable, table
 from focuscrawl.report.summary import held_back, near_duplicate
@@ -149,10 +149,10 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    begun = begun_with(store)
+    begun = initial_apprentice(store)
     with taking_in(store.where):
         given = json.loads(identity.get("options", "{}"))
-        apprentice = Apprentice.warm_started(Options.of(given), begun)
+        apprentice = Apprentice.warm_started(Options.from_mapping(given), begun)
         words = _replay(store, apprentice, url)
     scorer = apprentice.scorer
     if not scorer.evidence.has_links(url):
@@ -176,7 +176,7 @@ def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
             number = n_urls if fetch.url == url else fetch.url
             apprentice.observe(number, fetch.relevance)
         if fetch.memo is not None:
-            facts = PageFacts.from_bytes(fetch.memo, n_urls)
+            facts = PageFeatures.from_bytes(fetch.memo, n_urls)
             apprentice.expand(fetch.url, facts)
             words.look_at(facts)
     return [*words.found]
@@ -190,7 +190,7 @@ class _Words:
     found: dict[str, None] = field(default_factory=dict)
     left: int = _PAGES
 
-    def look_at(self, facts: PageFacts) -> None:
+    def look_at(self, facts: PageFeatures) -> None:
         if self.left and self.url in facts.targets:
             self.found.update(dict.fromkeys(unpack_words(facts.vocabulary)))
             self.left -= 1

@@ -15,7 +15,7 @@ from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.foundation.urls import host, identity
 from focuscrawl.rounds.tables import EVIDENCE, URL, last_rows
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import RecalledPage
+from focuscrawl.strategies import StoredPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -175,7 +175,7 @@ class RoundUrls(UrlTable):
         self.chosen: set[int] = set()
         self.first: set[int] = set()
 
-    def holds(self, number: int) -> bool:
+    def is_own(self, number: int) -> bool:
         """Tell whether a URL may be fetched in this round."""
         if number in self.chosen:
             return True
@@ -189,10 +189,10 @@ class RoundUrls(UrlTable):
     def decided(self) -> Iterator[int]:
         """Yield the URLs that the round has fetched, queued or struck out."""
         for number in range(len(self)):
-            if self.state(number) != UNFOLLOWED and self.holds(number):
+            if self.state(number) != UNFOLLOWED and self.is_own(number):
                 yield number
 
-    def leave_to_others(self, number: int, score: float) -> None:
+    def set_foreign_score(self, number: int, score: float) -> None:
         """Leave a URL to the rounds that follow."""
         if score == math.inf:
             self.first.add(number)
@@ -304,16 +304,16 @@ def recall(
     numbers = np.array([number(name) for name in names], np.int64)
     outcomes = context.outcomes(bucket, until)
 
-    def take_outcomes() -> None:
+    def load_outcomes() -> None:
         if outcomes is not None:
             with context.tables.unpacking(outcomes[0]):
-                strategy.take_outcomes(outcomes[1])
+                strategy.load_outcomes(outcomes[1])
 
-    take_outcomes()
+    load_outcomes()
     if not len(rows):
         return ids, np.zeros(0)
     pages = [
-        RecalledPage(
+        StoredPage(
             url=number(row["source"]),
             seq=at,
             relevance=row["relevance"],
@@ -323,11 +323,11 @@ def recall(
         )
         for at, row in enumerate(rows.to_pylist(), 1)
     ]
-    found, scores = strategy.recall_all(pages)
+    found, scores = strategy.restore_pages(pages)
     relevance = urls.relevance[urls.places(ids)]
     for known in np.flatnonzero(~np.isnan(relevance)).tolist():
-        strategy.fetched_before(int(numbers[known]), float(relevance[known]))
-    take_outcomes()  # these are in it
+        strategy.observe_earlier_fetch(int(numbers[known]), float(relevance[known]))
+    load_outcomes()  # these are in it
     lesson = context.take_model(strategy, until)
     if lesson is not None:
         found, scores = lesson.urls, lesson.scores

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from focuscrawl.completeness.stop_rules import TIME
-from focuscrawl.crawl.assembly import check
+from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.traps import NearDuplicates, Quotas
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.foundation.arrays import Ints
-    from focuscrawl.strategies import Lesson, Strategy
+    from focuscrawl.strategies import ModelUpdate, Strategy
 
 
 _LEAST = 60.0  # seconds; in less, opening a bucket would take much of them
@@ -113,7 +113,7 @@ class RoundsContext:
     buckets : how many there are
     folder : of the crawl that it takes over
     settings : Scrapy's and ours, for a crawl of the live Web
-    checked : see `focuscrawl.crawl.assembly.check`
+    checked : see `focuscrawl.crawl.assembly.check_config`
     time : of a round; None for a replay, which takes none
     """
 
@@ -126,7 +126,7 @@ class RoundsContext:
         self.folder: str | None = kept.get("folder")
         self.settings: dict[str, Any] = kept["settings"]
         self._crawl: dict[str, Any] = kept["crawl"]
-        self.checked = check(CrawlConfig(**self._crawl), None, exists=False)
+        self.checked = check_config(CrawlConfig(**self._crawl), None, exists=False)
         self.time: RoundTime | None = None
         if self.checked.web is None:
             share = self.fetches / self.buckets
@@ -134,7 +134,7 @@ class RoundsContext:
 
     def applied_to(self, config: CrawlConfig) -> CrawlConfig:
         """Return a configuration of how to fetch, for this crawl."""
-        return config.changed(**self._crawl)
+        return config.with_values(**self._crawl)
 
     def strategy(self) -> Strategy:
         """Return a strategy that knows nothing."""
@@ -144,7 +144,7 @@ class RoundsContext:
         strategy.self_contained = True
         return strategy
 
-    def take_model(self, strategy: Strategy, round_: int) -> Lesson | None:
+    def take_model(self, strategy: Strategy, round_: int) -> ModelUpdate | None:
         """Let a strategy score by what was learned by a round; None: nothing yet."""
         committed = self.tables.read_json(f"models/{round_:05}.json", "version", "learned_in")
         if committed is None or not committed["version"]:
@@ -152,7 +152,7 @@ class RoundsContext:
         name = f"models/{int(committed['learned_in']):05}.npz"
         state = self.tables.read_bytes(name)
         with self.tables.unpacking(name):
-            lesson = strategy.take_up(int(committed["version"]), state)
+            lesson = strategy.load_trained(int(committed["version"]), state)
         strategy.adopt(lesson)
         return lesson
 
@@ -164,7 +164,7 @@ class RoundsContext:
         name = names[-1].replace("quotas/", "ended/", 1)
         ended = self.tables.read_json(f"{name}.json", "generosity")
         assert ended is not None
-        return Quotas.of(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
+        return Quotas.from_rows(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
 
     def outcomes(self, bucket: int, until: int) -> tuple[str, bytes] | None:
         """Return the strategy's rates of a bucket after a round, with the name of their file.
@@ -215,16 +215,16 @@ class KnownPages(Duplicates):
         found = super().find(digest, names)
         if found is not None:
             return found
-        known = [self.stands_for(name) for name in names]
+        known = [self.find_by_url(name) for name in names]
         content = content_id(digest)
         keeper = keeper_of(content, self._context.buckets)
         contents = _contents(self._context.tables.root, keeper, self._until)
         same = self._number(contents.get(content))
         return next((each for each in [*known, same] if each is not None), None)
 
-    def stands_for(self, name: str) -> int | None:
+    def find_by_url(self, name: str) -> int | None:
         """Return the number of the fetched page that stands for the URL `name`."""
-        found = super().stands_for(name)
+        found = super().find_by_url(name)
         return self._number(self._names.get(identity(name))) if found is None else found
 
     def _number(self, url: str | None) -> int | None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
-from focuscrawl.crawl.assembly import check
+from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import identity
@@ -259,7 +259,7 @@ def _opened(
                 f"{_FORMAT}: crawl again, into another folder"
             )
         _check_same(known, kept, tables.root)
-    checked = check(plan.crawl, None, exists=False)
+    checked = check_config(plan.crawl, None, exists=False)
     if not checked.strategy.in_rounds:
         raise UserError(
             f"strategy {plan.crawl.strategy} has to see the whole crawl, and a round sees it "

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from focuscrawl.crawl import CrawlConfig
-    from focuscrawl.crawl.assembly import Checked
+    from focuscrawl.crawl.assembly import CheckedConfig
     from focuscrawl.crawl.traps import Quotas
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.rounds.context import RoundsContext
@@ -98,7 +98,7 @@ class Output(Part):
             pages=[*pages_of(crawl)],
             excluded=excluded(urls),
             limits=[*quotas.rows()],
-            generosity=quotas.generosity,
+            generosity=quotas.multiplier,
             judged=_judged(crawl),
         )
 
@@ -140,12 +140,12 @@ def write_tables(
     ended = {"excluded": sorted(map(identity, excluded)), "generosity": generosity}
     tables.write_json(f"ended/{name}.json", ended)
     tables.write_bytes(f"judged/{name}", judged)
-    tables.write_bytes(f"outcomes/{name}", crawl.strategy.outcomes() or b"")
+    tables.write_bytes(f"outcomes/{name}", crawl.strategy.export_outcomes() or b"")
     tables.write(f"pages/{name}", PAGE, pages)
 
 
 def _judged(crawl: Crawl) -> bytes:
-    return (crawl.strategy.judged() if crawl.strategy.learns else None) or b""
+    return (crawl.strategy.export_judged() if crawl.strategy.learns else None) or b""
 
 
 def _write_links(
@@ -197,7 +197,7 @@ def _evidence(
     to = np.array([bucket_of(urls[link.target], buckets) for link in page.links])
     order = np.argsort(to, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(to[order])) + 1)
-    memos = crawl.strategy.parts(page.memo, groups) if len(groups) > 1 else [page.memo]
+    memos = crawl.strategy.split_memo(page.memo, groups) if len(groups) > 1 else [page.memo]
     for kept, memo in zip(groups, memos, strict=True):
         found = [page.links[at] for at in kept.tolist()]
         row = {
@@ -234,7 +234,7 @@ def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:
     """Return by what others are known to be duplicates of a page."""
     if row["digest"] is None or row["duplicate_of"] is not None:
         return {}
-    names = Duplicates.names(url, row["canonical"])
+    names = Duplicates.known_urls(url, row["canonical"])
     return {"content": content_id(row["digest"]), "names": [identity(name) for name in names]}
 
 
@@ -254,7 +254,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
             fetch_live(context, bucket, round_)
         else:
             with tempfile.TemporaryDirectory() as scratch:
-                config = context.checked.config.changed(crawl_dir=scratch)
+                config = context.checked.config.with_values(crawl_dir=scratch)
                 crawl = open_round(context, bucket, round_, config)
                 laps.end("open")
                 replay(crawl)
@@ -288,7 +288,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
         store=folder.open_store(checked.identity, checked.about),
         folder=folder,
         web=checked.web,
-        config=config.changed(budget=len(chosen)),
+        config=config.with_values(budget=len(chosen)),
         within=checked.within,
         urls=urls,
         duplicates=KnownPages(context, bucket, before, urls),
@@ -296,8 +296,8 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
 
     def limits_before() -> Quotas:
         quotas = context.quotas(bucket, before)
-        while any(quotas.barred(row["url"]) for row in chosen if row["score"] != np.inf):
-            quotas.raise_all()  # as when they were named
+        while any(quotas.closed_quota(row["url"]) for row in chosen if row["score"] != np.inf):
+            quotas.raise_limits()  # as when they were named
         return quotas
 
     limits = RoundLimits(crawl, limits_before)
@@ -350,7 +350,7 @@ def take_over(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any
 
 
 @contextmanager
-def opened(checked: Checked, path: Path) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
+def opened(checked: CheckedConfig, path: Path) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
     """Open the crawl in a folder; `UserError` if it is no such crawl."""
     folder = CrawlFolder(path)
     if not folder.exists:
@@ -390,7 +390,7 @@ def _write_buckets(
             pages=pages[bucket],
             excluded=gone[bucket],
             limits=limits[bucket],
-            generosity=quotas.generosity,
+            generosity=quotas.multiplier,
             judged=judged if own else b"",
         )
 
@@ -401,7 +401,7 @@ def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
     found: dict[int, list[StoredFetch]] = {}
     for fetch in History(crawl.store).fetches():
         if fetch.links and bucket_of(fetch.name, buckets) == bucket:
-            memo = crawl.strategy.contained(
+            memo = crawl.strategy.make_self_contained(
                 fetch.memo, [urls[link.target] for link in fetch.links]
             )
             found.setdefault(fetch.url, []).append(fetch._replace(memo=memo))

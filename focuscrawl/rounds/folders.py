@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from focuscrawl.crawl.crawl_folder import IN_ROUNDS, CrawlFolder
+from focuscrawl.crawl.crawl_folder import TABLES_KEY, CrawlFolder
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import identity
@@ -17,7 +17,7 @@ from focuscrawl.rounds.buckets import BucketUrls
 from focuscrawl.rounds.context import RoundsContext
 from focuscrawl.store import PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.schema import LinkRow
-from focuscrawl.strategies import RecalledPage
+from focuscrawl.strategies import StoredPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
     tables, checked, numbers = context.tables, context.checked, UrlTable()
     last = tables.read_json("rounds/last.json") or {"round": 0}
     drawn = _Drawn(context, last["round"], most)
-    store = folder.open_store(checked.identity | {IN_ROUNDS: root}, checked.about)
+    store = folder.open_store(checked.identity | {TABLES_KEY: root}, checked.about)
     writer = StoreWriter(store)
     known = [
         row
@@ -64,7 +64,9 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
     for row in known:
         referrer = None if row["referrer"] is None else numbers.get(row["referrer"])
         number = numbers.add(row["url"], row["depth"], referrer)
-        numbers.change(number, row["state"], row["score"] if math.isfinite(row["score"]) else None)
+        numbers.set_state(
+            number, row["state"], row["score"] if math.isfinite(row["score"]) else None
+        )
     url_of = {row["id"]: row["url"] for row in known}
     record = VisitRecord(events=[(0, "start", f"rounds of {root}")])
     n_links, seq, strategy = 0, 0, context.strategy()
@@ -86,8 +88,8 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
                 record.links.append(LinkRow(n_links, at, target, "", 0, score, 0))
                 n_links += 1
             targets, given = np.array(to, np.int64), np.array(row["scores"])
-            parts.append(RecalledPage(at, seq, row["relevance"], targets, given, row["memo"]))
-        record.memo = strategy.joined(parts) if parts else None
+            parts.append(StoredPage(at, seq, row["relevance"], targets, given, row["memo"]))
+        record.memo = strategy.join_memos(parts) if parts else None
         numbers.flush(record)
         writer.put(record)
         record = VisitRecord()

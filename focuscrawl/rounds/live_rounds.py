@@ -26,7 +26,7 @@ _RECORDINGS = "*.warc.gz"
 _SPIDER = "focuscrawl.round_spider"  # not among the spiders of the project: nobody else needs it
 # not `scrapy crawl`: that reads the `scrapy.cfg` of the current folder, and imports from there
 _PROGRAM = (
-    "import sys; from focuscrawl.commands.anywhere import crawl_round; crawl_round(sys.argv[1:])"
+    "import sys; from focuscrawl.commands.anywhere import run_round; run_round(sys.argv[1:])"
 )
 _LOOK = 0.5  # seconds between two looks at the process
 _PATIENCE = 30.0  # seconds in which an earlier process of the task has ended

@@ -92,7 +92,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> No
     of_host = most if context.time is None else context.time.fetches
     best = [*islice(_candidates(urls, quotas, most, of_host), most)]
     while not best and len(urls.waiting(1)):
-        quotas.raise_all()
+        quotas.raise_limits()
         best, barred = [*islice(_candidates(urls, quotas, most, of_host), most)], True
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
@@ -157,7 +157,7 @@ def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> It
     yielded: Counter[str] = Counter()
     while len(waiting := urls.waiting(some)[looked_at:]):
         for at, url in zip(waiting.tolist(), urls.urls(waiting), strict=True):
-            if yielded[host(url)] < of_host and quotas.barred(url) is None:
+            if yielded[host(url)] < of_host and quotas.closed_quota(url) is None:
                 yielded[host(url)] += 1
                 yield at
         looked_at, some = some, 2 * some
@@ -182,7 +182,7 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     strategy = context.strategy()
     if strategy.learns:
         context.take_model(strategy, round_ - 1)
-        pool = strategy.pool()
+        pool = strategy.new_pool()
         names = _latest(context, round_, pool.options.memory)
         model["oldest"] = int(names[0].rpartition("/")[2]) if names else round_
         for name in names:
@@ -191,7 +191,7 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
                 with tables.unpacking(name):
                     pool.add(judged)
         if len(pool) >= _ENOUGH:
-            state, instances, metrics = strategy.train(pool)
+            state, instances, metrics = strategy.train_on_pool(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
             model |= {"version": model["version"] + 1, "learned_in": round_}
             model |= {"instances": instances, "metrics": metrics}

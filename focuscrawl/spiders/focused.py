@@ -8,16 +8,16 @@ import scrapy
 from scrapy.utils.misc import load_object
 
 from focuscrawl.crawl import open_crawl
-from focuscrawl.engine.browser import use_browser
+from focuscrawl.engine.browser import configure_browser
 from focuscrawl.engine.component import bind_crawl, context_of
 from focuscrawl.engine.config_from_settings import read_config
-from focuscrawl.engine.instance_feed import feed_of
+from focuscrawl.engine.instance_feed import instance_sink
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.page_texts import prepare_texts
-from focuscrawl.engine.spider_requests import LinkRequests
+from focuscrawl.engine.spider_requests import LinkRequestSettings
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
-from focuscrawl.exporters import check_feeds, keep_feeds
+from focuscrawl.exporters import check_feeds, skip_empty_feeds
 from focuscrawl.extensions.metrics import check_port
 from focuscrawl.settings import ITEM_PIPELINES
 
@@ -127,17 +127,17 @@ def open_for(
         Anything the user has to put right; nothing has been written then.
     """
     check_feeds(settings)
-    LinkRequests.of(spider, config)
+    LinkRequestSettings.of(spider, config)
     check_port(config.metrics_port, config.metrics_address)
-    feed_of(config.instances)
+    instance_sink(config.instances)
     prepare_texts(config, settings)
     if not getattr(spider, "yields_visits", False):
         config = _for_own_spider(config, spider.name)
     if config.browser is not None:
-        use_browser(settings, config.browser)
+        configure_browser(settings, config.browser)
     crawl = opens(config)
     if crawl.fetched:
-        keep_feeds(settings)
+        skip_empty_feeds(settings)
     bind_crawl(spider.crawler, crawl)
 
 
@@ -152,4 +152,4 @@ def _for_own_spider(config: CrawlConfig, name: str) -> CrawlConfig:
             "FOCUSCRAWL_BROWSER is for the spider focused: requests of yours ask for a browser "
             "with the meta of scrapy-playwright"
         )
-    return config.changed(spider=name)
+    return config.with_values(spider=name)

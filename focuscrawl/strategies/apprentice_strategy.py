@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.apprentice.apprentice import Apprentice, Pool, judged_batch, read_apprentice
+from focuscrawl.apprentice.apprentice import (
+    Apprentice,
+    TrainingPool,
+    pack_judged_batch,
+    read_apprentice,
+)
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.learners import pack
-from focuscrawl.apprentice.link_table import PageFacts
-from focuscrawl.apprentice.options import Options, with_options
+from focuscrawl.apprentice.link_table import PageFeatures
+from focuscrawl.apprentice.options import Options, with_options_signature
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import pack_arrays, unpack_numbers
-from focuscrawl.strategies.base import Expansion, Lesson, Strategy
+from focuscrawl.strategies.base import Expansion, ModelUpdate, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from focuscrawl.apprentice.lessons import ApprenticeLesson
+    from focuscrawl.apprentice.training import ApprenticeUpdate
     from focuscrawl.foundation.arrays import Floats, Ints
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _LAG = 3  # fetches of a replay from the start of a lesson to its adoption
@@ -46,13 +51,13 @@ class ApprenticeStrategy(Strategy):
     expects_relevance = True
     in_rounds = True
 
-    @with_options
+    @with_options_signature
     def __init__(
         self, context: StrategyContext, *, begin_with: str | None = None, **options: Any
     ) -> None:
         checked = Options(**options)
         known = context.knowledge
-        exported = None if known is None else known.graduate
+        exported = None if known is None else known.trained_apprentice
         if begin_with is not None:
             if not isinstance(begin_with, str):
                 raise UserError(
@@ -61,7 +66,7 @@ class ApprenticeStrategy(Strategy):
             exported = read_apprentice(Path(begin_with))
         self._apprentice = Apprentice.warm_started(checked, exported)
         self.lag = min(_LAG, checked.batch // 2)
-        self._reader = FeatureExtractor(context.critic, self._apprentice.options)
+        self._extractor = FeatureExtractor(context.critic, self._apprentice.options)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take in the outcome of a fetch; a duplicate is a fetch wasted like any other."""
@@ -69,8 +74,8 @@ class ApprenticeStrategy(Strategy):
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to, by all links into them."""
-        new = self._apprentice.new(page.targets)
-        facts = self._reader.read(
+        new = self._apprentice.is_new(page.targets)
+        features = self._extractor.extract(
             page.view,
             page.links,
             page.targets,
@@ -78,30 +83,30 @@ class ApprenticeStrategy(Strategy):
             relevance=page.relevance,
             probabilities=page.probabilities,
         )
-        link_scores, urls, scores = self._apprentice.expand(page.url, facts)
-        return Expansion(link_scores, urls, _rounded(scores), memo=facts.to_bytes())
+        link_scores, urls, scores = self._apprentice.expand(page.url, features)
+        return Expansion(link_scores, urls, _rounded(scores), memo=features.to_bytes())
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
-        facts = PageFacts.from_bytes(page.memo).numbered(page.targets)
-        _, urls, scores = self._apprentice.expand(page.url, facts)
+        features = PageFeatures.from_bytes(page.memo).with_targets(page.targets)
+        _, urls, scores = self._apprentice.expand(page.url, features)
         return urls, _rounded(scores)
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether a batch of fetches is complete."""
-        return self._apprentice.lesson_due()
+        return self._apprentice.is_training_due()
 
-    def learn(self) -> Lesson:
+    def learn(self) -> ModelUpdate:
         """Learn from all that was observed."""
-        lesson = self._apprentice.learn()
-        return _lesson(lesson, lesson.about.observed)
+        update = self._apprentice.learn()
+        return _model_update(update, update.snapshot.observed)
 
-    def adopt(self, lesson: Lesson) -> Scores:
+    def adopt(self, update: ModelUpdate) -> Scores:
         """Score with the lesson's model from now on."""
-        self.model_version = lesson.version
-        urls, scores = self._apprentice.adopt(lesson.model)
-        lesson.state = self._apprentice.state(lesson.model)
+        self.model_version = update.version
+        urls, scores = self._apprentice.adopt(update.model)
+        update.state = self._apprentice.state(update.model)
         return urls, _rounded(scores)
 
     def load(self, state: bytes) -> int:
@@ -117,61 +122,61 @@ class ApprenticeStrategy(Strategy):
 
     # -- in rounds ---------------------------------------------------------------------------
 
-    def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
+    def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
         """Split a memo by groups of links."""
         assert memo is not None
-        return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
+        return (each.to_bytes() for each in PageFeatures.from_bytes(memo).split(groups))
 
-    def contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
+    def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
         """Return a memo with the address of every URL that the page links to."""
         assert memo is not None
-        return self._reader.with_addresses(PageFacts.from_bytes(memo), urls).to_bytes()
+        return self._extractor.with_all_urls_new(PageFeatures.from_bytes(memo), urls).to_bytes()
 
-    def joined(self, parts: Sequence[RecalledPage]) -> bytes:
+    def join_memos(self, parts: Sequence[StoredPage]) -> bytes:
         """Return the memo of a page whose links came in parts."""
-        return _facts_of(parts).to_bytes()
+        return _features_of(parts).to_bytes()
 
-    def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
+    def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
         """Take in links of pages that were fetched in other buckets."""
         found = [
-            (url, _facts_of([*parts]).in_order())
+            (url, _features_of([*parts]).in_page_order())
             for url, parts in groupby(pages, key=attrgetter("url"))
         ]
-        urls, scores = self._apprentice.expand_all(found)
+        urls, scores = self._apprentice.expand_pages(found)
         return urls, _rounded(scores)
 
-    def fetched_before(self, url: int, relevance: float) -> None:
+    def observe_earlier_fetch(self, url: int, relevance: float) -> None:
         """Take in the outcome of a fetch of an earlier round."""
-        self._apprentice.fetched_before(url, relevance)
+        self._apprentice.observe_earlier_fetch(url, relevance)
 
-    def judged(self) -> bytes | None:
+    def export_judged(self) -> bytes | None:
         """Return what was judged in this bucket."""
-        return judged_batch(self._apprentice)
+        return pack_judged_batch(self._apprentice)
 
-    def pool(self) -> Pool:
+    def new_pool(self) -> TrainingPool:
         """Return an empty pool."""
-        return Pool(self._apprentice.options)
+        return TrainingPool(self._apprentice.options)
 
-    def train(self, pool: Pool) -> tuple[bytes, int, dict[str, float]]:
+    def train_on_pool(self, pool: TrainingPool) -> tuple[bytes, int, dict[str, float]]:
         """Learn from what was judged in all buckets."""
         learner, instances, metrics = pool.fit(self._apprentice.scorer.learner)
         return pack(learner), instances, metrics
 
-    def take_up(self, version: int, state: bytes) -> Lesson:
+    def load_trained(self, version: int, state: bytes) -> ModelUpdate:
         """Return a lesson with what was learned from all buckets."""
-        return _lesson(self._apprentice.lesson_of(version, state), 0)
+        return _model_update(self._apprentice.load_trained(version, state), 0)
 
-    def outcomes(self) -> bytes:
+    def export_outcomes(self) -> bytes:
         """Return the rates of directories and URL patterns."""
         return pack_arrays(self._apprentice.memory.outcomes.get_state())
 
-    def take_outcomes(self, outcomes: bytes) -> None:
+    def load_outcomes(self, outcomes: bytes) -> None:
         """Load the rates of directories and URL patterns."""
         self._apprentice.memory.outcomes.set_state(unpack_numbers(outcomes))
 
 
-def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:
-    return Lesson(
+def _model_update(learned: ApprenticeUpdate, trained_at: int) -> ModelUpdate:
+    return ModelUpdate(
         version=learned.version,
         trained_at_seq=trained_at,
         instances=learned.instances,
@@ -183,10 +188,12 @@ def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:
     )
 
 
-def _facts_of(parts: Sequence[RecalledPage]) -> PageFacts:
+def _features_of(parts: Sequence[StoredPage]) -> PageFeatures:
     """Return the facts of a page whose links came in parts, in their order."""
-    facts = PageFacts.together([PageFacts.from_bytes(each.memo or b"") for each in parts])
-    return facts.numbered(np.concatenate([each.targets for each in parts]))
+    features = PageFeatures.concatenate(
+        [PageFeatures.from_bytes(each.memo or b"") for each in parts]
+    )
+    return features.with_targets(np.concatenate([each.targets for each in parts]))
 
 
 def _rounded(scores: Floats) -> Floats:

@@ -83,7 +83,7 @@ class Expansion:
         link is not followed
     urls, scores : int64 (m,) and float64 (m,), the distinct URLs whose score is new or changed
         by these links, and their scores; ``-inf``: the URL is not to be fetched, for now
-    memo : bytes for `recall` of these links when the crawl is resumed
+    memo : bytes for `restore_page` of these links when the crawl is resumed
     """
 
     link_scores: Floats
@@ -93,7 +93,7 @@ class Expansion:
 
 
 @dataclass(frozen=True, slots=True)
-class RecalledPage:
+class StoredPage:
     """A page of an earlier run, as the store has kept it.
 
     Attributes
@@ -113,7 +113,7 @@ class RecalledPage:
 
 
 @dataclass(slots=True)
-class Lesson:
+class ModelUpdate:
     """A new model, and the scores that it gives to all URLs that wait; see `Strategy.learn`.
 
     Attributes
@@ -166,17 +166,17 @@ def is_list_of_texts(value: object) -> bool:
 class Strategy(ABC):
     """Gives every link and every URL its score; made once a crawl from a `StrategyContext`.
 
-    A subclass implements `expand` and `recall`. One that learns sets `learns` and implements
-    `lesson_due`, `learn`, `adopt`, `load` and `rescore`, too. Further parameters of ``__init__``
-    are the strategy's options; they need defaults.
+    A subclass implements `expand` and `restore_page`. A strategy that learns sets `learns` and
+    also implements `is_training_due`, `learn`, `adopt`, `load` and `rescore`. Parameters of
+    ``__init__`` after the first are the strategy's options; options need defaults.
 
     Attributes
     ----------
     learns : its scores change with what it learns while the crawl runs
     in_rounds : it can order a crawl in rounds (`focuscrawl.rounds`), where the links of a page are
-        recalled by another process. There, URLs have other numbers: `recall` goes by
+        recalled by another process. There, URLs have other numbers: `restore_page` goes by
         ``page.targets``, and a memo must not depend on the numbers, but for their order in the
-        page. One that also learns implements `judged`, `pool`, `train` and `take_up`
+        page. One that also learns implements `judged`, `pool`, `train` and `load_trained`
     model_version : of the model that scores links now; 0 before the first lesson
     expects_relevance : its scores are the expected relevance of a URL, in [0, 1]; a live crawl
         then holds back what is far below links that wait for their hosts
@@ -206,7 +206,7 @@ class Strategy(ABC):
         """
 
     @abstractmethod
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in again, in a resumed crawl, the links that `expand` has seen, in the same order.
 
         Returns
@@ -224,32 +224,32 @@ class Strategy(ABC):
         duplicate_of : the earlier page with the same content, None if there is none
         """
 
-    def worth(self, url: int, relevance: float) -> float:
-        """Return what a page was worth, in [0, 1], by default R(u); after `expand` or `recall`.
+    def page_value(self, url: int, relevance: float) -> float:
+        """Return the value of a fetched page in [0, 1], by default its relevance.
 
         A host or a pattern of URLs earns further fetches by pages worth more than 1/2
         (`focuscrawl.crawl.traps`).
         """
         return relevance
 
-    def tried(self, url: int, score: float) -> float:
+    def score_after_failure(self, url: int, score: float) -> float:
         """Return the new score of a URL whose fetch failed with this `score`, and waits again."""
         return score
 
     # -- those that learn ------------------------------------------------------------------
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether to start a lesson, which is about what is known now."""
         return False
 
-    def learn(self) -> Lesson:
+    def learn(self) -> ModelUpdate:
         """Learn from all that was observed; runs in another thread, never twice at a time.
 
         `expand` and `observe` may be called meanwhile, and use the model as it is.
         """
         raise NotImplementedError
 
-    def adopt(self, lesson: Lesson) -> Scores:
+    def adopt(self, update: ModelUpdate) -> Scores:
         """Score with the lesson's model from now on.
 
         Returns
@@ -259,10 +259,10 @@ class Strategy(ABC):
         raise NotImplementedError
 
     def load(self, state: bytes) -> int | None:
-        """Load the model of the last lesson; comes before every `recall` and `observe`.
+        """Load the model of the last lesson; comes before every `restore_page` and `observe`.
 
         Returns how many fetches there were when it was adopted; None: as many as when it started.
-        What `recall` returns does not matter before that.
+        What `restore_page` returns does not matter before that.
         """
         raise NotImplementedError
 
@@ -275,7 +275,7 @@ class Strategy(ABC):
 
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
-    def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
+    def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
         """Split the memo of a page by groups of its links; by default it belongs to all.
 
         May run in any thread.
@@ -286,42 +286,42 @@ class Strategy(ABC):
         """
         return [memo] * len(groups)
 
-    def contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes | None:
+    def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes | None:
         """Return the memo as if the strategy were `self_contained`; `urls` are those linked to."""
         return memo
 
-    def joined(self, parts: Sequence[RecalledPage]) -> bytes | None:
+    def join_memos(self, parts: Sequence[StoredPage]) -> bytes | None:
         """Return the memo of a page whose links are those of some `parts`, in their order."""
         return parts[0].memo
 
-    def fetched_before(self, url: int, relevance: float) -> None:  # noqa: B027
+    def observe_earlier_fetch(self, url: int, relevance: float) -> None:  # noqa: B027
         """Take in the outcome of a fetch of an earlier round, of a URL with links from here."""
 
-    def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
+    def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
         """Recall some pages, at least one; return the URLs and their scores by all of them."""
-        return latest([self.recall(page) for page in pages])
+        return merge_scores([self.restore_page(page) for page in pages])
 
-    def judged(self) -> bytes | None:
+    def export_judged(self) -> bytes | None:
         """Return what this bucket adds to the `pool` of all buckets; None: nothing."""
         raise NotImplementedError
 
-    def pool(self) -> Any:
+    def new_pool(self) -> Any:
         """Return an empty pool: ``add(data)``, ``len``, and ``options.memory``."""
         raise NotImplementedError
 
-    def train(self, pool: Any) -> tuple[bytes, int, dict[str, float]]:
-        """Learn from the pool; return a state for `take_up`, number of instances and metrics."""
+    def train_on_pool(self, pool: Any) -> tuple[bytes, int, dict[str, float]]:
+        """Train on the pool; return a state for `load_trained`, the instances and the metrics."""
         raise NotImplementedError
 
-    def take_up(self, version: int, state: bytes) -> Lesson:
+    def load_trained(self, version: int, state: bytes) -> ModelUpdate:
         """Return a lesson to `adopt`, from the state that `train` returned anywhere."""
         raise NotImplementedError
 
-    def outcomes(self) -> bytes | None:
+    def export_outcomes(self) -> bytes | None:
         """Return what else is known of fetches besides what is recalled; None: nothing."""
         return None
 
-    def take_outcomes(self, outcomes: bytes) -> None:
+    def load_outcomes(self, outcomes: bytes) -> None:
         """Load what `outcomes` returned, in place of all that was observed."""
         raise NotImplementedError
 
@@ -331,7 +331,7 @@ def no_scores() -> Scores:
     return np.zeros(0, np.int64), np.zeros(0)
 
 
-def latest(parts: Sequence[Scores]) -> Scores:
+def merge_scores(parts: Sequence[Scores]) -> Scores:
     """Join scores given one after another; of a URL that has several the last counts."""
     if len(parts) == 1:
         return parts[0]

@@ -16,10 +16,12 @@ from focuscrawl.strategies.base import Expansion, Strategy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
-_A_TRY = 2.0  # taken off the score for each fetch that failed: more than any two R differ by
+_FAILURE_PENALTY = (
+    2.0  # taken off the score for each fetch that failed: more than any two R differ by
+)
 
 
 class Evidence(Protocol):
@@ -89,13 +91,13 @@ class LinkStrategy(Strategy):
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links, then the URLs by the evidence of all links so far."""
         scores = self.score_links(page)
-        return Expansion(scores, *self._weigh(page.targets, scores))
+        return Expansion(scores, *self._add_evidence(page.targets, scores))
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Weigh the links of an earlier run again."""
-        return self._weigh(page.targets, page.link_scores)
+        return self._add_evidence(page.targets, page.link_scores)
 
-    def _weigh(self, targets: Ints, scores: Floats) -> Scores:
+    def _add_evidence(self, targets: Ints, scores: Floats) -> Scores:
         followed = np.isfinite(scores)
         return self.evidence.add(targets[followed], scores[followed])
 
@@ -128,14 +130,14 @@ class BestFirst(LinkStrategy):
         if not self._tries:
             return expansion
         tries = np.array([self._tries[url] for url in expansion.urls.tolist()], np.float64)
-        return replace(expansion, scores=expansion.scores - _A_TRY * tries)
+        return replace(expansion, scores=expansion.scores - _FAILURE_PENALTY * tries)
 
-    def tried(self, url: int, score: float) -> float:
+    def score_after_failure(self, url: int, score: float) -> float:
         """Put a URL whose fetch failed behind those that failed less often."""
         if not self._by_tries:
             return score
         self._tries[url] += 1
-        return score - _A_TRY
+        return score - _FAILURE_PENALTY
 
 
 class HardFocus(LinkStrategy):

@@ -16,7 +16,7 @@ from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 class Hubs(RescoringStrategy[Floats]):
@@ -24,7 +24,7 @@ class Hubs(RescoringStrategy[Floats]):
 
     R(u) is that of the best page that links to v, as in best-first; p(v) the authority score
     that v would have if it were relevant, as far as the hubs known at the last distillation
-    link to it (`focuscrawl.distiller.Distiller.promise`), as a share of the largest.
+    link to it (`focuscrawl.distiller.Distiller.score_unfetched`), as a share of the largest.
 
     Parameters
     ----------
@@ -57,33 +57,33 @@ class Hubs(RescoringStrategy[Floats]):
         link_scores = self._scores(np.full(len(page.targets), page.relevance), page.targets)
         return Expansion(link_scores, changed, scores, memo=hosts.astype("<i8").tobytes())
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         hosts = np.frombuffer(page.memo, "<i8").astype(np.int64)
         return self._take_in(page.url, page.relevance, page.targets, hosts)
 
-    def work_out(self, observed: int, pages: int) -> tuple[Floats, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
         """Distil the first `pages` pages; the model is the promise of each URL, at most 1."""
         source, target, _ = self.log.links(pages)
         n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
         _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
-        sites = Sites.fitting(source, target, number.astype(np.int64))
+        sites = Sites.by_host_or_none(source, target, number.astype(np.int64))
         # only what was fetched up to the last of the pages, whatever came since
         relevance = self.log.relevance(int(self._fetches.data[pages - 1]) if pages else 0, n_urls)
         distiller = Distiller(LinkGraph(source, target, sites.of_pages, relevance))
-        promise = distiller.promise(distiller.distill())
+        promise = distiller.score_unfetched(distiller.distill())
         promise /= promise.max(initial=0.0) or 1.0
         best = np.zeros(n_urls)
         np.maximum.at(best, target, relevance[source])
         urls = np.unique(target)
         return promise, (urls, self._mixed(best[urls], promise[urls]))
 
-    def take_over(self, model: Floats, pages: int) -> Scores:
+    def use_model(self, model: Floats, pages: int) -> Scores:
         """Use another promise; URLs that later pages link to differ by these."""
         self._promise = model
-        _, target, _ = self.log.links(self.log.pages)
-        urls = np.unique(target[self.log.links_of(pages) :])
+        _, target, _ = self.log.links(self.log.n_pages)
+        urls = np.unique(target[self.log.count_links(pages) :])
         return urls, self._of(urls)
 
     def _take_in(self, url: int, relevance: float, targets: Ints, hosts: Ints) -> Scores:
@@ -92,7 +92,7 @@ class Hubs(RescoringStrategy[Floats]):
         self._host.data[targets] = hosts[1:]
         self._best.grow(len(self._host))
         np.maximum.at(self._best.data, targets, relevance)
-        self._fetches.extend([self.log.fetches])
+        self._fetches.extend([self.log.n_fetches])
         self.log.add_links(url, targets)
         urls = np.unique(targets)
         return urls, self._of(urls)

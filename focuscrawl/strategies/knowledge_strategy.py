@@ -12,7 +12,7 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.knowledge import Keywords
-from focuscrawl.knowledge.keywords import WordCount, words_of
+from focuscrawl.knowledge.keywords import WordCount, distinct_words
 from focuscrawl.page.words import tokenize
 from focuscrawl.strategies.base import Strategy, check_number, is_list_of_texts
 from focuscrawl.strategies.baselines import LinkStrategy, Maximum
@@ -24,22 +24,26 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import (
         Expansion,
         JudgedPage,
-        Lesson,
-        RecalledPage,
+        ModelUpdate,
         Scores,
+        StoredPage,
         StrategyContext,
     )
 
 
 _CRITIC, _KEYWORDS = "critic", "keywords"  # what scores a page
-_TOPIC, _EXAMPLES, _SEEDS = FIRST = ("topic", "examples", "seeds")  # keywords of a first crawl
+_TOPIC, _EXAMPLES, _SEEDS = INITIAL_SOURCES = (
+    "topic",
+    "examples",
+    "seeds",
+)  # keywords of a first crawl
 _PREDICTION = "prediction"
 BASES = (_KEYWORDS, _PREDICTION)  # what a later one takes of its knowledge
-MOST_KEYWORDS = 50  # keywords of start pages
+MAX_START_KEYWORDS = 50  # keywords of start pages
 _BETWEEN = "\n"
 _RELEVANT = 0.5
-SURE = 0.9  # share of a known URL's score that what is known of it decides
-MOST_TOPIC_WORDS = 16  # words of a query
+KNOWN_WEIGHT = 0.9  # share of a known URL's score that what is known of it decides
+MAX_QUERY_TERMS = 16  # words of a query
 
 
 class Learnable(LinkStrategy):
@@ -82,7 +86,7 @@ class Learnable(LinkStrategy):
         beta: float = 0.5,
         gamma: float = 0.25,
         keywords: Sequence[str] = (),
-        first: Sequence[str] = FIRST,
+        first: Sequence[str] = INITIAL_SOURCES,
         bases: Sequence[str] = BASES,
         page: str = _CRITIC,
     ) -> None:
@@ -95,7 +99,7 @@ class Learnable(LinkStrategy):
             )
         if not is_list_of_texts(keywords):
             raise UserError(f"learnable: keywords must be a list of texts, not {keywords!r:.80}")
-        for name, chosen, some in (("first", first, FIRST), ("bases", bases, BASES)):
+        for name, chosen, some in (("first", first, INITIAL_SOURCES), ("bases", bases, BASES)):
             if not is_list_of_texts(chosen) or not set(chosen) <= set(some):
                 raise UserError(
                     f"learnable: {name} must be a list of some of {', '.join(some)}, "
@@ -111,41 +115,41 @@ class Learnable(LinkStrategy):
             (alpha, 0.0, 1.0 - alpha) if self._predict is None else (alpha, beta, gamma)
         )
         # in how many start pages on the topic a word is, where that counts
-        self._at_start: Counter[str] | None = None
-        self._pages_at_start = 0
-        self._said: dict[str, float] = {}
+        self._start_page_counts: Counter[str] | None = None
+        self._n_start_pages = 0
+        self._initial: dict[str, float] = {}
         if known is not None and _KEYWORDS in bases:
             self._keywords = known.keywords
         elif keywords:
-            self._keywords = Keywords.of_phrases(keywords)
+            self._keywords = Keywords.from_phrases(keywords)
         else:
-            self._said = first_keywords(context, first)
-            self._keywords = Keywords(self._said)
+            self._initial = initial_keywords(context, first)
+            self._keywords = Keywords(self._initial)
             if _SEEDS in first:
-                self._at_start = Counter()
+                self._start_page_counts = Counter()
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links; a start page on the topic adds to the keywords first."""
         memo = None
-        if self._at_start is not None and not page.depth and page.relevance > RELEVANT:
-            words = sorted(words_of([page.view.title, *page.view.headings]))
+        if self._start_page_counts is not None and not page.depth and page.relevance > RELEVANT:
+            words = sorted(distinct_words([page.view.title, *page.view.headings]))
             self._learn(words)
             memo = _BETWEEN.join(words).encode()
         return replace(super().expand(page), memo=memo)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links again, and the words of a start page."""
-        if page.memo and self._at_start is not None:
+        if page.memo and self._start_page_counts is not None:
             self._learn(page.memo.decode().split(_BETWEEN))
-        return super().recall(page)
+        return super().restore_page(page)
 
     def _learn(self, words: Sequence[str]) -> None:
-        assert self._at_start is not None
-        self._at_start.update(words)
-        self._pages_at_start += 1
-        counts = {word: WordCount(n, 0) for word, n in self._at_start.items()}
-        learned = Keywords.of_counts(counts, self._pages_at_start, 0, most=MOST_KEYWORDS)
-        self._keywords = Keywords.of_all(self._said, learned.weights)
+        assert self._start_page_counts is not None
+        self._start_page_counts.update(words)
+        self._n_start_pages += 1
+        counts = {word: WordCount(n, 0) for word, n in self._start_page_counts.items()}
+        learned = Keywords.from_counts(counts, self._n_start_pages, 0, most=MAX_START_KEYWORDS)
+        self._keywords = Keywords.merge(self._initial, learned.weights)
 
     def score_links(self, page: JudgedPage) -> Floats:
         """Score links by their anchors, their URLs and their page."""
@@ -162,7 +166,9 @@ class Learnable(LinkStrategy):
         return np.asarray(scores, np.float64)
 
 
-def first_keywords(context: StrategyContext, sources: Sequence[str] = FIRST) -> dict[str, float]:
+def initial_keywords(
+    context: StrategyContext, sources: Sequence[str] = INITIAL_SOURCES
+) -> dict[str, float]:
     """Return what is known of a topic's words before anything was crawled, by weight.
 
     Parameters
@@ -174,19 +180,19 @@ def first_keywords(context: StrategyContext, sources: Sequence[str] = FIRST) -> 
     critic = context.critic
     if _TOPIC in sources:
         named: Mapping[str, float] = getattr(critic, "phrase_words", dict)()
-        found.append(named or topic_names(context).weights)
+        found.append(named or topic_name_keywords(context).weights)
     if _EXAMPLES in sources:
         found.append(getattr(critic, "example_words", dict)())
-    return Keywords.of_all(*found).weights
+    return Keywords.merge(*found).weights
 
 
-class Names(Protocol):
+class UrlLookup(Protocol):
     """Gives URLs by their numbers."""
 
     def __getitem__(self, number: int) -> str: ...
 
 
-class Informed(Strategy):
+class CorrectedStrategy(Strategy):
     """A strategy that learns, with scores corrected of URLs of which something is known.
 
     score(v) = sure known(v) + (1 - sure) s(v), with s(v) the strategy's own. Links keep the
@@ -206,8 +212,8 @@ class Informed(Strategy):
         self,
         learner: Strategy,
         known: Callable[[Sequence[str]], Floats],
-        names: Names,
-        sure: float = SURE,
+        names: UrlLookup,
+        sure: float = KNOWN_WEIGHT,
     ) -> None:
         self._learner = learner
         self._ask = known
@@ -222,13 +228,13 @@ class Informed(Strategy):
         """Pass on the outcome of a fetch."""
         self._learner.observe(url, relevance, duplicate_of)
 
-    def worth(self, url: int, relevance: float) -> float:
+    def page_value(self, url: int, relevance: float) -> float:
         """Return what a page was worth."""
-        return self._learner.worth(url, relevance)
+        return self._learner.page_value(url, relevance)
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether to start a lesson."""
-        return self._learner.lesson_due()
+        return self._learner.is_training_due()
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page` and where they lead."""
@@ -237,21 +243,21 @@ class Informed(Strategy):
         _, scores = self._corrected((expansion.urls, expansion.scores))
         return replace(expansion, scores=scores)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         self._look_up(page.targets)
-        return self._corrected(self._learner.recall(page))
+        return self._corrected(self._learner.restore_page(page))
 
-    def learn(self) -> Lesson:
+    def learn(self) -> ModelUpdate:
         """Learn from all that was observed."""
-        lesson = self._learner.learn()
-        _, lesson.scores = self._corrected((lesson.urls, lesson.scores))
-        return lesson
+        update = self._learner.learn()
+        _, update.scores = self._corrected((update.urls, update.scores))
+        return update
 
-    def adopt(self, lesson: Lesson) -> Scores:
+    def adopt(self, update: ModelUpdate) -> Scores:
         """Score with the lesson's model from now on."""
-        self.model_version = lesson.version
-        return self._corrected(self._learner.adopt(lesson))
+        self.model_version = update.version
+        return self._corrected(self._learner.adopt(update))
 
     def load(self, state: bytes) -> int | None:
         """Take up the model of the last lesson."""
@@ -282,21 +288,21 @@ class Informed(Strategy):
         return urls, np.round(found, 9).astype(np.float64, copy=False)
 
 
-def topic_names(context: StrategyContext) -> Keywords:
+def topic_name_keywords(context: StrategyContext) -> Keywords:
     """Return the words of the topic's name."""
     critic = context.critic
     marked = [c for c, on in zip(critic.classes, critic.marked, strict=True) if on]
-    return Keywords.of_topics(context.topics or marked)
+    return Keywords.from_topics(context.topics or marked)
 
 
-def query(context: StrategyContext) -> list[str]:
+def query_terms(context: StrategyContext) -> list[str]:
     """Return the heaviest keywords that earlier crawls learned, else words of the topic's name."""
     known = context.knowledge
-    keywords = topic_names(context) if known is None else known.keywords
-    return list(keywords.weights)[:MOST_TOPIC_WORDS]
+    keywords = topic_name_keywords(context) if known is None else known.keywords
+    return list(keywords.weights)[:MAX_QUERY_TERMS]
 
 
-class TermHits:
+class TermMatcher:
     """Finds the terms of a query in texts.
 
     Parameters
@@ -307,14 +313,14 @@ class TermHits:
     def __init__(self, terms: Sequence[str]) -> None:
         self._number = {term: i for i, term in enumerate(terms)}
 
-    def in_texts(self, texts: list[str]) -> Ints:
+    def match_texts(self, texts: list[str]) -> Ints:
         """Return int64 (n_texts,): bit k is set where term k is a word of the text."""
         words, owner = tokenize(texts)
         hits = np.zeros(len(texts), np.int64)
-        np.bitwise_or.at(hits, owner, self.of_words(words))
+        np.bitwise_or.at(hits, owner, self.match_words(words))
         return hits
 
-    def of_words(self, words: Sequence[str]) -> Ints:
+    def match_words(self, words: Sequence[str]) -> Ints:
         """Return int64 (n_words,): bit k is set where the word is term k."""
         numbers = [self._number.get(word, -1) for word in words]
         number = np.array(numbers, np.int64)
@@ -325,6 +331,6 @@ class TermHits:
 
 
 def has_term(hits: Ints, terms: int) -> Bools:
-    """Return bool (n, terms) from n sets of terms as `TermHits` gives them."""
+    """Return bool (n, terms) from n sets of terms as `TermMatcher` gives them."""
     found: Bools = (hits[:, None] >> np.arange(terms)) & 1 > 0
     return found

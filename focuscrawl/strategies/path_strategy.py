@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.paths.forager import EVIDENCE, Forager, directories_of
-from focuscrawl.paths.path_features import PathReader
+from focuscrawl.paths.forager import EVIDENCE_MODES, Forager, directory_keys
+from focuscrawl.paths.path_features import PathFeatureReader
 from focuscrawl.paths.path_model import PathCritic
 from focuscrawl.strategies.base import Expansion, Strategy, check_count, check_number
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 class Paths(Strategy):
@@ -51,9 +51,10 @@ class Paths(Strategy):
         printed_scores: bool = False,
         adapt: bool = False,
     ) -> None:
-        if evidence not in EVIDENCE:
+        if evidence not in EVIDENCE_MODES:
             raise UserError(
-                f"strategy paths: evidence must be one of {', '.join(EVIDENCE)}, not {evidence!r}"
+                f"strategy paths: evidence must be one of {', '.join(EVIDENCE_MODES)}, "
+                f"not {evidence!r}"
             )
         for name, given in (("printed_scores", printed_scores), ("adapt", adapt)):
             if not isinstance(given, bool):
@@ -79,7 +80,7 @@ class Paths(Strategy):
                 "strategy paths: stop needs a model that was trained on paths of two sites or "
                 "more, to goals and to fails each: train it again, or leave stop out"
             )
-        self._reader = PathReader(self._model.reading)
+        self._reader = PathFeatureReader(self._model.reading)
         self._printed = printed_scores
         self._adapt = adapt
         self._forager = Forager(
@@ -95,44 +96,49 @@ class Paths(Strategy):
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of a fetch."""
-        self._forager.fetched(url)
+        self._forager.record_fetch(url)
 
-    def worth(self, url: int, relevance: float) -> float:
-        """Return Pr(not a fail) of a page by the path to it: see `Strategy.worth`."""
+    def page_value(self, url: int, relevance: float) -> float:
+        """Return Pr(not a fail) of a page by the path to it: see `Strategy.page_value`."""
         return self._worth.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to."""
         forager = self._forager
         referrer = -1 if page.referrer is None else page.referrer
-        forager.arrive(page.url, referrer, page.view.url)
-        start, parent = forager.start_of(page.url), forager.parent(page.url)
-        seen = self._model.page(self._reader, page.view, start)
+        forager.add_page(page.url, referrer, page.view.url)
+        start, parent = forager.site_start(page.url), forager.parent(page.url)
+        seen = self._model.page_potentials(self._reader, page.view, start)
         # in the precision of the store, so that a resumed forage computes with the same numbers
-        belief = forager.belief(page.url, seen).astype(np.float32)
-        links = self._model.links(self._reader, page.view, start, page.links)
-        onward = np.array([self._model.onward(each, links) for each in belief.astype(np.float64)])
+        belief = forager.label_probabilities(page.url, seen).astype(np.float32)
+        links = self._model.link_potentials(self._reader, page.view, start, page.links)
+        onward = np.array(
+            [
+                self._model.link_label_probabilities(each, links)
+                for each in belief.astype(np.float64)
+            ]
+        )
         if not self._printed:
-            onward *= self._model.stays(page.view, start, page.links)[:, None]
+            onward *= self._model.domain_factors(page.view, start, page.links)[:, None]
         labels = onward.astype(np.float32)
         goal, fail = belief.mean(axis=0)[:2].tolist()
         self._worth[page.url] = 1.0 - fail
         rows = labels.reshape(-1, labels.shape[2])
         reward = float(belief.mean(axis=0) @ self._model.rewards)
         of_links = [page.view.links.urls[i] for i in page.links.tolist()] if self._adapt else []
-        directories = directories_of(of_links)
+        directories = directory_keys(of_links)
         memo = PathMemo(referrer, parent, page.view.url, goal, fail, reward, rows, directories)
-        forager.judged(page.url, goal, reward)
+        forager.record_page(page.url, goal, reward)
         found = forager.expand(page.url, page.targets, labels.astype(np.float64), directories)
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = PathMemo.from_bytes(page.memo)
         self._worth[page.url] = 1.0 - memo.fail
-        self._forager.arrive(page.url, memo.referrer, memo.url)
-        self._forager.judged(page.url, memo.goal, memo.reward)
+        self._forager.add_page(page.url, memo.referrer, memo.url)
+        self._forager.record_page(page.url, memo.goal, memo.reward)
         links = len(page.targets)
         labels = memo.labels.astype(np.float64)
         labels = labels.reshape(len(labels) // max(links, 1), links, labels.shape[1])

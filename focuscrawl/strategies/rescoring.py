@@ -13,7 +13,13 @@ import numpy as np
 from focuscrawl.apprentice.hashing import ROWS, PackedRecord
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
-from focuscrawl.strategies.base import Lesson, Strategy, check_count, check_number, latest
+from focuscrawl.strategies.base import (
+    ModelUpdate,
+    Strategy,
+    check_count,
+    check_number,
+    merge_scores,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PathFacts(PackedRecord):
+class PathFeatures(PackedRecord):
     """What a learner of paths keeps of a page with n links.
 
     Attributes
@@ -42,7 +48,7 @@ class PathFacts(PackedRecord):
     TYPES: ClassVar[Mapping[str, str]] = {"targets": "<i8", "page": "<i4", "links": ROWS}
 
 
-class Past(NamedTuple):
+class LinkSnapshot(NamedTuple):
     """A crawl up to some moment; views, but for what can change.
 
     Attributes
@@ -65,7 +71,7 @@ class Past(NamedTuple):
     link_words: SparseRows
 
     @property
-    def waiting(self) -> Ints:
+    def queued(self) -> Ints:
         """The URLs that have links and were not fetched, int64 (m,), ascending."""
         linked = np.zeros(len(self.relevance), bool)
         linked[self.target] = True
@@ -84,12 +90,12 @@ class LinkLog:
         self._pages = GrowingArray(np.int64)
 
     @property
-    def fetches(self) -> int:
+    def n_fetches(self) -> int:
         """Fetches observed."""
         return len(self._fetched)
 
     @property
-    def pages(self) -> int:
+    def n_pages(self) -> int:
         """Pages taken in."""
         return len(self._pages)
 
@@ -105,18 +111,18 @@ class LinkLog:
         self._page.extend(np.full(len(targets), len(self._pages)))
         self._pages.extend([url])
 
-    def links_of(self, pages: int) -> int:
+    def count_links(self, pages: int) -> int:
         """Return how many links the first `pages` pages have."""
         return int(np.searchsorted(self._page.data, pages))
 
     def links(self, pages: int) -> tuple[Ints, Ints, Ints]:
         """Return source and target of the links of the first `pages` pages, and whose they are."""
-        n = self.links_of(pages)
+        n = self.count_links(pages)
         return self._source.data[:n], self._target.data[:n], self._page.data[:n]
 
     def pages_since(self, pages: int) -> Iterator[tuple[int, Ints]]:
         """Iterate over the pages after the first `pages`: URL, and URLs linked to."""
-        bounds = np.searchsorted(self._page.data, np.arange(pages, self.pages + 1)).tolist()
+        bounds = np.searchsorted(self._page.data, np.arange(pages, self.n_pages + 1)).tolist()
         for url, (start, end) in zip(
             self._pages.data[pages:].tolist(), pairwise(bounds), strict=True
         ):
@@ -149,31 +155,31 @@ class LinkHistory(LinkLog):
         self._relevance.data[url] = relevance
         self.relevant += relevance > 0.5
 
-    def add(self, url: int, facts: PathFacts) -> int:
+    def add(self, url: int, features: PathFeatures) -> int:
         """Take in a page numbered `url`; return the number of its first link."""
         start = len(self._target)
-        self._relevance.grow(int(facts.targets.max(initial=url)) + 1)
-        first = np.zeros(len(facts.targets), bool)
-        first[np.unique(facts.targets, return_index=True)[1]] = True
+        self._relevance.grow(int(features.targets.max(initial=url)) + 1)
+        first = np.zeros(len(features.targets), bool)
+        first[np.unique(features.targets, return_index=True)[1]] = True
         self._first.extend(first)
-        self._link_words.extend(facts.links)
-        self._page_words.append(facts.page)
-        self.add_links(url, facts.targets)
+        self._link_words.extend(features.links)
+        self._page_words.append(features.page)
+        self.add_links(url, features.targets)
         return start
 
-    def past(self, observed: int, pages: int) -> Past:
+    def snapshot_at(self, observed: int, pages: int) -> LinkSnapshot:
         """Return what was known after so many fetches and pages; more may come meanwhile."""
         _, target, _ = self.links(pages)
         urls = (self._fetched.data[:observed], self._pages.data[:pages], target)
         n_urls = max(int(each.max(initial=-1)) for each in urls) + 1
         return self._until(len(target), pages, self.relevance(observed, n_urls))
 
-    def now(self) -> Past:
+    def latest_snapshot(self) -> LinkSnapshot:
         """Return all of it, for as long as nothing more is taken in."""
         return self._until(len(self._target), len(self._pages), self._relevance.data)
 
-    def _until(self, n_links: int, pages: int, relevance: Floats) -> Past:
-        return Past(
+    def _until(self, n_links: int, pages: int, relevance: Floats) -> LinkSnapshot:
+        return LinkSnapshot(
             relevance=relevance,
             source=self._source.data[:n_links],
             target=self._target.data[:n_links],
@@ -222,10 +228,10 @@ class RescoringStrategy(Strategy, Generic[Model]):
         self.log = log
         self._learned_at = 0  # fetches observed when the last lesson started
         self._extent = (0, 0)  # fetches and pages that the lesson under way is about
-        self.before_lesson = False
+        self.is_resuming = False
 
     @abstractmethod
-    def work_out(self, observed: int, pages: int) -> tuple[Model, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[Model, Scores]:
         """Make the model of the first `pages` pages, and the scores of all URLs they link to.
 
         Runs in another thread while pages are taken in, and changes nothing.
@@ -236,12 +242,12 @@ class RescoringStrategy(Strategy, Generic[Model]):
         """
 
     @abstractmethod
-    def take_over(self, model: Model, pages: int) -> Scores:
+    def use_model(self, model: Model, pages: int) -> Scores:
         """Score by `model`, which was made of the first `pages` pages, from now on.
 
         Returns
         -------
-        URLs whose scores differ from what `work_out` has returned, because of later pages
+        URLs whose scores differ from what `fit_model` has returned, because of later pages
         """
 
     def describe(self, model: Model, pages: int) -> tuple[int, Mapping[str, float]]:
@@ -250,27 +256,27 @@ class RescoringStrategy(Strategy, Generic[Model]):
 
     def interval(self) -> float:
         """Return how many fetches come between two lessons by now."""
-        return max(self.every, self.growth * self.log.fetches)
+        return max(self.every, self.growth * self.log.n_fetches)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take in the outcome of a fetch; a duplicate is a fetch wasted like any other."""
         self.log.observe(url, relevance)
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether to start a lesson, about what is known now."""
-        due = self.log.fetches - self._learned_at >= self.interval()
+        due = self.log.n_fetches - self._learned_at >= self.interval()
         if due:
             # not in `learn`, which may run while another page is half taken in
-            self._extent = (self.log.fetches, self.log.pages)
+            self._extent = (self.log.n_fetches, self.log.n_pages)
         return due
 
-    def learn(self) -> Lesson:
+    def learn(self) -> ModelUpdate:
         """Work everything out anew."""
         observed, pages = self._extent
-        model, (urls, scores) = self.work_out(observed, pages)
+        model, (urls, scores) = self.fit_model(observed, pages)
         version = self.model_version + 1
         instances, metrics = self.describe(model, pages)
-        return Lesson(
+        return ModelUpdate(
             version=version,
             trained_at_seq=observed,
             instances=instances,
@@ -281,22 +287,24 @@ class RescoringStrategy(Strategy, Generic[Model]):
             model=(model, pages),
         )
 
-    def adopt(self, lesson: Lesson) -> Scores:
+    def adopt(self, update: ModelUpdate) -> Scores:
         """Score with the lesson's model from now on."""
-        self.model_version = lesson.version
-        self._learned_at = lesson.trained_at_seq
-        return self.take_over(*lesson.model)
+        self.model_version = update.version
+        self._learned_at = update.trained_at_seq
+        return self.use_model(*update.model)
 
     def load(self, state: bytes) -> None:
         """Load the time of the last lesson; `rescore` repeats it."""
         self.model_version, self._learned_at, pages = _STATE.unpack(state)
         self._extent = (self._learned_at, pages)
-        self.before_lesson = True
+        self.is_resuming = True
 
     def rescore(self) -> Scores:
         """Repeat the last lesson, when all its pages have been recalled."""
-        self.before_lesson = False
+        self.is_resuming = False
         observed, pages = self._extent
-        pages = min(pages, self.log.pages)  # there are more, if one was fetched again right after
-        model, scores = self.work_out(observed, pages)
-        return latest([scores, self.take_over(model, pages)])
+        pages = min(
+            pages, self.log.n_pages
+        )  # there are more, if one was fetched again right after
+        model, scores = self.fit_model(observed, pages)
+        return merge_scores([scores, self.use_model(model, pages)])

@@ -1,5 +1,4 @@
-"""The studio: what the commands do, in a browser; ``focuscrawl studio`` serves it.
+"""The web application of ``focuscrawl studio``: server, access control, pages and JSON API.
 
-Here are the server, its access control, its pages and its JSON API. Topics, models and crawls, and
-all that is done with them, are in other packages, which define the files and tables.
+The studio runs the functions and commands of other packages, which define all files and tables.
 """

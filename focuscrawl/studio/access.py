@@ -1,4 +1,4 @@
-"""Who may talk to the studio: those who know its token, from its own pages, under its own name."""
+"""Access control of the studio: token and cookie, and checks of ``Host`` and ``Origin``."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-_BYTES = 32
-_FORM = re.compile(r"[\w-]{43}", re.ASCII)
-_READING = ("GET", "HEAD")
-_TOKEN = "token"
+_TOKEN_BYTES = 32
+_TOKEN_PATTERN = re.compile(r"[\w-]{43}", re.ASCII)
+_SAFE_METHODS = ("GET", "HEAD")
+_TOKEN_PARAMETER = "token"
 _BEARER = "Bearer "
-_PATH_LETTERS = 22  # 128 bits
+_SECRET_PATH_LENGTH = 22  # 128 bits
 _PORTS = {"http": 80, "https": 443}
-_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)
-_PREFIX = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*", re.ASCII)
-_POLICY = "Content-Security-Policy"
+_HOST_PATTERN = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+", re.ASCII)
+_PREFIX_PATTERN = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*", re.ASCII)
+_CONTENT_POLICY = "Content-Security-Policy"
 
-#: headers of every answer: nothing runs, loads or is shown but what the studio itself serves
+#: headers of every response: browsers load and run only the studio's own files
 HEADERS = {
-    _POLICY: (
+    _CONTENT_POLICY: (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
@@ -53,48 +53,51 @@ HEADERS = {
 }
 
 
-def token_of(root: Path) -> str:
-    """Return the token for the studio of `root`; everybody who knows it may use the studio.
+def load_token(root: Path) -> str:
+    """Return the token for the studio of the folder `root`; create it if there is none.
 
-    It is stored among the user's own state, readable by nobody else, and not in `root`, which
-    may be a stranger's. If it cannot be stored, each studio has another token.
+    The token file is private and in the user's state folder, because `root` may come from somebody
+    else. If the file cannot be written, each start of the studio has a new token.
     """
     name = sha256(os.fsencode(root)).hexdigest()[:32]
     path = platformdirs.user_state_path("focuscrawl") / "studio" / name
     before = os.umask(0o077)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with changing(path):  # another studio of the folder may start at the same time
-            token = _kept(path)
+        with changing(path):  # another studio of this folder may start at the same time
+            token = _read_token(path)
             if token is None:
-                token = secrets.token_urlsafe(_BYTES)
+                token = secrets.token_urlsafe(_TOKEN_BYTES)
                 write_whole(path, token + "\n")
         return token
     except (OSError, UserError):
-        return _kept(path) or secrets.token_urlsafe(_BYTES)
+        return _read_token(path) or secrets.token_urlsafe(_TOKEN_BYTES)
     finally:
         os.umask(before)
 
 
-def _kept(path: Path) -> str | None:
+def _read_token(path: Path) -> str | None:
     with suppress(OSError, ValueError, UserError):
         with open(path, encoding="ascii", opener=open_plain) as file:
-            kept = file.read(2 * _BYTES).strip()
+            kept = file.read(2 * _TOKEN_BYTES).strip()
             private = os.fstat(file.fileno()).st_mode & 0o077 == 0
-        if private and _FORM.fullmatch(kept):
+        if private and _TOKEN_PATTERN.fullmatch(kept):
             return kept
     return None
 
 
 @dataclass(frozen=True)
 class PublicUrl:
-    """Where a proxy has the studio: ``https://studio.example.org``, or a path below that.
+    """Public address of a studio behind a proxy, like ``https://studio.example.org/path``.
 
     Attributes
     ----------
-    origin : scheme, host and port, as browsers send them in ``Origin``
-    hosts : values of ``Host``, with the port and without it
-    prefix : of paths there, ``/studio``; or empty
+    origin : str
+        Scheme, host and port, as browsers send them in ``Origin``.
+    hosts : frozenset of str
+        Values of ``Host``, with and without the port.
+    prefix : str
+        Path, or empty.
     """
 
     origin: str
@@ -102,25 +105,25 @@ class PublicUrl:
     prefix: str
 
     @classmethod
-    def read(cls, said: str) -> PublicUrl:
-        """Read the URL that a user gives; UserError if it is none."""
-        wrong = UserError(
-            f"--public-url {said!r:.200} is no address of a studio: give one like "
-            "https://studio.example.org, with a path if the proxy has it below one"
+    def parse(cls, text: str) -> PublicUrl:
+        """Parse the URL that a user gives; raise `UserError` if it is invalid."""
+        error = UserError(
+            f"--public-url {text!r:.200} is invalid: give an address like "
+            "https://studio.example.org or https://example.org/studio"
         )
         try:
-            found = urlsplit(said.strip())
+            found = urlsplit(text.strip())
             name, port = found.hostname or "", found.port
         except ValueError:
-            raise wrong from None
+            raise error from None
         prefix = found.path.rstrip("/")
         if (
             found.scheme not in _PORTS
-            or not _HOST.fullmatch(name)
+            or not _HOST_PATTERN.fullmatch(name)
             or any((found.username, found.password, found.query, found.fragment))
-            or not _PREFIX.fullmatch(prefix)
+            or not _PREFIX_PATTERN.fullmatch(prefix)
         ):
-            raise wrong
+            raise error
         host = f"[{name}]" if ":" in name else name
         shown = host if port in (None, _PORTS[found.scheme]) else f"{host}:{port}"
         hosts = frozenset({host, shown, f"{host}:{port or _PORTS[found.scheme]}"})
@@ -128,28 +131,34 @@ class PublicUrl:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether browsers use TLS."""
+        """Whether browsers connect with TLS."""
         return self.origin.startswith("https:")
 
 
 class Access:
-    """Checks each request, before any route sees it.
+    """Checks each request before routing.
 
-    A browser sends a cookie to every port of a host, so to other programs of this machine. The
-    cookie therefore belongs to a path that only this studio's pages know; it is not sent to other
-    paths, and a request needs both, path and cookie. Scripts send the token.
+    Browsers send a cookie to every port of a host, so also to other programs on this machine. The
+    studio's cookie is therefore bound to a secret path, and a request of a browser needs both path
+    and cookie. Scripts send the token.
 
     Parameters
     ----------
-    token : everybody who knows it may use the studio
-    hosts : values of ``Host`` that the studio answers to: names with ports
-    cookie : name of the cookie; other studios have other ports
-    read_only : nobody may change anything
-    public : where a proxy has the studio, if one does
+    token : str
+        Anybody who knows the token may use the studio.
+    hosts : iterable of str
+        Accepted values of ``Host``: names with ports.
+    cookie : str
+        Name of the cookie, which differs between studios on one host.
+    read_only : bool
+        Refuse all changes.
+    public : PublicUrl, optional
+        Address of the studio behind a proxy.
 
     Attributes
     ----------
-    base : prefix of the paths of its pages
+    base : str
+        Prefix of the paths of all pages.
     """
 
     def __init__(
@@ -162,73 +171,72 @@ class Access:
         public: PublicUrl | None = None,
     ) -> None:
         self._token = token
-        self._session = _derive(token, "session")  # the cookie is of no use as a token
+        self._session = _derive(token, "session")  # the token cannot be computed from the cookie
         self._cookie = cookie
         self._hosts = {*hosts}
         self._origins = {f"http://{host}" for host in self._hosts}
         self._read_only = read_only
         self._secure = public is not None and public.is_encrypted
-        self._own = f"/~{_derive(token, 'path')[:_PATH_LETTERS]}"
-        self.base = self._own
+        self._secret_path = f"/~{_derive(token, 'path')[:_SECRET_PATH_LENGTH]}"
+        self.base = self._secret_path
         if public is not None:
             self._hosts |= public.hosts
             self._origins.add(public.origin)
-            self.base = public.prefix + self._own
+            self.base = public.prefix + self._secret_path
 
     def inner_path(self, path: str) -> str | None:
-        """Return what follows the base in a path; None if the path does not start with it."""
-        for base in (self.base, self._own):  # proxies may take their prefix away
-            begun = secrets.compare_digest(path[: len(base)].encode(), base.encode())
-            if begun and path[len(base) :][:1] in ("", "/"):
+        """Return the part of a path after the base; None if the path is not below the base."""
+        for base in (self.base, self._secret_path):  # proxies may remove their prefix
+            starts = secrets.compare_digest(path[: len(base)].encode(), base.encode())
+            if starts and path[len(base) :][:1] in ("", "/"):
                 return path[len(base) :] or "/"
         return None
 
     def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
-        """Return why a request is refused, with the way out; None if it is not.
+        """Return status and message if a request is refused, else None.
 
         Parameters
         ----------
-        by_path : whether its path starts with the base
+        request : Request
+        by_path : bool
+            Whether the path starts with the base.
         """
-        if not self._is_ours(request):
-            return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio has printed."
+        if not self._has_known_host(request):
+            return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio printed."
         origin = request.headers.get("origin")
         if origin is not None and origin not in self._origins:
             return HTTPStatus.FORBIDDEN, (
-                "Only pages of the studio itself may ask this; behind a proxy it needs "
-                "--public-url."
+                "The request comes from another site. If the studio is behind a proxy, start it "
+                "with --public-url."
             )
-        by_header = _is_same(self._bearer(request), self._token)
-        by_cookie = by_path and _is_same(request.cookies.get(self._cookie), self._session)
+        by_header = _is_equal(self._bearer_token(request), self._token)
+        by_cookie = by_path and _is_equal(request.cookies.get(self._cookie), self._session)
         if not by_header and not by_cookie:
             return HTTPStatus.UNAUTHORIZED, (
-                "Open the address that `focuscrawl studio` has printed: it holds a token."
+                "Open the address that `focuscrawl studio` printed, which contains the token."
             )
-        changes = request.method not in _READING
+        changes = request.method not in _SAFE_METHODS
         if changes and self._read_only:
             return HTTPStatus.FORBIDDEN, (
-                "This studio is read-only: start one without --read-only to change something."
+                "This studio is read-only: start it without --read-only to make changes."
             )
         if changes and origin is None and not by_header:
-            return HTTPStatus.FORBIDDEN, "Changes need the header Origin, or Authorization."
+            return HTTPStatus.FORBIDDEN, "Changes need the header Origin or Authorization."
         return None
 
-    def greeting(self, request: Request, path: str) -> Response | None:
-        """Answer an address with the token by the cookie, and a redirect without the token.
+    def set_cookie(self, request: Request, path: str) -> Response | None:
+        """Set the cookie for a request with the token; redirect to `path` without the token.
 
-        So the token stays out of the history and of the address bar.
-
-        Parameters
-        ----------
-        path : requested, below the base
+        The redirect keeps the token out of the address bar and the history. The result is None if
+        the request has no valid token.
         """
-        said = request.query_params.get(_TOKEN)
-        reading = request.method in _READING
-        if not (self._is_ours(request) and reading and _is_same(said, self._token)):
+        given = request.query_params.get(_TOKEN_PARAMETER)
+        reading = request.method in _SAFE_METHODS
+        if not (self._has_known_host(request) and reading and _is_equal(given, self._token)):
             return None
-        query = request.url.remove_query_params(_TOKEN).query
-        where = self.base + quote(path)
-        answer = RedirectResponse(f"{where}?{query}" if query else where, HTTPStatus.SEE_OTHER)
+        query = request.url.remove_query_params(_TOKEN_PARAMETER).query
+        target = self.base + quote(path)
+        answer = RedirectResponse(f"{target}?{query}" if query else target, HTTPStatus.SEE_OTHER)
         answer.set_cookie(
             self._cookie,
             self._session,
@@ -239,28 +247,28 @@ class Access:
         )
         return answer
 
-    def _is_ours(self, request: Request) -> bool:
+    def _has_known_host(self, request: Request) -> bool:
         return request.headers.get("host", "").lower() in self._hosts
 
-    def _bearer(self, request: Request) -> str | None:
-        said = request.headers.get("authorization", "")
-        return said.removeprefix(_BEARER) if said.startswith(_BEARER) else None
+    def _bearer_token(self, request: Request) -> str | None:
+        given = request.headers.get("authorization", "")
+        return given.removeprefix(_BEARER) if given.startswith(_BEARER) else None
 
 
 def _derive(token: str, purpose: str) -> str:
-    """Return a secret from which neither the token nor other derived secrets can be computed."""
-    made = hmac.digest(token.encode(), purpose.encode(), "sha256")
-    return base64.urlsafe_b64encode(made).decode().rstrip("=")
+    """Return a secret that reveals neither the token nor other derived secrets."""
+    digest = hmac.digest(token.encode(), purpose.encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def _is_same(said: str | None, secret: str) -> bool:
-    return said is not None and secrets.compare_digest(said.encode(), secret.encode())
+def _is_equal(given: str | None, secret: str) -> bool:
+    return given is not None and secrets.compare_digest(given.encode(), secret.encode())
 
 
 class AccessMiddleware:
-    """Refuses what `Access` refuses, and adds `HEADERS` to every answer.
+    """Refuses requests that `Access` refuses, and adds `HEADERS` to every response.
 
-    The application gets paths without the base.
+    Routes get paths without the base.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -269,21 +277,21 @@ class AccessMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] != "http":  # there are no WebSockets
+        if scope["type"] != "http":  # the studio has no WebSockets
             return
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                own = headers.get(_POLICY)  # an answer may restrict more, never less
+                own = headers.get(_CONTENT_POLICY)  # a response may restrict more, never less
                 headers.update(HEADERS)
                 if own is not None:
-                    headers[_POLICY] += f"; {own}"
+                    headers[_CONTENT_POLICY] += f"; {own}"
             await send(message)
 
         inner = self._access.inner_path(scope["path"])
         request = Request(scope if inner is None else {**scope, "path": inner})
-        answer = self._access.greeting(request, request.scope["path"])
+        answer = self._access.set_cookie(request, request.scope["path"])
         if answer is None:
             refusal = self._access.refusal(request, by_path=inner is not None)
             if refusal is not None:

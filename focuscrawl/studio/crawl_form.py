@@ -1,4 +1,4 @@
-"""Starting crawls from a form or a script, and what they would start with."""
+"""Starts, resumes and changes crawls for the studio, and checks start pages before a crawl."""
 
 from __future__ import annotations
 
@@ -26,44 +26,52 @@ from focuscrawl.foundation.processes import start_python
 from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.report.outlook import Outlook
 from focuscrawl.strategies.registry import strategy_names
-from focuscrawl.studio.jobs import OWN_SETTINGS, JobState
-from focuscrawl.studio.page_rendering import text_of, texts_of
+from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
+from focuscrawl.studio.page_rendering import text_value, text_values
 from focuscrawl.studio.served_folder import NamedCrawl, check_name
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.studio.jobs import Job
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.served_folder import StudioFolder
 
 
-CRAWL = "crawl"  #: kind of these jobs
-_CRAWLS = "crawls"  # where they are kept, in the folder
-_SEEDS = "seeds.txt"
-_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
-_LONG, _BETWEEN = 60.0, 0.05  # seconds in which a crawl begins or says why not; between two looks
-#: what else a form may set: name of the field, setting, and what it is called to people
+CRAWL = "crawl"  #: kind of the jobs that crawl
+_CRAWLS_FOLDER = "crawls"  # in the served folder
+_SEEDS_FILE = "seeds.txt"
+_NUMBER_PATTERN = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
+_START_TIMEOUT, _POLL_INTERVAL = 60.0, 0.05  # seconds
+#: settings of a form: name of the field, Scrapy setting, label
 SETTINGS = {
-    "delay": ("DOWNLOAD_DELAY", "Seconds between two pages of a host"),
-    "patience": ("FOCUSCRAWL_PATIENCE", "Seconds to wait for one more relevant page"),
-    "stagnation": ("FOCUSCRAWL_STAGNATION", "End after so many fetches without a relevant page"),
+    "delay": ("DOWNLOAD_DELAY", "Seconds between two requests to a host"),
+    "patience": ("FOCUSCRAWL_PATIENCE", "Seconds to wait for busy hosts per relevant page"),
+    "stagnation": (
+        "FOCUSCRAWL_STAGNATION",
+        "Stop after this many fetches without a relevant page",
+    ),
 }
 
 
 @dataclass(frozen=True)
 class NewCrawl:
-    """A crawl that is to begin.
+    """A crawl to start.
 
     Attributes
     ----------
-    name : in the folder
-    arguments : what is typed after ``focuscrawl``
-    seeds : start URLs of its own; empty: they come from a file, or from the critic
-    budget : fetches; 0: no limit
-    live : whether it crawls the live Web
+    name : str
+        Path below the served folder.
+    arguments : list of str
+        Command line after ``focuscrawl``.
+    seeds : list of str
+        Start URLs of the form. Empty: they come from a file or from the critic's examples.
+    budget : int
+        Fetches; 0: no limit.
+    live : bool
+        Whether the crawl uses the live Web.
     """
 
     name: str
@@ -74,395 +82,402 @@ class NewCrawl:
 
     @property
     def seeds_argument(self) -> list[str]:
-        """The argument that names its start URLs; none where the critic's examples are those."""
+        """The argument with the start URLs; empty if the critic's examples are the start URLs."""
         return [each for each in self.arguments if each.startswith("seeds=")]
 
     @property
-    def is_told_where(self) -> bool:
-        """Whether somebody has said where to begin, or to read a recorded web."""
+    def can_fetch_start_pages(self) -> bool:
+        """Whether start pages may be fetched unasked: named URLs, or any of a recorded web."""
         return bool(self.seeds_argument) or not self.live
 
 
-def read_crawl(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
-    """Check what was said of a crawl.
+def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
+    """Parse and check the form of a new crawl; raise `UserError` if a value is invalid.
 
-    Parameters
-    ----------
-    values : ``name``; ``critic``, one of the folder or ``models/demo``, and ``topic``, classes of
-        it, or both as `choice` puts them in ``of``; ``definition``, whose seeds it takes;
-        ``seeds``, URLs; ``budget``; ``web``, empty for the live Web; ``strategy``; and those of
-        `SETTINGS`
-
-    Raises
-    ------
-    UserError
-        Something makes no sense.
+    The fields are ``name``; ``critic`` and ``topic`` (classes of the critic), or ``of``, both
+    encoded by `encode_class`; ``seeds`` (URLs), or ``definition``, which has seeds; ``budget``;
+    ``web``, empty for the live Web; ``strategy``; and those of `SETTINGS`.
     """
-    name = _new_name(folder, text_of(values, "name"))
-    definition = text_of(values, "definition")
-    chosen = [unquote(each) for each in text_of(values, "of").partition("#")[::2]]
-    critic, topic = text_of(values, "critic") or chosen[0], text_of(values, "topic") or chosen[1]
+    name = _parse_name(folder, text_value(values, "name"))
+    definition = text_value(values, "definition")
+    chosen = [unquote(each) for each in text_value(values, "of").partition("#")[::2]]
+    critic, topic = (
+        text_value(values, "critic") or chosen[0],
+        text_value(values, "topic") or chosen[1],
+    )
     if not critic:
-        raise UserError("choose what to crawl: train a critic for your topic first")
+        raise UserError("no critic is chosen: create a topic and train a critic for it first")
     found = folder.critic(critic)
-    here = isinstance(found, Path) and found.is_relative_to(folder.root)
+    is_local = isinstance(found, Path) and found.is_relative_to(folder.root)
     arguments = {
-        "critic": f"./{critic}" if here else critic,
-        "topic": ",".join(read_topics(topic)),
+        "critic": f"./{critic}" if is_local else critic,
+        "topic": ",".join(parse_topics(topic)),
     }
     if not arguments["topic"]:
-        raise UserError("say which class of the critic is the topic")
-    seeds = [_checked(url) for url in texts_of(values, "seeds")]
+        raise UserError("choose the class of the critic that is the topic")
+    seeds = [_parse_url(url) for url in text_values(values, "seeds")]
     if seeds:
-        arguments["seeds"] = f"./{name}/{_SEEDS}"
+        arguments["seeds"] = f"./{name}/{_SEEDS_FILE}"
     elif definition:
         path = folder.topic(definition)
         if read_definition(path).seeds:
             arguments["seeds"] = f"./{folder.name_of(path)}"
-    web = text_of(values, "web")
+    web = text_value(values, "web")
     if web:
         arguments["web"] = folder.recording(web)
-    arguments["strategy"] = _strategy(text_of(values, "strategy", DEFAULT_STRATEGY))
-    budget = read_budget(text_of(values, "budget", str(DEFAULT_BUDGET)))
+    arguments["strategy"] = _parse_strategy(text_value(values, "strategy", DEFAULT_STRATEGY))
+    budget = parse_budget(text_value(values, "budget", str(DEFAULT_BUDGET)))
     arguments |= {"budget": str(budget), "crawl_dir": f"./{name}"}
     given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
     for name_of_field, (setting, what) in SETTINGS.items():
-        if value := text_of(values, name_of_field):
-            if not _NUMBER.fullmatch(value):
-                raise UserError(f"{what.lower()}: {value!r:.40} is no number")
+        if value := text_value(values, name_of_field):
+            if not _NUMBER_PATTERN.fullmatch(value):
+                raise UserError(f"{what}: {value!r:.40} is not a number")
             given += ["-s", f"{setting}={value}"]
     return NewCrawl(name, [CRAWL, *given], seeds, budget, live=not web)
 
 
-def choice(critic: str, topic: str) -> str:
-    """Return a class of a critic as one value of a form."""
+def encode_class(critic: str, topic: str) -> str:
+    """Encode a critic and one of its classes as one value of a form."""
     return f"{quote(critic, safe='')}#{quote(topic, safe='')}"
 
 
-def begin(desk: Desk, crawl: NewCrawl) -> Job:
-    """Begin a crawl, and wait until it has begun.
+def start_crawl(context: StudioContext, crawl: NewCrawl) -> Job:
+    """Start a crawl, and wait until it is crawling.
 
     Raises
     ------
     UserError
-        It cannot be, for the reason that the command gives.
+        The crawl cannot start; the message is the command's error message.
     """
-    path = desk.folder.place(crawl.name)
+    path = context.folder.safe_path(crawl.name)
     try:
-        with desk.beginning():
-            if _is_begun(desk, crawl.name):
-                raise UserError(f"{crawl.name} has just been begun: take another name")
-            _keep_seeds(desk, crawl)
-            job = desk.jobs.begin(CRAWL, crawl.name, crawl.arguments)
-        return _begun(desk, NamedCrawl(crawl.name, path), job)
+        with context.job_lock():
+            if _has_started(context, crawl.name):
+                raise UserError(f"{crawl.name} has already been started: choose another name")
+            _write_seeds(context, crawl)
+            job = context.jobs.start(CRAWL, crawl.name, crawl.arguments)
+        return _wait_until_crawling(context, NamedCrawl(crawl.name, path), job)
     except UserError:
-        _discard_seeds(desk, crawl)
+        _remove_seeds(context, crawl)
         raise
 
 
-def _is_begun(desk: Desk, name: str) -> bool:
-    jobs = desk.jobs.all(kind=CRAWL, subject=name)
+def _has_started(context: StudioContext, name: str) -> bool:
+    jobs = context.jobs.all(kind=CRAWL, subject=name)
     running = any(job.state is JobState.RUNNING for job in jobs)
-    return running or CrawlFolder(desk.folder.root / name).exists
+    return running or CrawlFolder(context.folder.root / name).exists
 
 
-def _keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
-    """Write the start URLs of a crawl where its arguments have them; UserError: it cannot be."""
+def _write_seeds(context: StudioContext, crawl: NewCrawl) -> None:
     if not crawl.seeds:
         return
-    path = desk.folder.place(crawl.name)
+    path = context.folder.safe_path(crawl.name)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / _SEEDS, "\n".join([*crawl.seeds, ""]))
+        write_whole(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _discard_seeds(desk: Desk, crawl: NewCrawl) -> None:
-    """Remove what `_keep_seeds` wrote for a crawl that was refused."""
-    path = desk.folder.root / crawl.name
-    with desk.beginning():
-        if crawl.seeds and not _is_begun(desk, crawl.name):
-            (path / _SEEDS).unlink(missing_ok=True)
-            with suppress(OSError):  # what else is in the folder is somebody's
+def _remove_seeds(context: StudioContext, crawl: NewCrawl) -> None:
+    """Remove the file of start URLs of a crawl that did not start."""
+    path = context.folder.root / crawl.name
+    with context.job_lock():
+        if crawl.seeds and not _has_started(context, crawl.name):
+            (path / _SEEDS_FILE).unlink(missing_ok=True)
+            with suppress(OSError):  # the folder has other files
                 path.rmdir()
 
 
-def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
-    """Go on with a crawl that was begun here and has ended, with another budget if one is given.
+def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -> Job:
+    """Resume a stopped crawl that was started in the studio, with a new budget if given.
 
     Raises
     ------
     UserError
-        It was begun elsewhere, it runs, or it cannot go on.
+        The crawl was started elsewhere, is running, or cannot be resumed.
     """
-    crawl, until = desk.crawl(name), time.monotonic() + _LONG
+    crawl, until = context.crawl(name), time.monotonic() + _START_TIMEOUT
 
     def running() -> bool:
-        jobs = desk.jobs.all(kind=CRAWL, subject=name)
+        jobs = context.jobs.all(kind=CRAWL, subject=name)
         return bool(jobs) and jobs[0].state is JobState.RUNNING
 
     while running() and not crawl.control.in_use and time.monotonic() < until:
-        time.sleep(_BETWEEN)  # the process is about to begin or to be gone
-    with desk.beginning():
-        earlier = desk.jobs.all(kind=CRAWL, subject=name)
+        time.sleep(_POLL_INTERVAL)  # the process is starting or exiting
+    with context.job_lock():
+        earlier = context.jobs.all(kind=CRAWL, subject=name)
         if running() or crawl.control.in_use:
-            raise UserError(f"{name} is being crawled: it goes on")
+            raise UserError(f"{name} is running already")
         if not earlier:
-            given = "" if budget is None else f", with -a budget={budget}"
+            option = "" if budget is None else f" with -a budget={budget}"
             raise UserError(
-                f"{name} was begun on the command line: give the command that began it "
-                f"again{given}"
+                f"{name} was started on the command line: run the same command again{option}"
             )
         arguments = earlier[0].arguments
-        check_arguments(desk.folder, crawl, arguments)
+        check_arguments(context.folder, crawl, arguments)
         if budget is not None:
-            said = f"budget={budget}"
-            arguments = [said if each.startswith("budget=") else each for each in arguments]
-        job = desk.jobs.begin(CRAWL, crawl.name, arguments)
-    return _begun(desk, crawl, job)
+            new = f"budget={budget}"
+            arguments = [new if each.startswith("budget=") else each for each in arguments]
+        job = context.jobs.start(CRAWL, crawl.name, arguments)
+    return _wait_until_crawling(context, crawl, job)
 
 
-def give_budget(desk: Desk, crawl: NamedCrawl, budget: int) -> None:
-    """Give a crawl another budget, and wait until it has it: as it runs, or by going on.
+def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> None:
+    """Change the budget of a running crawl and wait for it, or resume a stopped crawl with it.
 
     Raises
     ------
     UserError
-        It can have none.
+        The crawl is starting, or cannot be resumed.
     """
-    control, asked, until = crawl.control, False, time.monotonic() + _LONG
+    control, asked, until = crawl.control, False, time.monotonic() + _START_TIMEOUT
     while control.in_use:
         if time.monotonic() >= until:
             if asked:
-                return  # it has it when it looks
-            raise UserError(f"{crawl.name} is starting: give it a budget when it crawls")
+                return  # the crawl will read the request later
+            raise UserError(f"{crawl.name} is still starting: set the budget when it is crawling")
         if not asked and not control.starting:
             control.extend(budget)
             asked = True
         elif asked and not control.extending:
             return
-        time.sleep(_BETWEEN)
-    go_on(desk, crawl.name, budget)  # it was at rest, or has ended before it looked
+        time.sleep(_POLL_INTERVAL)
+    resume_crawl(
+        context, crawl.name, budget
+    )  # the crawl was stopped, or stopped before it read the request
 
 
-def _begun(desk: Desk, crawl: NamedCrawl, job: Job) -> Job:
-    """Wait until a process crawls; UserError: it has ended at once."""
-    until = time.monotonic() + _LONG
+def _wait_until_crawling(context: StudioContext, crawl: NamedCrawl, job: Job) -> Job:
+    """Wait until a job is crawling; raise `UserError` if it fails."""
+    until = time.monotonic() + _START_TIMEOUT
     while time.monotonic() < until:
         if job.state is JobState.FAILED:
-            raise UserError(job.said.rpartition("\n")[2] or f"{crawl.name} has not begun")
-        if job.state is JobState.DONE or _is_crawled(crawl):
+            raise UserError(job.output.rpartition("\n")[2] or f"{crawl.name} did not start")
+        if job.state is JobState.DONE or _is_running(crawl):
             break
-        time.sleep(_BETWEEN)
-        job = desk.jobs.job(job.id)
+        time.sleep(_POLL_INTERVAL)
+        job = context.jobs.job(job.id)
     return job
 
 
-def _is_crawled(crawl: NamedCrawl) -> bool:
-    folder = CrawlFolder(crawl.place)
+def _is_running(crawl: NamedCrawl) -> bool:
+    folder = CrawlFolder(crawl.path)
     return folder.in_use and folder.exists
 
 
-def read_budget(text: str) -> int:
-    """Return a budget; UserError if it is none."""
+def parse_budget(text: str) -> int:
+    """Parse a budget; raise `UserError` if it is invalid."""
     if not text.isascii() or not text.isdecimal() or len(text) > 12:
-        raise UserError(f"a budget is a number of fetches, 0 for no limit, not {text!r:.40}")
+        raise UserError(f"budget {text!r:.40} is not a number of fetches (0: no limit)")
     return int(text)
 
 
 def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str]) -> None:
-    """Refuse what a form cannot have said: who has sent the folder may have written it."""
-    odd = UserError(
-        f"{crawl.name} was begun in a way that the studio does not know: begin it by hand"
+    """Refuse arguments that no form produces: a folder from somebody else may contain them."""
+    unknown = UserError(
+        f"{crawl.name} has arguments that the studio does not know: resume it on the command line"
     )
     if arguments[:1] != [CRAWL] or len(arguments) % 2 == 0:
-        raise odd
+        raise unknown
     settings = {setting for setting, _ in SETTINGS.values()}
-    for option, said in zip(arguments[1::2], arguments[2::2], strict=True):
-        key, _, value = said.partition("=")
+    for option, argument in zip(arguments[1::2], arguments[2::2], strict=True):
+        key, _, value = argument.partition("=")
         match option, key:
             case "-a", "critic":
                 folder.critic(value.removeprefix("./"))
             case "-a", "topic":
-                read_topics(value)
-            case "-a", "seeds" if folder.holds(value):
+                parse_topics(value)
+            case "-a", "seeds" if folder.has_file(value):
                 pass
             case "-a", "web":
                 folder.recording(value.removeprefix("./"))
             case "-a", "strategy":
-                _strategy(value)
+                _parse_strategy(value)
             case "-a", "budget":
-                read_budget(value)
+                parse_budget(value)
             case "-a", "crawl_dir" if value == f"./{crawl.name}":
                 pass
-            case "-s", _ if key in settings and _NUMBER.fullmatch(value):
+            case "-s", _ if key in settings and _NUMBER_PATTERN.fullmatch(value):
                 pass
             case _:
-                raise odd
+                raise unknown
 
 
-def _new_name(folder: StudioFolder, name: str) -> str:
+def _parse_name(folder: StudioFolder, name: str) -> str:
     check_name(name)
-    path = folder.place(f"{_CRAWLS}/{name}")
+    path = folder.safe_path(f"{_CRAWLS_FOLDER}/{name}")
     if CrawlFolder(path).exists:
         raise UserError(
-            f"{_CRAWLS}/{name} is a crawl already: take another name, or go on with it"
+            f"the crawl {_CRAWLS_FOLDER}/{name} exists already: choose another name, or resume it"
         )
-    return f"{_CRAWLS}/{name}"
+    return f"{_CRAWLS_FOLDER}/{name}"
 
 
-def _checked(line: str) -> str:
+def _parse_url(line: str) -> str:
     url = normalize(line)
     if url is None:
         raise UserError(f"{line!r:.120} {no_url(line)}")
     return url
 
 
-def _strategy(name: str) -> str:
+def _parse_strategy(name: str) -> str:
     if name not in strategy_names():
-        raise UserError(f"there is no strategy {name!r:.40}")
+        raise UserError(f"no strategy {name!r:.40}. Strategies: {', '.join(strategy_names())}")
     return name
 
 
-_KEPT = 32  # outlooks
-_MOST = 20  # start pages
-_LONG_OUTLOOK = 180.0  # seconds
-_WAITS = 4.0  # seconds for which a form that has asked is taken to wait: it asks every second
-_UNREACHABLE = 3  # exit code of a plan that could fetch no page
-#: arguments of a crawl on which the start pages, or what becomes of them, depend
-_ARGUMENTS = ("critic=", "topic=", "web=", "DOWNLOAD_DELAY=")
+_MAX_RESULTS = 32
+_MAX_START_PAGES = 20
+_OUTLOOK_TIMEOUT = 180.0  # seconds
+_FORM_TIMEOUT = (
+    4.0  # seconds for which a form that has asked is taken to wait: it asks every second
+)
+_UNREACHABLE_CODE = 3  # exit code of a plan that could fetch no page
+#: arguments that change the result of ``focuscrawl plan``
+_OUTLOOK_ARGUMENTS = ("critic=", "topic=", "web=", "DOWNLOAD_DELAY=")
 
 
 @dataclass
-class Foresight:
-    """What is known of a crawl's start pages.
+class StartPagesResult:
+    """Result of ``focuscrawl plan`` for a crawl's start pages.
 
     Attributes
     ----------
-    outlook : None: not known yet, or not to be had
-    error : why it is not to be had, a sentence
-    asked : when it was last asked for, on the clock of this process
+    outlook : Outlook, optional
+        None: not known yet, or failed.
+    error : str, optional
+        Why the plan failed, a sentence.
+    requested_at : float
+        Time of the last request on the monotonic clock.
     """
 
     outlook: Outlook | None = None
     error: str | None = None
-    asked: float = field(default_factory=time.monotonic)
+    requested_at: float = field(default_factory=time.monotonic)
 
     def is_known(self) -> bool:
-        """Tell whether the pages have been judged, or cannot be."""
+        """Return whether the plan has finished or failed."""
         return self.outlook is not None or self.error is not None
 
 
-class Outlooks:
-    """Has `focuscrawl plan` judge start pages, of one crawl at a time; for any thread.
+class OutlookRunner:
+    """Runs ``focuscrawl plan`` for forms of new crawls, one at a time; thread-safe.
 
-    What is known is kept, so pages are fetched once, whatever else of the form is changed. What
-    no form asks for any more is given up for the next.
+    Results are cached, so start pages are fetched once while a person changes other fields. A plan
+    that no form requests any more is cancelled for the next.
 
     Parameters
     ----------
-    root : folder that the processes work in
+    root : Path
+        Working folder of the processes.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._known: OrderedDict[tuple[str, ...], Foresight] = OrderedDict()
+        self._results: OrderedDict[tuple[str, ...], StartPagesResult] = OrderedDict()
         self._lock = threading.Lock()
-        self._judging: tuple[Foresight, subprocess.Popen[str]] | None = None
-        atexit.register(self.end)
+        self._current: tuple[StartPagesResult, subprocess.Popen[str]] | None = None
+        atexit.register(self.cancel)
 
-    def ask(self, crawl: NewCrawl, *, begin: bool) -> Foresight | None:
-        """Return what is known by now; None: nothing, and nobody is to find out.
+    def get(self, crawl: NewCrawl, *, start: bool) -> StartPagesResult | None:
+        """Return the current result, or None if no plan was started.
 
         Parameters
         ----------
-        begin : have the start pages judged if they are not
+        crawl : NewCrawl
+        start : bool
+            Start a plan if there is no result.
         """
-        given = [each for each in crawl.arguments if each.startswith(_ARGUMENTS)]
+        given = [each for each in crawl.arguments if each.startswith(_OUTLOOK_ARGUMENTS)]
         given += [] if crawl.seeds else crawl.seeds_argument
         key = (*given, *crawl.seeds)
         with self._lock:
-            found = self._known.get(key)
+            found = self._results.get(key)
             if found is not None:
-                found.asked = time.monotonic()
-            elif begin and self._is_busy():
-                found = Foresight()  # whoever asks for it asks again
-            elif begin:
-                self._give_up()
-                found = self._known[key] = Foresight()
+                found.requested_at = time.monotonic()
+            elif start and self._is_busy():
+                found = StartPagesResult()  # the form repeats its request
+            elif start:
+                self._cancel()
+                found = self._results[key] = StartPagesResult()
                 arguments = (found, given, crawl.seeds)
-                threading.Thread(target=self._judge, args=arguments, daemon=True).start()
-                while len(self._known) > _KEPT:
-                    self._known.popitem(last=False)
+                threading.Thread(target=self._run_plan, args=arguments, daemon=True).start()
+                while len(self._results) > _MAX_RESULTS:
+                    self._results.popitem(last=False)
             return found
 
-    def end(self) -> None:
-        """Give up what is being judged, as when the crawl itself begins."""
+    def cancel(self) -> None:
+        """Cancel the running plan."""
         with self._lock:
-            self._give_up()
+            self._cancel()
 
     def _is_busy(self) -> bool:
-        """Tell whether pages are being judged that somebody waits for."""
-        since = time.monotonic() - _WAITS
-        return any(not each.is_known() and each.asked > since for each in self._known.values())
+        """Return whether a plan is running that a form has requested recently."""
+        since = time.monotonic() - _FORM_TIMEOUT
+        return any(
+            not each.is_known() and each.requested_at > since for each in self._results.values()
+        )
 
-    def _judge(self, found: Foresight, given: Sequence[str], seeds: Sequence[str]) -> None:
+    def _run_plan(
+        self, found: StartPagesResult, given: Sequence[str], seeds: Sequence[str]
+    ) -> None:
         with tempfile.TemporaryDirectory(
             prefix="focuscrawl-studio-", ignore_cleanup_errors=True
         ) as name:
             arguments = [*given]
             if seeds:
-                listed = Path(name, "seeds.txt")
-                listed.write_text("\n".join(seeds), encoding="utf-8")
-                arguments.append(f"seeds={listed}")
+                file = Path(name, _SEEDS_FILE)
+                file.write_text("\n".join(seeds), encoding="utf-8")
+                arguments.append(f"seeds={file}")
             command = ["-m", "focuscrawl", "plan", "--json"]
-            command += ["--most", str(_MOST)]
+            command += ["--most", str(_MAX_START_PAGES)]
             for each in arguments:
                 command += ["-s" if each.startswith("DOWNLOAD_DELAY=") else "-a", each]
             with self._lock:
-                if found.is_known():  # another form has come first
+                if found.is_known():  # cancelled for another form
                     return
                 process = start_python(
                     command,
-                    variables={**OWN_SETTINGS, "TMPDIR": name},
+                    variables={**PROCESS_ENVIRONMENT, "TMPDIR": name},
                     cwd=self._root,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
-                    start_new_session=True,  # it has processes of its own, which end with it
+                    start_new_session=True,  # killed as a process group
                 )
-                self._judging = found, process
+                self._current = found, process
             try:
-                said, wrong = process.communicate(timeout=_LONG_OUTLOOK)
+                output, errors = process.communicate(timeout=_OUTLOOK_TIMEOUT)
             except subprocess.TimeoutExpired:
                 _kill(process)
-                said, wrong = "", f"they were not there after {_LONG_OUTLOOK / 60:.0f} minutes"
+                output, errors = "", f"no result after {_OUTLOOK_TIMEOUT / 60:.0f} minutes"
             with self._lock:
                 if found.is_known():
                     return
-                self._judging = None
-                _tell(found, process.returncode, said, wrong)
+                self._current = None
+                _store_result(found, process.returncode, output, errors)
 
-    def _give_up(self) -> None:
-        """End what judges pages that nobody asks for any more; it is asked anew if need be."""
-        for key, each in [*self._known.items()]:
+    def _cancel(self) -> None:
+        """Kill the running plan; the lock is held."""
+        for key, each in [*self._results.items()]:
             if not each.is_known():
-                each.error = "Others were asked for."
-                del self._known[key]
-        if self._judging is not None:
-            _kill(self._judging[1])
-            self._judging = None
+                each.error = "Another form checks its start pages."
+                del self._results[key]
+        if self._current is not None:
+            _kill(self._current[1])
+            self._current = None
 
 
-def _tell(found: Foresight, code: int, said: str, wrong: str) -> None:
+def _store_result(found: StartPagesResult, code: int, output: str, errors: str) -> None:
     try:
-        if code not in (0, _UNREACHABLE):
-            raise UserError(wrong.strip().rpartition("\n")[2] or "nothing was said")
-        found.outlook = Outlook.of_plain(json.loads(said.strip().rpartition("\n")[2]))
+        if code not in (0, _UNREACHABLE_CODE):
+            raise UserError(errors.strip().rpartition("\n")[2] or "unknown error")
+        found.outlook = Outlook.of_plain(json.loads(output.strip().rpartition("\n")[2]))
     except (UserError, ValueError) as error:
-        found.error = f"The start pages could not be judged: {error}"
+        found.error = f"The start pages could not be checked: {error}"
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

@@ -1,4 +1,4 @@
-"""Routes of crawls: the form of a new one, and the page of one while it runs."""
+"""Routes for starting and controlling crawls, and for the live page of a crawl."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawl_form import (
     SETTINGS,
-    Outlooks,
-    begin,
-    choice,
-    give_budget,
-    go_on,
-    read_budget,
-    read_crawl,
+    OutlookRunner,
+    change_budget,
+    encode_class,
+    parse_budget,
+    parse_crawl_form,
+    resume_crawl,
+    start_crawl,
 )
-from focuscrawl.studio.crawl_watch import Watches
-from focuscrawl.studio.page_rendering import PREFIX, accepted, json_of, post, text_of
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.studio.crawl_watch import CrawlWatches
+from focuscrawl.studio.page_rendering import (
+    PREFIX,
+    accepted_response,
+    json_endpoint,
+    post_route,
+    text_value,
+)
+from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -37,30 +43,32 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
 
-_EVERY = 1.0  # seconds between two looks at a crawl that runs
-_AT_REST = 3.0
-_STEP = 0.1  # seconds after which a stream notices that the studio stops
-_SIGN = 15.0  # seconds after which a comment is sent, so that both ends notice a broken connection
-_FIRST_BUDGET = 300  # fetches of a first crawl: minutes on the live Web
+_RUNNING_INTERVAL = 1.0  # seconds between two readings of a running crawl
+_STOPPED_INTERVAL = 3.0
+_STOP_CHECK_INTERVAL = 0.1  # seconds between two checks whether the studio stops
+_KEEP_ALIVE_INTERVAL = (
+    15.0  # seconds after which a comment is sent, so that both ends notice a broken connection
+)
+_FIRST_BUDGET = 300  # fetches: some minutes on the live Web
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the pages and their API."""
-    outlooks, watches = Outlooks(desk.folder.root), Watches(desk)
+    outlooks, watches = OutlookRunner(context.folder.root), CrawlWatches(context)
 
     def create(_: Request, values: Mapping[str, Any]) -> Response:
-        new = read_crawl(desk.folder, values)
-        outlooks.end()  # the crawl fetches from the same hosts
-        begun = {"crawl": new.name, "job": begin(desk, new).plain()}
-        # htmx opens the page of the crawl, scripts read the body
-        page = f"{desk.base}/crawls/{quote(new.name)}/live"
-        return accepted(begun, {"HX-Redirect": page})
+        new = parse_crawl_form(context.folder, values)
+        outlooks.cancel()  # the crawl fetches from the same hosts
+        started = {"crawl": new.name, "job": start_crawl(context, new).to_dict()}
+        # htmx follows the header, scripts read the body
+        page = f"{context.base}/crawls/{quote(new.name)}/live"
+        return accepted_response(started, {"HX-Redirect": page})
 
     def outlook(_: Request, values: Mapping[str, Any]) -> Response:
-        new = read_crawl(desk.folder, values)
-        found = outlooks.ask(new, begin=True)
+        new = parse_crawl_form(context.folder, values)
+        found = outlooks.get(new, start=True)
         assert found is not None
         known = found.outlook
         return JSONResponse(
@@ -72,38 +80,38 @@ def routes(desk: Desk) -> list[Route]:
             }
         )
 
-    def more(request: Request, values: Mapping[str, Any]) -> Response:
-        crawl = desk.crawl_of(request)
-        give_budget(desk, crawl, read_budget(text_of(values, "budget")))
-        return accepted(listing.listed_crawl(crawl))
+    def set_budget(request: Request, values: Mapping[str, Any]) -> Response:
+        crawl = context.requested_crawl(request)
+        change_budget(context, crawl, parse_budget(text_value(values, "budget")))
+        return accepted_response(listing.crawl_summary(crawl))
 
-    def again(request: Request, _: Mapping[str, Any]) -> Response:
-        crawl = desk.crawl_of(request)
-        go_on(desk, crawl.name)
-        return accepted(listing.listed_crawl(crawl))
+    def resume(request: Request, _: Mapping[str, Any]) -> Response:
+        crawl = context.requested_crawl(request)
+        resume_crawl(context, crawl.name)
+        return accepted_response(listing.crawl_summary(crawl))
 
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
-        name = desk.crawl_of(request).name
-        marked = read_topics(text_of(values, "class"))
+        name = context.requested_crawl(request).name
+        marked = parse_topics(text_value(values, "class"))
         if len(marked) != 1:
-            raise UserError("mark which class? Name one")
-        job = desk.jobs.begin("mark", name, ["topic", "mark", f"./{name}", marked[0]])
-        return accepted(job.plain())
+            raise UserError("class must be the path of one class, such as /Sports")
+        job = context.jobs.start("mark", name, ["topic", "mark", f"./{name}", marked[0]])
+        return accepted_response(job.to_dict())
 
     async def events(request: Request) -> Response:
-        name = desk.crawl_of(request).name
+        name = context.requested_crawl(request).name
         return StreamingResponse(
-            _events(request, desk, watches, name),
+            _events(request, context, watches, name),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
-    def guess(_: Request, values: Mapping[str, Any]) -> Response:
+    def estimate(_: Request, values: Mapping[str, Any]) -> Response:
         shown: dict[str, Any] = {"wrong": None, "found": None}
         try:
-            new = read_crawl(desk.folder, values)
-            asked = new.is_told_where or text_of(values, "judge") == "1"
-            found = outlooks.ask(new, begin=asked)
+            new = parse_crawl_form(context.folder, values)
+            asked = new.can_fetch_start_pages or text_value(values, "judge") == "1"
+            found = outlooks.get(new, start=asked)
             shown["found"] = found
             if found is not None and found.outlook is not None:
                 pages = found.outlook.pages
@@ -112,34 +120,37 @@ def routes(desk: Desk) -> list[Route]:
                 shown["pages"], shown["more"] = pages[:SHOWN], len(pages[SHOWN:])
         except UserError as error:
             shown["wrong"] = str(error)
-        return desk.render("estimate", shown)
+        return context.render("estimate", shown)
 
     def live(request: Request) -> dict[str, Any]:
-        return {"crawl": listing.listed_crawl(desk.crawl_of(request)), "tab": "live"}
+        return {"crawl": listing.crawl_summary(context.requested_crawl(request)), "tab": "live"}
 
     def state(request: Request) -> dict[str, Any]:
-        return watches.look(request.path_params["name"])
+        return watches.read_state(request.path_params["name"])
 
     one = f"{PREFIX}/crawls/{{name:path}}"
     return [
-        post(f"{PREFIX}/crawls", create),
-        post(f"{PREFIX}/outlook", outlook),
-        post(f"{one}/budget", more),
-        post(f"{one}/go-on", again),
-        post(f"{one}/mark", mark),
+        post_route(f"{PREFIX}/crawls", create),
+        post_route(f"{PREFIX}/outlook", outlook),
+        post_route(f"{one}/budget", set_budget),
+        post_route(f"{one}/go-on", resume),
+        post_route(f"{one}/mark", mark),
         Route(f"{one}/events", events),
-        Route(f"{one}/live", json_of(state)),
-        Route("/crawls/new", desk.page("new_crawl", lambda request: _form(desk, request))),
-        post("/parts/estimate", guess),
-        Route("/crawls/{name:path}/live", desk.page("live", live)),
+        Route(f"{one}/live", json_endpoint(state)),
+        Route(
+            "/crawls/new",
+            context.page_endpoint("new_crawl", lambda request: _form_values(context, request)),
+        ),
+        post_route("/parts/estimate", estimate),
+        Route("/crawls/{name:path}/live", context.page_endpoint("live", live)),
     ]
 
 
-def _form(desk: Desk, request: Request) -> dict[str, Any]:
-    """Return what the form of a new crawl proposes."""
-    query, folder = request.query_params, desk.folder
+def _form_values(context: StudioContext, request: Request) -> dict[str, Any]:
+    """Return the default values and choices of the form of a new crawl."""
+    query, folder = request.query_params, context.folder
     wanted = query.get("topic", "")
-    critics = listing.critics(folder)
+    critics = listing.list_critics(folder)
     if not any(each["name"] == DEFAULT_CRITIC for each in critics):
         critics.append({"name": DEFAULT_CRITIC, "classes": ["/Sports/Cycling"]})
     place = wanted.rpartition("/")[0]
@@ -147,7 +158,7 @@ def _form(desk: Desk, request: Request) -> dict[str, Any]:
         {
             "critic": each["name"],
             "classes": [
-                {"name": topic, "value": choice(each["name"], topic)}
+                {"name": topic, "value": encode_class(each["name"], topic)}
                 for topic in each["classes"]
                 if topic != OFF_TOPIC
             ],
@@ -158,7 +169,9 @@ def _form(desk: Desk, request: Request) -> dict[str, Any]:
     return {
         "choices": choices,
         "wanted": wanted,
-        "definitions": [each["name"] for each in listing.topics(folder) if "error" not in each],
+        "definitions": [
+            each["name"] for each in listing.list_topics(folder) if "error" not in each
+        ],
         "strategies": strategy_names(),
         "strategy": query.get("strategy", DEFAULT_STRATEGY),
         "classes": query.get("classes", ""),
@@ -170,29 +183,35 @@ def _form(desk: Desk, request: Request) -> dict[str, Any]:
     }
 
 
-async def _events(request: Request, desk: Desk, watches: Watches, name: str) -> AsyncIterator[str]:
-    """Yield an event ``state`` whenever what `Watches.look` returns changes.
+async def _events(
+    request: Request, context: StudioContext, watches: CrawlWatches, name: str
+) -> AsyncIterator[str]:
+    """Yield an event ``state`` whenever the result of `CrawlWatches.read_state` changes.
 
-    The events end when the tab is closed or the studio stops.
+    The stream ends when the tab is closed or the studio stops.
     """
     sent, silent = "", 0.0
-    while not (desk.over.is_set() or await request.is_disconnected()):
+    while not (context.stopping.is_set() or await request.is_disconnected()):
         try:
-            seen = await run_in_threadpool(watches.look, name)
+            seen = await run_in_threadpool(watches.read_state, name)
         except UserError as error:
             yield f"event: wrong\ndata: {json.dumps({'error': str(error)})}\n\n"
             return
         text = json.dumps(seen, separators=(",", ":"))
-        pause = _EVERY if seen["running"] or seen["read"] < seen["fetched"] else _AT_REST
+        pause = (
+            _RUNNING_INTERVAL
+            if seen["running"] or seen["read"] < seen["fetched"]
+            else _STOPPED_INTERVAL
+        )
         if text != sent:
             sent, silent = text, 0.0
             yield f"event: state\ndata: {text}\n\n"
         else:
             silent += pause
-            if silent >= _SIGN:
+            if silent >= _KEEP_ALIVE_INTERVAL:
                 silent = 0.0
-                yield ": here\n\n"
-        waits = pause if seen["read"] == seen["fetched"] else _STEP
-        while waits > 0.0 and not desk.over.is_set():
-            await asyncio.sleep(_STEP)
-            waits -= _STEP
+                yield ": keep-alive\n\n"
+        remaining = pause if seen["read"] == seen["fetched"] else _STOP_CHECK_INTERVAL
+        while remaining > 0.0 and not context.stopping.is_set():
+            await asyncio.sleep(_STOP_CHECK_INTERVAL)
+            remaining -= _STOP_CHECK_INTERVAL

@@ -1,6 +1,7 @@
-"""What the page of a running crawl shows, read from its store page by page.
+"""Reads the state of a running crawl for the live page.
 
-Neither the cost of a look nor the memory grows with the crawl: each page and event is read once.
+Each page and event of the store is read once, and memory is bounded, so the cost of an update does
+not grow with the crawl.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.critic.protocol import RELEVANT
-from focuscrawl.diagnosis import HarvestWatch, Outcome
+from focuscrawl.diagnosis import HarvestMonitor, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import RECENT
@@ -26,28 +27,27 @@ from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.served_folder import NamedCrawl
 
 
-_KEPT = 10_000
-SHOWN = 10  #: hosts that bring most
+_MAX_HOSTS = 10_000
+SHOWN = 10  #: hosts
 
 
 class BestHosts:
-    """Fetches and sum of R of each host.
+    """Counts fetches and total relevance of hosts, and keeps the hosts with the highest totals.
 
-    Sums never fall: the ten largest are updated with each fetch, so only these are sorted.
-    Of more than 10,000 hosts the half with the smallest sums is forgotten, and counted from 0
-    again, so the memory is bounded and the best hosts lose nothing.
+    Totals never decrease, so only the ten highest are kept in order. When there are more than
+    10,000 hosts, the half with the lowest totals is dropped and starts again at 0.
     """
 
     def __init__(self) -> None:
         self._hosts: dict[int, tuple[int, float]] = {}
-        self._best: dict[int, float] = {}  # sums of the largest
+        self._best: dict[int, float] = {}  # the highest totals
 
     def add(self, host: int, relevance: float) -> None:
-        """Count a fetch of a host, by its number."""
+        """Count a fetch of the host with this id."""
         fetches, total = self._hosts.get(host, (0, 0.0))
         total += relevance
         self._hosts[host] = (fetches + 1, total)
@@ -58,12 +58,12 @@ class BestHosts:
             if total > self._best[least]:
                 del self._best[least]
                 self._best[host] = total
-        if len(self._hosts) > _KEPT:
+        if len(self._hosts) > _MAX_HOSTS:
             kept = sorted(self._hosts.items(), key=lambda item: -item[1][1])
-            self._hosts = dict(kept[: _KEPT // 2])
+            self._hosts = dict(kept[: _MAX_HOSTS // 2])
 
     def best(self) -> list[tuple[int, int, float]]:
-        """Return the number, the fetches and the sum of R of the best hosts, the best first."""
+        """Return id, fetches and total relevance of the best hosts, best first."""
         ranked = sorted(self._best, key=self._rank, reverse=True)
         return [(host, *self._hosts[host]) for host in ranked]
 
@@ -74,18 +74,20 @@ class BestHosts:
         return len(self._hosts)
 
 
-_POINTS = 500
+_MAX_POINTS = 500
 
 
 class Curve:
-    """Loss of all fetches so far, and harvest rate of the last `RECENT`, point by point.
+    """Points of the loss rate of all fetches, and of the harvest rate of the last `RECENT`.
 
-    When there are 500 points every other one is dropped, and points are made half as often from
-    then on, so the memory is bounded.
+    Above 500 points, every other point is dropped, and new points are added half as often.
 
     Attributes
     ----------
-    fetched, relevance : fetches so far, and the sum of their R
+    fetched : int
+        Number of fetches so far.
+    relevance : float
+        Sum of their relevance.
     """
 
     def __init__(self) -> None:
@@ -97,16 +99,16 @@ class Curve:
 
     @property
     def harvest_rate(self) -> float | None:
-        """Mean R of all fetches; None before the first."""
+        """Mean relevance of all fetches; None before the first."""
         return self.relevance / self.fetched if self.fetched else None
 
     @property
     def recent_harvest_rate(self) -> float | None:
-        """Mean R of the last `RECENT` fetches; None before the first."""
+        """Mean relevance of the last `RECENT` fetches; None before the first."""
         return self._recent / len(self._latest) if self._latest else None
 
     def add(self, relevance: float) -> None:
-        """Add the next fetch."""
+        """Add the relevance of the next fetch."""
         if len(self._latest) == RECENT:
             self._recent -= self._latest[0]
         self._latest.append(relevance)
@@ -115,12 +117,12 @@ class Curve:
         self.relevance += relevance
         if self.fetched % self._every == 0:
             self._points.append(self._point())
-            if len(self._points) > _POINTS:
+            if len(self._points) > _MAX_POINTS:
                 self._points = self._points[1::2]
                 self._every *= 2
 
-    def plain(self) -> dict[str, list[float]]:
-        """Return ``fetches``, ``loss`` and ``harvest``, lists that include the last fetch."""
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return ``fetches``, ``loss`` and ``harvest``, lists up to the latest fetch."""
         points = self._points
         if points and points[-1][0] != self.fetched:
             points = [*points, self._point()]
@@ -137,55 +139,55 @@ class Curve:
 
 BUDGET = "budget"  #: kind of the events that change the budget
 
-_KINDS = ("start", BUDGET, OVERTAKEN, REDEFINED)
-_SAID = re.compile(r"(?:^|, )budget=(\d+)")
+_EVENT_KINDS = ("start", BUDGET, OVERTAKEN, REDEFINED)
+_BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
-class Happenings:
-    """Events of a crawl that have been read; `budget` is that of the last run, 0: no limit."""
+class EventLog:
+    """The events of a crawl read so far; `budget` is the current budget, 0: no limit."""
 
     def __init__(self) -> None:
         self.budget = DEFAULT_BUDGET
         self._last = 0
-        self._overtakes: dict[int, str] = {}
+        self._overtaken: dict[int, str] = {}
 
     def read(self, store: CrawlStore) -> bool:
-        """Read what is new; tell whether the crawl follows another topic since."""
+        """Read new events; return whether the topic of the crawl has changed."""
         new = """SELECT id, seq, kind, detail, at FROM events
                  WHERE id > ? AND kind IN (SELECT value FROM json_each(?)) ORDER BY id"""
         redefined = False
-        for number, *row in store.rows(new, (self._last, json.dumps(_KINDS))):
-            self._last = number
+        for event_id, *row in store.rows(new, (self._last, json.dumps(_EVENT_KINDS))):
+            self._last = event_id
             event = StoredEvent(*row)
             if event.kind == OVERTAKEN:
-                self._overtakes[event.seq] = event.detail
+                self._overtaken[event.seq] = event.detail
             elif event.kind == REDEFINED:
                 redefined = True
             elif event.kind == BUDGET:
                 self.budget = int(event.detail)
             else:
-                given = _SAID.search(event.detail)
-                self.budget = int(given[1]) if given else DEFAULT_BUDGET
+                match = _BUDGET_PATTERN.search(event.detail)
+                self.budget = int(match[1]) if match else DEFAULT_BUDGET
         return redefined
 
-    def overtakes(self, seq: int) -> str | None:
-        """Return, once, the host of the best link that waited during a fetch."""
-        return self._overtakes.pop(seq, None)
+    def pop_overtaken(self, seq: int) -> str | None:
+        """Return and forget the host of the best queued link that was passed over for a fetch."""
+        return self._overtaken.pop(seq, None)
 
 
-_LATEST = 25  # fetches shown
-_LESSONS = 8
+_N_LATEST = 25  # fetches shown
+_N_LESSONS = 8
 
 
 class LatestFetches:
-    """The last fetches, and the link that led to each; each is read once."""
+    """The latest fetches, each with the link that led to it."""
 
     def __init__(self) -> None:
         self._seq = 0
-        self._fetches: deque[dict[str, Any]] = deque(maxlen=_LATEST)
+        self._fetches: deque[dict[str, Any]] = deque(maxlen=_N_LATEST)
 
     def read(self, store: CrawlStore, seq: int) -> None:
-        """Read those that are new, up to one."""
+        """Read new fetches up to number `seq`."""
         rows = """
             SELECT p.seq, p.relevance, p.score, p.title, p.topic, p.status, p.error,
                    p.duplicate_of, u.url, r.url AS referrer,
@@ -194,7 +196,7 @@ class LatestFetches:
             FROM page p JOIN url u ON u.id = p.url LEFT JOIN url r ON r.id = u.referrer
             WHERE p.seq <= ? AND p.seq > ? ORDER BY p.seq
         """
-        for row in store.rows(rows, (seq, max(self._seq, seq - _LATEST))):
+        for row in store.rows(rows, (seq, max(self._seq, seq - _N_LATEST))):
             fetch = {
                 "seq": row["seq"],
                 "url": row["url"],
@@ -209,17 +211,17 @@ class LatestFetches:
             self._fetches.appendleft(fetch)
         self._seq = seq
 
-    def plain(self) -> list[dict[str, Any]]:
-        """Return them, the last one first."""
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the fetches, latest first."""
         return [*self._fetches]
 
 
-def lessons(store: CrawlStore) -> list[dict[str, Any]]:
-    """Return the newest lessons, the last one first."""
+def latest_lessons(store: CrawlStore) -> list[dict[str, Any]]:
+    """Return the latest trainings of the apprentice, latest first."""
     newest = """SELECT version, trained_at_seq, instances, metrics FROM models
                 ORDER BY version DESC LIMIT ?"""
     found = []
-    for version, at, instances, measured in store.rows(newest, (_LESSONS,)):
+    for version, at, instances, measured in store.rows(newest, (_N_LESSONS,)):
         metrics = json.loads(measured)
         lesson = {"lesson": version, "at": at, "instances": instances}
         lesson |= {name: metrics.get(name) for name in ("auc", "predicted", "relevance", "drift")}
@@ -227,42 +229,47 @@ def lessons(store: CrawlStore) -> list[dict[str, Any]]:
     return found
 
 
-_AT_ONCE = 20_000  # pages read in one look: about a second
-_RARELY = 50.0  # counting the frontier takes at most one part in so many of the time
-_LEAST = 2.0  # seconds between two counts
+_MAX_PAGES_READ = 20_000  # in one update: takes about a second
+_COUNT_INTERVAL_FACTOR = (
+    50.0  # counting the frontier takes at most one part in so many of the time
+)
+_MIN_COUNT_INTERVAL = 2.0  # seconds between two counts
 
 
-class Watch:
-    """Reads one crawl, for all tabs that show it."""
+class CrawlWatch:
+    """Reads the state of one crawl for all tabs that show it."""
 
     def __init__(self, crawl: NamedCrawl) -> None:
         self._crawl = crawl
         self._lock = Lock()
         self._store: CrawlStore | None = None
-        self._happenings = Happenings()
-        self._falls: HarvestWatch | None = None
-        self._forget()
-        self._waiting: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
-        self._count_waiting_at = 0.0
+        self._events = EventLog()
+        self._harvest_watch: HarvestMonitor | None = None
+        self._reset()
+        self._frontier: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
+        self._count_frontier_at = 0.0
 
-    def look(self) -> dict[str, Any]:
-        """Read what is new, and return all that is shown; see docs/tutorials/studio.md.
+    def read_state(self) -> dict[str, Any]:
+        """Read new pages and events; return the state, see docs/reference/studio-api.md.
 
-        UserError if the crawl cannot be read.
+        Raises
+        ------
+        UserError
+            The crawl cannot be read.
         """
         with self._lock:
-            store = self._opened()
+            store = self._open_store()
             (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
-            # after the number of pages: events of all of them are there
-            if self._happenings.read(store):
-                self._forget()
-                self._happenings = Happenings()
-                self._happenings.read(store)
-            if self._falls is None:
+            # read after the number of pages, so that the events of all these pages exist
+            if self._events.read(store):
+                self._reset()
+                self._events = EventLog()
+                self._events.read(store)
+            if self._harvest_watch is None:
                 topics = store.identity().get("topic", "").split(",")
-                self._falls = HarvestWatch([topic for topic in topics if topic])
-            self._read(store, self._falls, min(fetched, self._seq + _AT_ONCE))
-            self._count_waiting(store)
+                self._harvest_watch = HarvestMonitor([topic for topic in topics if topic])
+            self._read(store, self._harvest_watch, min(fetched, self._seq + _MAX_PAGES_READ))
+            self._count_frontier(store)
             return self._plain(store, fetched)
 
     def close(self) -> None:
@@ -274,21 +281,20 @@ class Watch:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._seq = 0
         self._curve = Curve()
         self._outcomes: Counter[str] = Counter()
         self._hosts = BestHosts()
         self._latest = LatestFetches()
-        self._falls = None
+        self._harvest_watch = None
 
-    def _opened(self) -> CrawlStore:
+    def _open_store(self) -> CrawlStore:
         if self._store is None:
-            self._store = open_store(self._crawl.place)
+            self._store = open_store(self._crawl.path)
         return self._store
 
-    def _read(self, store: CrawlStore, falls: HarvestWatch, last: int) -> None:
-        """Read the pages up to one."""
+    def _read(self, store: CrawlStore, harvest_watch: HarvestMonitor, last: int) -> None:
         new = """
             SELECT p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of IS NOT NULL,
                    u.host, f.topic, coalesce(f.relevance, 0.0)
@@ -298,27 +304,27 @@ class Watch:
         """
         for row in store.rows(new, (self._seq, last)):
             seq, status, error, relevance, topic, again, host, from_topic, from_relevance = row
-            came = outcome(status, error, bool(again))
+            result = outcome(status, error, bool(again))
             self._curve.add(relevance)
-            self._outcomes[came] += 1
+            self._outcomes[result] += 1
             self._hosts.add(host, relevance)
-            falls.add(
+            harvest_watch.add(
                 Outcome(
                     relevance,
-                    came == PAGE,
+                    result == PAGE,
                     topic,
                     from_topic,
                     from_relevance > RELEVANT,
-                    self._happenings.overtakes(seq),
+                    self._events.pop_overtaken(seq),
                 )
             )
         self._seq = last
         self._latest.read(store, last)
 
-    def _count_waiting(self, store: CrawlStore) -> None:
-        """Count the frontier by score; rarely if it is large."""
-        began = time.monotonic()
-        if began < self._count_waiting_at:
+    def _count_frontier(self, store: CrawlStore) -> None:
+        """Count queued URLs by score; less often if the frontier is large."""
+        started = time.monotonic()
+        if started < self._count_frontier_at:
             return
         counts = """SELECT CAST(score * 10 AS INTEGER) AS tenth, count(*) FROM url
                     WHERE state = ? GROUP BY tenth"""
@@ -329,30 +335,30 @@ class Watch:
             else:
                 bins[min(max(tenth, 0), 9)] += n
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        self._waiting = {"bins": bins, "total": sum(bins) + seeds, "seeds": seeds, "at": now}
-        took = time.monotonic() - began
-        self._count_waiting_at = began + max(_LEAST, _RARELY * took)
+        self._frontier = {"bins": bins, "total": sum(bins) + seeds, "seeds": seeds, "at": now}
+        took = time.monotonic() - started
+        self._count_frontier_at = started + max(_MIN_COUNT_INTERVAL, _COUNT_INTERVAL_FACTOR * took)
 
     # -- showing -------------------------------------------------------------------------------
 
     def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
-        current = self._crawl.current(store)
-        alarm = None if self._falls is None else self._falls.alarm
+        current = self._crawl.read_state(store)
+        alarm = None if self._harvest_watch is None else self._harvest_watch.alarm
         return {
             "name": self._crawl.name,
             "about": current.about,
             "state": current.state,
             "running": current.running,
             "wanted": str(self._crawl.control.wanted),
-            "budget": self._happenings.budget,
+            "budget": self._events.budget,
             "fetched": fetched,
             "read": self._seq,
             "harvest_rate": self._curve.harvest_rate,
-            # of the same fetches as the rate of all, not of those stored meanwhile
+            # over the pages read so far, as the harvest rate of all pages
             "recent_harvest_rate": self._curve.recent_harvest_rate,
             "pages_per_second": current.recent.pages_per_second,
-            "curve": self._curve.plain(),
-            "waiting": self._waiting,
+            "curve": self._curve.to_dict(),
+            "waiting": self._frontier,
             "hosts": self._best_hosts(store),
             "outcomes": self._plain_outcomes(),
             "alarm": None
@@ -361,8 +367,8 @@ class Watch:
                 "text": alarm.describe(),
                 "proposals": [each.topic for each in alarm.proposals],
             },
-            "lessons": lessons(store),
-            "latest": self._latest.plain(),
+            "lessons": latest_lessons(store),
+            "latest": self._latest.to_dict(),
         }
 
     def _best_hosts(self, store: CrawlStore) -> list[dict[str, Any]]:
@@ -383,47 +389,47 @@ class Watch:
         ]
 
 
-_KEPT_WATCHES = 8  # crawls; the one watched longest ago is forgotten first
-_EVERY = 0.9  # seconds for which the result of a look is reused
+_MAX_WATCHES = 8  # crawls; the least recently shown is closed first
+_REUSE_TIME = 0.9  # seconds for which a state is reused
 
 
-class Watches:
-    """Looks at the crawls of a studio."""
+class CrawlWatches:
+    """Reads the states of the crawls of a studio."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: StudioContext) -> None:
+        self._context = context
         self._lock = Lock()
-        self._watches: OrderedDict[tuple[str, int], _Shared] = OrderedDict()
+        self._watches: OrderedDict[tuple[str, int], _SharedWatch] = OrderedDict()
 
-    def look(self, name: str) -> dict[str, Any]:
-        """Return the result of `Watch.look` for the crawl of this name."""
-        crawl = self._desk.crawl(name)
-        # a crawl may have been replaced by another one
-        key = (name, (crawl.place / "crawl.db").stat().st_ino)
+    def read_state(self, name: str) -> dict[str, Any]:
+        """Return the state of the crawl with this name, see `CrawlWatch.read_state`."""
+        crawl = self._context.crawl(name)
+        # another crawl may have taken the name
+        key = (name, (crawl.path / "crawl.db").stat().st_ino)
         with self._lock:
             shared = self._watches.get(key)
             if shared is None:
-                shared = self._watches[key] = _Shared(Watch(crawl))
+                shared = self._watches[key] = _SharedWatch(CrawlWatch(crawl))
             self._watches.move_to_end(key)
             old = [
                 self._watches.popitem(last=False)[1]
-                for _ in range(len(self._watches) - _KEPT_WATCHES)
+                for _ in range(len(self._watches) - _MAX_WATCHES)
             ]
         for each in old:
             each.watch.close()
-        return shared.look()
+        return shared.read_state()
 
 
-class _Shared:
-    def __init__(self, watch: Watch) -> None:
+class _SharedWatch:
+    def __init__(self, watch: CrawlWatch) -> None:
         self.watch = watch
         self._lock = Lock()
         self._seen: dict[str, Any] = {}
         self._until = 0.0
 
-    def look(self) -> dict[str, Any]:
+    def read_state(self) -> dict[str, Any]:
         with self._lock:
             if time.monotonic() >= self._until:
-                self._seen = self.watch.look()
-                self._until = time.monotonic() + _EVERY
+                self._seen = self.watch.read_state()
+                self._until = time.monotonic() + _REUSE_TIME
             return self._seen

@@ -1,4 +1,4 @@
-"""What the drawings of the studio's pages consist of, for templates to write as SVG."""
+"""Computes coordinates of the studio's figures, which templates draw as SVG."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ if TYPE_CHECKING:
 
     from focuscrawl.foundation.arrays import Ints
 
-_LARGEST, _SMALLEST = 11.0, 3.0  # radius of a host, of a point
+_MAX_RADIUS, _MIN_RADIUS = 11.0, 3.0  # of hosts and points
 _RADIUS = 250.0  # of the circle of hosts
 _GAP = 9.0  # between a host and its name
-_DRAWN = 120  # links; more of them hide each other
+_MAX_LINKS = 120  # more lines would hide each other
 _WIDTH, _HEIGHT, _TICKS = 640.0, 240.0, 4  # of the curves of two crawls
 _SIDE, _LEFT, _TOP = 220, 46, 12  # of the square of the reliability curve
 
 
 def draw_circle(hosts: Sequence[dict[str, Any]], links: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Place the hosts of a `focuscrawl.report.url_tables.HostMap` on a circle.
+    """Place the hosts of a `focuscrawl.report.url_tables.HostMap` on a circle around (0, 0).
 
     Returns
     -------
-    ``hosts`` with ``place``, ``name``, ``x``, ``y``, ``size``, ``degrees`` (of its name),
-    ``flipped`` (the name ends at the host), ``gap``; and ``links``, the heaviest 120, with
-    ``source``, ``target``, ``path`` (of SVG), ``width``; around (0, 0), in the same unit.
+    dict
+        ``hosts``, each with ``place`` (index), ``name``, ``x``, ``y``, ``size`` (radius),
+        ``degrees`` (rotation of the name), ``flipped`` (the name ends at the host), ``gap``; and
+        ``links``, the 120 pairs with the most links, each with ``source``, ``target``, ``path``
+        (of SVG), ``width``.
     """
     n = len(hosts)
-    around = _around(n, links)
+    order = _circle_order(n, links)
     angle = np.empty(n)
-    angle[around] = np.arange(n) * (2 * math.pi / max(n, 1)) - math.pi / 2
+    angle[order] = np.arange(n) * (2 * math.pi / max(n, 1)) - math.pi / 2
     x, y = _RADIUS * np.cos(angle), _RADIUS * np.sin(angle)
     most = max((each["relevant"] for each in hosts), default=0) or 1
     drawn = [
@@ -41,14 +43,14 @@ def draw_circle(hosts: Sequence[dict[str, Any]], links: Sequence[Sequence[int]])
             "name": each["name"],
             "x": round(float(x[i]), 1),
             "y": round(float(y[i]), 1),
-            "size": round(max(_SMALLEST, _LARGEST * math.sqrt(each["relevant"] / most)), 1),
+            "size": round(max(_MIN_RADIUS, _MAX_RADIUS * math.sqrt(each["relevant"] / most)), 1),
             "degrees": round(math.degrees(angle[i]) + (180.0 if math.cos(angle[i]) < 0 else 0), 1),
             "flipped": math.cos(angle[i]) < 0,
-            "gap": _GAP + _LARGEST,
+            "gap": _GAP + _MAX_RADIUS,
         }
         for i, each in enumerate(hosts)
     ]
-    drawn_links = links[:_DRAWN]  # the heaviest come first
+    drawn_links = links[:_MAX_LINKS]  # pairs with the most links come first
     heaviest = max((count for *_, count in drawn_links), default=1)
     lines = [
         {
@@ -63,17 +65,17 @@ def draw_circle(hosts: Sequence[dict[str, Any]], links: Sequence[Sequence[int]])
     return {"hosts": drawn, "links": lines}
 
 
-def _around(n: int, links: Sequence[Sequence[int]]) -> Ints:
-    """Return the order of n hosts: by the second eigenvector of the graph's Laplacian.
+def _circle_order(n: int, links: Sequence[Sequence[int]]) -> Ints:
+    """Order n hosts by the second eigenvector of the link graph's Laplacian.
 
-    It minimises the sum of the squared distances of linked hosts (Hall 1970).
+    This order minimises the sum of squared distances between linked hosts (Hall 1970).
     """
     weight = np.zeros((n, n))
     for a, b, count in links:
         weight[a, b] += math.log1p(count)
     weight += weight.T
     laplacian = np.diag(weight.sum(axis=0)) - weight
-    # hosts without links stay together as well
+    # connects hosts without links, too
     laplacian += 1e-3 * (n * np.eye(n) - np.ones((n, n)))
     if n < 3:
         return np.arange(n)
@@ -82,17 +84,19 @@ def _around(n: int, links: Sequence[Sequence[int]]) -> Ints:
 
 
 def draw_curves(curves: Sequence[Sequence[Sequence[float | None]]]) -> dict[str, Any]:
-    """Draw the curves of two crawls.
+    """Draw the harvest rates of two crawls.
 
     Parameters
     ----------
-    curves : of each crawl (fetches, harvest rate so far, of late), see
-        `focuscrawl.report.comparison.two_crawls`
+    curves : sequence of sequence
+        For each crawl rows of fetches, harvest rate of all fetches, and recent harvest rate, see
+        `focuscrawl.report.comparison.two_crawls`.
 
     Returns
     -------
-    ``so_far`` and ``late``, points of a polyline of each crawl; ``across``, (x, fetches); ``up``,
-    (y, rate); ``width``, ``height``.
+    dict
+        ``so_far`` and ``late``: points of a polyline for each crawl; ``across``: ticks
+        (x, fetches); ``up``: ticks (y, rate); ``width``, ``height``.
     """
     most = max((points[-1][0] or 0.0 for points in curves if points), default=1.0) or 1.0
 
@@ -114,16 +118,14 @@ def draw_curves(curves: Sequence[Sequence[Sequence[float | None]]]) -> dict[str,
 
 
 def draw_reliability(bins: Sequence[Mapping[str, float]]) -> dict[str, Any] | None:
-    """Draw the points of a reliability table; None if it is empty.
-
-    Parameters
-    ----------
-    bins : ``pages``, ``confidence`` and ``frequency`` of each
+    """Draw the reliability curve of bins with ``pages``, ``confidence`` and ``frequency``.
 
     Returns
     -------
-    ``points``: ``x``, ``y``, ``r`` (their area is as their number of pages) and ``said``, in
-    words; ``line``: through them; ``left``, ``top``, ``side`` of the square
+    dict or None
+        ``points``, each with ``x``, ``y``, ``r`` (radius; the area is proportional to the number
+        of pages) and ``text``; ``line`` through the points; ``left``, ``top``, ``side`` of the
+        square. None if there are no bins.
     """
     if not bins:
         return None
@@ -132,9 +134,9 @@ def draw_reliability(bins: Sequence[Mapping[str, float]]) -> dict[str, Any] | No
         {
             "x": round(_LEFT + _SIDE * each["confidence"], 1),
             "y": round(_TOP + _SIDE * (1.0 - each["frequency"]), 1),
-            "r": round(max(_SMALLEST, _LARGEST * (each["pages"] / most) ** 0.5), 1),
-            "said": f"R around {each['confidence']:.2f}: {each['frequency']:.0%} of "
-            f"{each['pages']:,.0f} pages are on the topic",
+            "r": round(max(_MIN_RADIUS, _MAX_RADIUS * (each["pages"] / most) ** 0.5), 1),
+            "text": f"relevance around {each['confidence']:.2f}: {each['frequency']:.0%} of "
+            f"{each['pages']:,.0f} pages are on topic",
         }
         for each in bins
     ]

@@ -1,4 +1,4 @@
-"""Routes of the pages that explore a crawl: its URLs, one page, hubs, hosts, two crawls."""
+"""Routes for exploring crawls: tables of URLs, one page, hubs, hosts, comparison of crawls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from focuscrawl.distiller import RULES
+from focuscrawl.distiller import SITE_RULES
 from focuscrawl.errors import UserError
 from focuscrawl.report.url_lookup import LinksAround, read_again, url_facts
 from focuscrawl.report.url_tables import (
@@ -24,9 +24,9 @@ from focuscrawl.report.url_tables import (
     waiting_part,
 )
 from focuscrawl.report.why import NAMES, Explanation
-from focuscrawl.studio.crawl_sums import Background, Compared, OpenCrawls
+from focuscrawl.studio.crawl_analyses import AnalysisRunner, ComparedCrawls, OpenCrawls
 from focuscrawl.studio.drawings import draw_circle, draw_curves
-from focuscrawl.studio.page_rendering import PREFIX, json_of
+from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,55 +35,53 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
 
     Values = dict[str, Any]
 
 
 class _Table(NamedTuple):
-    """A table of URLs: what reads it, which of `totals` counts its rows, the choices of its form.
-
-    `kinds` and `orders` have a text for each value of the query.
-    """
+    """A table of URLs; `kinds` and `orders` are labels by the values of a query."""
 
     read: Callable[..., Any]
-    counted: int
+    total: int  # index in the result of `totals`
     kinds: dict[str, str]
     orders: dict[str, str]
 
 
-#: by the last part of their address
+#: by the last part of their path
 _TABLES = {
     "pages": _Table(
         pages_part,
         0,
         {"page": "judged", "duplicate": "duplicates", "redirect": "redirects",
          "nothing": "no page"},
-        {"newest": "newest first", "oldest": "as fetched", "relevance": "most relevant",
-         "score": "most expected", "host": "by host"},
+        {"newest": "latest first", "oldest": "earliest first", "relevance": "highest relevance",
+         "score": "highest score", "host": "by host"},
     ),
     "frontier": _Table(
         waiting_part,
         1,
-        {"queued": "waiting", "excluded": "excluded", "unfollowed": "not followed"},
-        {"score": "best expected", "newest": "newest first", "oldest": "as found",
+        {"queued": "queued", "excluded": "excluded", "unfollowed": "not followed"},
+        {"score": "highest score", "newest": "latest first", "oldest": "earliest first",
          "host": "by host"},
     ),
 }  # fmt: skip
+_TWO_CRAWLS = "name two crawls with the parameters a and b"
 assert (*_TABLES["pages"].kinds,) == KINDS
 assert (*_TABLES["pages"].orders,) == (*PAGE_ORDERS,)
 assert (*_TABLES["frontier"].kinds,) == WAITING_STATES
 assert (*_TABLES["frontier"].orders,) == (*WAITING_ORDERS,)
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the pages and their API."""
-    crawls, background = OpenCrawls(), Background(desk.folder.root)
-    compared = Compared(background)
+    crawls, analyses = OpenCrawls(), AnalysisRunner(context.folder.root)
+    compared = ComparedCrawls(analyses)
 
     def table_routes(which: str) -> list[Route]:
         def values(request: Request) -> Values:
-            crawl = desk.crawl_of(request)
+            crawl = context.requested_crawl(request)
             query = {k: v for k, v in request.query_params.items() if v}
             filters = {k: v for k, v in query.items() if k not in ("after", "before")}
             return {
@@ -91,130 +89,136 @@ def routes(desk: Desk) -> list[Route]:
                 "which": which,
                 "query": query,
                 "filters": filters,
-                "begun": query != filters,
+                "is_later_part": query != filters,
                 "backwards": "before" in query,
                 "kinds": _TABLES[which].kinds,
                 "orders": _TABLES[which].orders,
-                "found": table(crawls, crawl.place, which, query),
+                "found": read_table(crawls, crawl.path, which, query),
             }
 
-        answer = json_of(lambda request: values(request)["found"])
-        return three(f"{at}/{which}", values, answer, ("urls", f"{which}_rows"))
+        answer = json_endpoint(lambda request: values(request)["found"])
+        return view_routes(f"{at}/{which}", values, answer, ("urls", f"{which}_rows"))
 
-    def of_url(what: Callable[[OpenCrawls, Path, str], Values]) -> Callable[[Request], Values]:
-        return lambda request: what(crawls, desk.crawl_of(request).place, _url(request))
+    def of_url(read: Callable[[OpenCrawls, Path, str], Values]) -> Callable[[Request], Values]:
+        return lambda request: read(
+            crawls, context.requested_crawl(request).path, _requested_url(request)
+        )
 
     def one(request: Request) -> Values:
-        return {"crawl": desk.crawl_of(request).name, "page": of_url(page_values)(request)}
+        return {"crawl": context.requested_crawl(request).name, "page": of_url(read_page)(request)}
 
     def shown_why(request: Request) -> Values:
-        return {"crawl": desk.crawl_of(request).name, "why": of_url(why)(request)}
+        return {
+            "crawl": context.requested_crawl(request).name,
+            "why": of_url(explain_url)(request),
+        }
 
     def shown_text(request: Request) -> Values:
-        name = desk.crawl_of(request).name
+        name = context.requested_crawl(request).name
         try:
-            return {"crawl": name, "text": of_url(text)(request)}
+            return {"crawl": name, "text": of_url(read_text)(request)}
         except UserError as error:
             return {"crawl": name, "text": None, "error": str(error)}
 
     def hubs(request: Request) -> Values:
-        crawl, rule = desk.crawl_of(request), request.query_params.get("sites", "")
-        if rule and rule not in RULES:
-            raise UserError(f"no rule {rule!r:.40} for sites: take one of {', '.join(RULES)}")
-        found = background.ask("hubs", crawl.place, option=rule)
-        return {"crawl": crawl.name, "sum": found, "sites": rule}
+        crawl, rule = context.requested_crawl(request), request.query_params.get("sites", "")
+        if rule and rule not in SITE_RULES:
+            raise UserError(f"sites {rule!r:.40} is invalid: use one of {', '.join(SITE_RULES)}")
+        found = analyses.get("hubs", crawl.path, option=rule)
+        return {"crawl": crawl.name, "result": found, "sites": rule}
 
     def hosts(request: Request) -> Values:
-        crawl = desk.crawl_of(request)
-        found = background.ask("hosts", crawl.place)
+        crawl = context.requested_crawl(request)
+        found = analyses.get("hosts", crawl.path)
         drawing = None
         if found.value is not None:
             drawing = draw_circle(found.value["hosts"], found.value["links"])
-        return {"crawl": crawl.name, "sum": found, "drawing": drawing}
+        return {"crawl": crawl.name, "result": found, "drawing": drawing}
 
     def compare(request: Request) -> Values:
         a, b = (request.query_params.get(side, "") for side in "ab")
-        names = [desk.folder.name_of(path) for path in desk.folder.crawls()]
-        shown = {"a": a, "b": b, "names": names, "sum": None, "drawing": None}
+        names = [context.folder.name_of(path) for path in context.folder.crawls()]
+        shown = {"a": a, "b": b, "names": names, "result": None, "drawing": None}
         if not (a and b):
             return shown
-        found = compared.ask(*_pair(desk, a, b))
+        found = compared.get(*_parse_pair(context, a, b))
         drawing = None if found.value is None else draw_curves(found.value["curves"])
-        return shown | {"sum": found, "drawing": drawing}
+        return shown | {"result": found, "drawing": drawing}
 
     def compared_pages(request: Request) -> Values:
         query = request.query_params
         a, b, part = (query.get(name, "") for name in ("a", "b", "part"))
-        found = compared.pages(*_pair(desk, a, b), part, query.get("start", "0"))
+        found = compared.pages(*_parse_pair(context, a, b), part, query.get("start", "0"))
         return {"a": a, "b": b, "part": part, **found}
 
-    def three(
+    def view_routes(
         path: str,
         values: Callable[[Request], Values],
         answer: Callable[[Request], Response],
         templates: tuple[str, str],
     ) -> list[Route]:
-        """Return the routes of the API, of a page, and of the part of it that is updated."""
+        """Return the routes of the API, of a page, and of the part of the page to update."""
         page, part = templates
         return [
             Route(f"{PREFIX}{path}", answer),
-            Route(path, desk.page(page, values)),
-            Route(f"/parts{path}", desk.page(part, values)),
+            Route(path, context.page_endpoint(page, values)),
+            Route(f"/parts{path}", context.page_endpoint(part, values)),
         ]
 
     at = "/crawls/{name:path}"
     return [
         *(route for which in _TABLES for route in table_routes(which)),
-        Route(f"{PREFIX}{at}/page", json_of(of_url(page_values))),
-        Route(f"{PREFIX}{at}/page/why", json_of(of_url(why))),
-        Route(f"{PREFIX}{at}/page/text", json_of(of_url(text))),
-        Route(f"{at}/page", desk.page("one_page", one)),
-        Route(f"/parts{at}/page/why", desk.page("page_why", shown_why)),
-        Route(f"/parts{at}/page/text", desk.page("page_text", shown_text)),
-        *three(f"{at}/hubs", hubs, _summed(hubs), ("hubs", "hubs_lists")),
-        *three(f"{at}/hosts", hosts, _summed(hosts), ("hosts", "hosts_map")),
-        *three("/compare", compare, _summed(compare), ("compare", "compared")),
-        Route(f"{PREFIX}/compare/pages", json_of(compared_pages)),
-        Route("/parts/compare/pages", desk.page("compared_rows", compared_pages)),
+        Route(f"{PREFIX}{at}/page", json_endpoint(of_url(read_page))),
+        Route(f"{PREFIX}{at}/page/why", json_endpoint(of_url(explain_url))),
+        Route(f"{PREFIX}{at}/page/text", json_endpoint(of_url(read_text))),
+        Route(f"{at}/page", context.page_endpoint("one_page", one)),
+        Route(f"/parts{at}/page/why", context.page_endpoint("page_why", shown_why)),
+        Route(f"/parts{at}/page/text", context.page_endpoint("page_text", shown_text)),
+        *view_routes(f"{at}/hubs", hubs, _analysis_endpoint(hubs), ("hubs", "hubs_lists")),
+        *view_routes(f"{at}/hosts", hosts, _analysis_endpoint(hosts), ("hosts", "hosts_map")),
+        *view_routes("/compare", compare, _analysis_endpoint(compare), ("compare", "compared")),
+        Route(f"{PREFIX}/compare/pages", json_endpoint(compared_pages)),
+        Route("/parts/compare/pages", context.page_endpoint("compared_rows", compared_pages)),
     ]
 
 
-def _summed(values: Callable[[Request], Values]) -> Callable[[Request], Response]:
+def _analysis_endpoint(values: Callable[[Request], Values]) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
-        found = values(request)["sum"]
+        found = values(request)["result"]
         if found is None:
-            raise UserError("name two crawls: a and b")
+            raise UserError(_TWO_CRAWLS)
         return JSONResponse(asdict(found))
 
     return endpoint
 
 
-def _pair(desk: Desk, a: str, b: str) -> tuple[Path, Path]:
+def _parse_pair(context: StudioContext, a: str, b: str) -> tuple[Path, Path]:
     if not (a and b):
-        raise UserError("name two crawls: a and b")
-    first, second = desk.folder.crawl(a), desk.folder.crawl(b)
+        raise UserError(_TWO_CRAWLS)
+    first, second = context.folder.crawl(a), context.folder.crawl(b)
     if first == second:
-        raise UserError("this is one crawl: compare it with another one")
+        raise UserError(f"{a} cannot be compared with itself: choose another crawl")
     return first, second
 
 
-def _url(request: Request) -> str:
+def _requested_url(request: Request) -> str:
     url = request.query_params.get("url", "").strip()
     if not url:
-        raise UserError("no URL is named: open a page from the table of pages")
+        raise UserError("the parameter url is missing: open a page from the table of pages")
     return url
 
 
-def table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) -> Values:
+def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) -> Values:
     """Return a part of the table `which`, ``pages`` or ``frontier``, of the crawl in `path`.
 
     Returns
     -------
-    ``sorting`` (True: there is nothing else yet), ``rows``, ``before``, ``after``, ``searched``
-    (see `focuscrawl.report.url_tables.Part`), ``total`` (rows of the whole table), ``as_of``
-    (ISO 8601, UTC).
+    dict
+        The fields of `focuscrawl.report.url_tables.Part`, ``total`` (rows of the table), ``as_of``
+        (ISO 8601, UTC), and ``sorting``. While the crawl is sorted, ``sorting`` is True and the
+        only field.
     """
-    wanted = _wanted(query)
+    wanted = _parse_query(query)
     with crawls.sorted(path) as found:
         if found is None:
             return {"sorting": True}
@@ -224,15 +228,15 @@ def table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) 
         return {
             "sorting": False,
             **asdict(part),
-            "total": totals(connection)[_TABLES[which].counted],
-            "as_of": copy.made.isoformat(timespec="seconds"),
+            "total": totals(connection)[_TABLES[which].total],
+            "as_of": copy.started_at.isoformat(timespec="seconds"),
         }
 
 
-def page_values(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return what the crawl in `path` knows of a URL: see `focuscrawl.report.url_lookup`.
+def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
+    """Return facts, links and duplicates of a URL, see `focuscrawl.report.url_lookup`.
 
-    ``duplicates`` is None while the crawl is being sorted.
+    ``duplicates`` is None while the crawl is sorted.
     """
     with crawls.store(path) as store:
         facts = url_facts(store, url)
@@ -244,13 +248,14 @@ def page_values(crawls: OpenCrawls, path: Path, url: str) -> Values:
     return facts | {"links": links, "duplicates": duplicates}
 
 
-def why(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return why a URL was fetched, or waits, see `focuscrawl.report.why.Explanation`.
+def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
+    """Return why a URL was fetched or is queued, see `focuscrawl.report.why.Explanation`.
 
     Returns
     -------
-    ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``, ``relevance``), and
-    ``reasons``, None or ``parts`` (name, log-odds), ``words``, ``score``.
+    dict
+        ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``, ``relevance``), and
+        ``reasons``: None, or ``lines``, ``parts`` (log-odds by name), ``words``, ``score``.
     """
     with crawls.store(path) as store:
         found = Explanation.of(store, url)
@@ -274,23 +279,23 @@ def why(crawls: OpenCrawls, path: Path, url: str) -> Values:
     }
 
 
-def text(crawls: OpenCrawls, path: Path, url: str) -> Values:
+def read_text(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """Return the text of a page, see `focuscrawl.report.url_lookup.PageAgain`."""
     with crawls.store(path) as store:
         identity, known = store.identity(), url_facts(store, url)
     if known["fetch"] is None:
-        raise UserError("it was not fetched: there is no text")
+        raise UserError("the crawl has not fetched this URL")
     return asdict(read_again(identity, path, known["url"]))
 
 
-def _wanted(query: Mapping[str, str]) -> Wanted:
-    """Return which rows a query selects; UserError if it makes no sense."""
+def _parse_query(query: Mapping[str, str]) -> Wanted:
+    """Parse the filters of a query; raise `UserError` if a value is invalid."""
     status = query.get("status", "").strip()
     if status and not (status.isascii() and status.isdigit() and len(status) <= 3):
-        raise UserError("status has to be an HTTP status, as 200, or 0 where there was none")
+        raise UserError("status must be an HTTP status such as 200, or 0 for no response")
     return Wanted(
-        least=_number(query, "least"),
-        most=_number(query, "most"),
+        least=_parse_number(query, "least"),
+        most=_parse_number(query, "most"),
         host=query.get("host", "").strip(),
         kind=query.get("kind", "").strip(),
         status=int(status) if status else None,
@@ -299,7 +304,7 @@ def _wanted(query: Mapping[str, str]) -> Wanted:
     )
 
 
-def _number(query: Mapping[str, str], name: str) -> float | None:
+def _parse_number(query: Mapping[str, str], name: str) -> float | None:
     given = query.get(name, "").strip()
     if not given:
         return None
@@ -308,5 +313,5 @@ def _number(query: Mapping[str, str], name: str) -> float | None:
     except ValueError:
         found = math.nan
     if math.isnan(found):
-        raise UserError(f"{name} has to be a number, as 0.5")
+        raise UserError(f"{name} must be a number such as 0.5")
     return found

@@ -1,4 +1,4 @@
-"""Exports of a crawl: jobs that make them, a list of their files, previews, downloads."""
+"""Exports crawls in jobs, and lists, previews and downloads the exported files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ from focuscrawl.foundation.files import open_plain, plain_below
 from focuscrawl.report.plain_text import printable
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import JOBS_CHANGED
-from focuscrawl.studio.page_rendering import PREFIX, accepted, json_of, post, text_of
+from focuscrawl.studio.page_rendering import (
+    PREFIX,
+    accepted_response,
+    json_endpoint,
+    post_route,
+    text_value,
+)
 from focuscrawl.webs.warc_reading import Scan
 
 if TYPE_CHECKING:
@@ -35,39 +41,41 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
 
 
-FOLDER = "take-home"  #: in the crawl's
-#: formats of a collection: ending, and description
+FOLDER = "take-home"  #: folder of the exports, in the crawl's folder
+#: formats of exported pages: suffix, and label
 FORMATS = {
     "parquet": (".parquet", "Parquet, for data frames"),
-    "jsonl": (".jsonl", "JSON lines, one a page"),
+    "jsonl": (".jsonl", "JSON lines, one line per page"),
     "csv": (".csv", "CSV, for spreadsheets"),
-    "markdown": ("", "Markdown, a file a page"),
-    "warc": (".warc.gz", "WARC, the pages as they came"),
+    "markdown": ("", "Markdown, one file per page"),
+    "warc": (".warc.gz", "WARC, the original responses"),
 }
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
-_COUNTED = 10_000  # files of a folder that are listed
+_MAX_FILES = 10_000  # listed files of a folder
 _CHUNK = 1 << 18  # bytes
-_JOBS = 10  # shown
-_ROWS = 10  # of a preview
-_READ = 1 << 20  # bytes that a preview reads
-_CELL, _TEXT = 200, 3000  # characters of a cell, of a text
+_N_JOBS = 10  # shown
+_N_ROWS = 10  # of a preview
+_MAX_PREVIEW = 1 << 20  # bytes read for a preview
+_MAX_CELL, _MAX_TEXT = 200, 3000  # characters of a cell, bytes of a text
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the page and its API."""
 
     def shown(request: Request) -> dict[str, Any]:
-        crawl = desk.crawl_of(request)
-        jobs = [job for job in desk.jobs.all(subject=crawl.name) if job.kind in EXPORTS][:_JOBS]
+        crawl = context.requested_crawl(request)
+        jobs = [job for job in context.jobs.all(subject=crawl.name) if job.kind in EXPORTS][
+            :_N_JOBS
+        ]
         return {
             "crawl": crawl.name,
             "exports": EXPORTS,
             "formats": FORMATS,
-            "files": listed(crawl.place),
+            "files": list_exports(crawl.path),
             "jobs": jobs,
             "running": any(job.state is JobState.RUNNING for job in jobs),
         }
@@ -78,49 +86,56 @@ def routes(desk: Desk) -> list[Route]:
             {"name": each.name, "title": each.title, "about": each.about}
             for each in EXPORTS.values()
         ]
-        jobs = [job.plain() for job in found["jobs"]]
+        jobs = [job.to_dict() for job in found["jobs"]]
         return {"exports": offered, "files": found["files"], "jobs": jobs}
 
-    def begin(request: Request, values: Mapping[str, Any]) -> Response:
-        crawl, what = desk.crawl_of(request), text_of(values, "export")
-        if what not in EXPORTS:
-            raise UserError(f"no export {what!r:.40}: take one of {', '.join(EXPORTS)}")
-        identity = CrawlFolder(crawl.place).identity()
-        # "./": never an option, whatever the name of the folder
-        arguments = EXPORTS[what].arguments(f"./{crawl.name}", identity, values)
-        with desk.beginning():
-            if desk.jobs.running(what, crawl.name):
-                raise UserError("it is being made at this moment: wait for its end")
-            home_of(crawl.place)
-            job = desk.jobs.begin(what, crawl.name, arguments)
-        return accepted(job.plain(), JOBS_CHANGED)
+    def start_export(request: Request, values: Mapping[str, Any]) -> Response:
+        crawl, name = context.requested_crawl(request), text_value(values, "export")
+        if name not in EXPORTS:
+            raise UserError(f"no export {name!r:.40}: choose one of {', '.join(EXPORTS)}")
+        identity = CrawlFolder(crawl.path).identity()
+        # with "./", a folder's name cannot be read as an option
+        arguments = EXPORTS[name].arguments(f"./{crawl.name}", identity, values)
+        with context.job_lock():
+            if context.jobs.running(name, crawl.name):
+                raise UserError("this export is running already: wait until it has finished")
+            create_export_folder(crawl.path)
+            job = context.jobs.start(name, crawl.name, arguments)
+        return accepted_response(job.to_dict(), JOBS_CHANGED)
 
     def file(request: Request) -> Response:
         name = request.query_params.get("file", "")
-        content, called = opened(find(desk.crawl_of(request).place, name))
+        path = find_export(context.requested_crawl(request).path, name)
+        content, filename = open_download(path)
         headers = {
-            "Content-Disposition": f'attachment; filename="{called}"',
+            "Content-Disposition": f'attachment; filename="{filename}"',
             "Content-Length": str(os.fstat(content.fileno()).st_size),
             "Content-Security-Policy": "sandbox",
             "Cache-Control": "no-store",
         }
         return StreamingResponse(
-            chunks(content), media_type="application/octet-stream", headers=headers
+            read_chunks(content), media_type="application/octet-stream", headers=headers
         )
 
     def first_rows(request: Request) -> dict[str, Any]:
-        crawl, name = desk.crawl_of(request), request.query_params.get("file", "")
-        return {"crawl": crawl.name, "file": name, "shown": preview(find(crawl.place, name))}
+        crawl, name = context.requested_crawl(request), request.query_params.get("file", "")
+        return {
+            "crawl": crawl.name,
+            "file": name,
+            "shown": read_preview(find_export(crawl.path, name)),
+        }
 
     at = "/crawls/{name:path}/take-home"
     return [
         Route(f"{PREFIX}{at}/file", file),
-        Route(f"{PREFIX}{at}/preview", json_of(lambda request: first_rows(request)["shown"])),
-        Route(f"{PREFIX}{at}", json_of(api)),
-        post(f"{PREFIX}{at}", begin),
-        Route(at, desk.page("take_home", shown)),
-        Route(f"/parts{at}", desk.page("take_home_files", shown)),
-        Route(f"/parts{at}/preview", desk.page("take_home_preview", first_rows)),
+        Route(
+            f"{PREFIX}{at}/preview", json_endpoint(lambda request: first_rows(request)["shown"])
+        ),
+        Route(f"{PREFIX}{at}", json_endpoint(api)),
+        post_route(f"{PREFIX}{at}", start_export),
+        Route(at, context.page_endpoint("exports", shown)),
+        Route(f"/parts{at}", context.page_endpoint("export_files", shown)),
+        Route(f"/parts{at}/preview", context.page_endpoint("export_preview", first_rows)),
     ]
 
 
@@ -129,83 +144,99 @@ def routes(desk: Desk) -> list[Route]:
 
 @dataclass(frozen=True)
 class Export:
-    """One kind of export.
+    """A kind of export.
 
     Attributes
     ----------
-    name : also the kind of the job
-    title, about : for people
-    arguments : returns the command, from the name of the crawl's folder, the crawl's identity,
-        and the posted values
+    name : str
+        Also the kind of the job.
+    title, about : str
+    action : str
+        Label of the button.
+    arguments : callable
+        Returns the command line after ``focuscrawl`` for a crawl's folder, the crawl's identity
+        and the posted values.
     """
 
     name: str
     title: str
     about: str
+    action: str
     arguments: Callable[[str, Mapping[str, str], Mapping[str, Any]], list[str]]
 
 
-def _collect(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
-    format_ = text_of(values, "format", "parquet")
+def _collect_command(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
+    format_ = text_value(values, "format", "parquet")
     if format_ not in FORMATS:
-        raise UserError(f"no format {format_!r:.40}: take one of {', '.join(FORMATS)}")
+        raise UserError(f"no format {format_!r:.40}: choose one of {', '.join(FORMATS)}")
     name = f"collection-{datetime.now(UTC):%Y%m%d-%H%M%S}{FORMATS[format_][0]}"
     arguments = ["collect", crawl, "--out", f"{crawl}/{FOLDER}/{name}"]
-    least, language = text_of(values, "least"), text_of(values, "language").lower()
+    least, language = text_value(values, "least"), text_value(values, "language").lower()
     if least:
-        arguments += ["--min-relevance", str(_share(least))]
+        arguments += ["--min-relevance", str(_parse_share(least))]
     if language:
         if not _LANGUAGE.fullmatch(language):
-            raise UserError("a language is named by its code, as en")
+            raise UserError(f"language {language!r:.40} is invalid: use codes such as en,de")
         arguments += ["--language", language]
     return arguments
 
 
-def _report(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
-    home = f"{crawl}/{FOLDER}"
-    return ["report", crawl, "--out", f"{home}/report", "--csv", f"{home}/fetches.csv"]
+def _report_command(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
+    folder = f"{crawl}/{FOLDER}"
+    return ["report", crawl, "--out", f"{folder}/report", "--csv", f"{folder}/fetches.csv"]
 
 
-def _hubs(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
-    home = f"{crawl}/{FOLDER}"
-    return ["distill", crawl, "--csv", f"{home}/hubs.csv", "--html", f"{home}/hubs.html"]
+def _distill_command(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
+    folder = f"{crawl}/{FOLDER}"
+    return ["distill", crawl, "--csv", f"{folder}/hubs.csv", "--html", f"{folder}/hubs.html"]
 
 
-def _knowledge(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) -> list[str]:
+def _knowledge_command(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) -> list[str]:
     topic = identity.get("topic", "")
     if not topic.startswith("/"):
-        raise UserError("the crawl names no topic: what it has learned is of no use to others")
+        raise UserError("the crawl records no topic, so other crawls cannot use its knowledge")
     out = f"{crawl}/{FOLDER}/knowledge.db"
     return ["knowledge", "learn", crawl, "--topic", topic, "--out", out]
 
 
-def _share(text: str) -> float:
+def _parse_share(text: str) -> float:
     try:
         found = float(text)
     except ValueError:
         found = math.nan
     if not 0.0 <= found <= 1.0:
-        raise UserError("the least relevance has to be a number from 0 to 1")
+        raise UserError("the minimum relevance must be a number from 0 to 1")
     return found
 
 
-#: by their names, in the order they are offered
+#: by name, in the order of the page
 EXPORTS = {
     each.name: each
     for each in (
-        Export("collect", "Collection", "The pages on the topic, with their text.", _collect),
+        Export(
+            "collect", "Pages", "Relevant pages with their text.", "Export pages", _collect_command
+        ),
         Export(
             "report",
             "Report",
-            "Curves, best pages and hosts as one HTML page; and all fetches as a table.",
-            _report,
+            "HTML page with curves, best pages and hosts, and a CSV file of all fetches.",
+            "Create report",
+            _report_command,
         ),
-        Export("hubs", "Hubs", "Hubs, authorities and sites: a page, and a table of all.", _hubs),
+        Export(
+            "hubs",
+            "Hubs",
+            "HTML page and CSV file of hubs, authorities and sites.",
+            "Export hubs",
+            _distill_command,
+        ),
         Export(
             "knowledge",
             "Knowledge",
-            "What the next crawl of the topic can begin with. A finished crawl is learned once.",
-            _knowledge,
+            "Seeds, words and link model for the next crawl of the topic. Each finished crawl is "
+            "added once.",
+            "Save for the next crawl",
+            _knowledge_command,
         ),
     )
 }
@@ -214,30 +245,33 @@ EXPORTS = {
 # -- files ---------------------------------------------------------------------------------
 
 
-def home_of(crawl: Path) -> Path:
-    """Create the folder of the exports if it does not exist; return it.
+def create_export_folder(crawl: Path) -> Path:
+    """Create a crawl's folder of exports if it does not exist; return its path.
 
-    UserError if it is a link, or cannot be created.
+    Raises
+    ------
+    UserError
+        The folder is a symbolic link, or cannot be created.
     """
-    home = plain_below(crawl, FOLDER)
+    folder = plain_below(crawl, FOLDER)
     try:
-        home.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise UserError(f"{home} cannot be written: {error.strerror}") from None
-    return home
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
+    return folder
 
 
-def listed(crawl: Path) -> list[dict[str, Any]]:
-    """Return ``name``, ``bytes`` and ``made`` (ISO 8601, UTC) of the exports, the newest first.
+def list_exports(crawl: Path) -> list[dict[str, Any]]:
+    """Return ``name``, ``bytes``, ``made`` (ISO 8601, UTC) and ``files`` of exports, latest first.
 
-    ``files`` is the number of files in a folder, None of a file.
+    ``files`` is the number of files of a folder; None for a file.
     """
-    home = crawl / FOLDER
-    if home.is_symlink():
+    folder = crawl / FOLDER
+    if folder.is_symlink():
         return []
     found: list[tuple[float, dict[str, Any]]] = []
     try:
-        with os.scandir(home) as entries:
+        with os.scandir(folder) as entries:
             named = [each for each in entries if _NAME.fullmatch(each.name)]
     except OSError:
         return []
@@ -245,8 +279,8 @@ def listed(crawl: Path) -> list[dict[str, Any]]:
         about = each.stat(follow_symlinks=False)
         size, files = about.st_size, None
         if each.is_dir(follow_symlinks=False):
-            held = inside(Path(each.path))
-            size, files = sum(path.lstat().st_size for path in held), len(held)
+            inner = list_files(Path(each.path))
+            size, files = sum(path.lstat().st_size for path in inner), len(inner)
         elif not each.is_file(follow_symlinks=False):
             continue
         made = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
@@ -255,23 +289,21 @@ def listed(crawl: Path) -> list[dict[str, Any]]:
     return [row for _, row in sorted(found, key=lambda each: (-each[0], each[1]["name"]))]
 
 
-def find(crawl: Path, name: str) -> Path:
-    """Return the file or folder of this name; UserError if there is none."""
-    if not _NAME.fullmatch(name):
-        raise UserError(f"no file {name!r:.100} to take home: see the list")
-    path = plain_below(crawl, f"{FOLDER}/{name}")
-    if not path.exists():
-        raise UserError(f"no file {name} to take home: see the list")
+def find_export(crawl: Path, name: str) -> Path:
+    """Return the exported file or folder of this name; raise `UserError` if it does not exist."""
+    path = plain_below(crawl, f"{FOLDER}/{name}") if _NAME.fullmatch(name) else None
+    if path is None or not path.exists():
+        raise UserError(f"no exported file {name!r:.100}: see the list of files")
     return path
 
 
-def opened(path: Path) -> tuple[IO[bytes], str]:
-    """Open what `find` returned, a folder as a ZIP of its files; return also the file's name."""
+def open_download(path: Path) -> tuple[IO[bytes], str]:
+    """Open a file, or a ZIP archive of a folder; return the file and its name."""
     if not path.is_dir():
         return open(path, "rb", opener=open_plain), path.name
-    packed = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it has been sent
+    packed = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the archive has been sent
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each in inside(path, most=None):
+        for each in list_files(path, most=None):
             with (
                 open(each, "rb", opener=open_plain) as file,
                 archive.open(each.relative_to(path.parent).as_posix(), "w") as into,
@@ -282,17 +314,17 @@ def opened(path: Path) -> tuple[IO[bytes], str]:
     return packed, f"{path.name}.zip"
 
 
-def chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the content of a file, and close it."""
+def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file, then close the file."""
     with file:
         while chunk := file.read(_CHUNK):
             yield chunk
 
 
-def inside(folder: Path, most: int | None = _COUNTED) -> list[Path]:
-    """Return the plain files in a folder and below it, by name; no link is followed."""
+def list_files(folder: Path, most: int | None = _MAX_FILES) -> list[Path]:
+    """Return the regular files below a folder, by name; symbolic links are skipped."""
     found: list[Path] = []
-    for parent, folders, files in os.walk(folder):  # follows no link to a folder
+    for parent, folders, files in os.walk(folder):  # does not follow links to folders
         folders.sort()
         paths = (Path(parent) / name for name in sorted(files))
         found += [path for path in paths if not path.is_symlink() and path.is_file()]
@@ -304,56 +336,64 @@ def inside(folder: Path, most: int | None = _COUNTED) -> list[Path]:
 # -- previews ------------------------------------------------------------------------------
 
 
-def preview(path: Path) -> dict[str, Any]:
-    """Return the beginning of a file; UserError if its content is not what its name says.
+def read_preview(path: Path) -> dict[str, Any]:
+    """Return the first rows, or the first characters, of an exported file.
 
     Returns
     -------
-    ``columns`` and ``rows`` of texts; or ``text``; or ``note``, why there is nothing to show
+    dict
+        ``columns`` and ``rows``; or ``text``; or ``note``, why the file has no preview.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, or its content does not fit its suffix.
     """
     if path.is_dir():
-        files = inside(path)
+        files = list_files(path)
         for each in files:
-            if each.suffix in _PLAIN:
-                return _text(each)
-        return {"columns": ["file"], "rows": [[each.name] for each in files[:_ROWS]]}
-    if path.suffix in _PLAIN:
-        return _text(path)
-    shown = _SHOWN.get(path.suffix)
-    if shown is None:
-        return {"note": "It has no rows to show: download it."}
+            if each.suffix in _TEXT_SUFFIXES:
+                return _preview_text(each)
+        return {"columns": ["file"], "rows": [[each.name] for each in files[:_N_ROWS]]}
+    if path.suffix in _TEXT_SUFFIXES:
+        return _preview_text(path)
+    preview = _PREVIEWS.get(path.suffix)
+    if preview is None:
+        return {"note": "Files of this format have no preview: download the file."}
     try:
         with open(path, "rb", opener=open_plain) as file:
-            return shown(path, file)
+            return preview(path, file)
     except (ValueError, OSError, csv.Error, RecursionError) as error:
         raise UserError(f"{path.name} cannot be read: {error!s:.200}") from None
 
 
-def _csv(_: Path, file: BinaryIO) -> dict[str, Any]:
-    rows = [*islice(csv.reader(io.StringIO(_head(file, _READ))), _ROWS + 1)]
+def _preview_csv(_: Path, file: BinaryIO) -> dict[str, Any]:
+    rows = [*islice(csv.reader(io.StringIO(_read_start(file, _MAX_PREVIEW))), _N_ROWS + 1)]
     return _table(rows[0] if rows else [], rows[1:])
 
 
-def _jsonl(_: Path, file: BinaryIO) -> dict[str, Any]:
-    lines = _head(file, _READ).split("\n")[:-1][:_ROWS]  # the last may be cut
+def _preview_jsonl(_: Path, file: BinaryIO) -> dict[str, Any]:
+    lines = _read_start(file, _MAX_PREVIEW).split("\n")[:-1][
+        :_N_ROWS
+    ]  # the last line may be cut off
     records = [json.loads(line) for line in lines if line.strip()]
     if not all(isinstance(each, dict) for each in records):
-        raise ValueError("a line is no JSON object")
+        raise ValueError("a line is not a JSON object")
     names = list(dict.fromkeys(name for each in records for name in each))
     return _table(names, [[each.get(name) for name in names] for each in records])
 
 
-def _parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
+def _preview_parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
     with needs("parquet", f"a preview of {path.name}"):
-        import pyarrow.parquet as pq  # noqa: PLC0415 - only where asked for
+        import pyarrow.parquet as pq  # noqa: PLC0415 - an optional dependency
     with pq.ParquetFile(file) as table:
-        batch = next(table.iter_batches(batch_size=_ROWS), None)
+        batch = next(table.iter_batches(batch_size=_N_ROWS), None)
         names = list(map(str, table.schema_arrow.names))
     return _table(names, [list(row.values()) for row in batch.to_pylist()] if batch else [])
 
 
-def _warc(path: Path, file: BinaryIO) -> dict[str, Any]:
-    records = [*islice(Scan(path, file), _ROWS)]
+def _preview_warc(path: Path, file: BinaryIO) -> dict[str, Any]:
+    records = [*islice(Scan(path, file), _N_ROWS)]
     return _table(
         ["record", "URL", "date", "bytes"],
         [[r.type, r.target, r.headers.get("warc-date", ""), len(r.block)] for r in records],
@@ -371,17 +411,23 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return text[:_CELL] + ("…" if len(text) > _CELL else "")
+    return text[:_MAX_CELL] + ("…" if len(text) > _MAX_CELL else "")
 
 
-def _text(path: Path) -> dict[str, Any]:
+def _preview_text(path: Path) -> dict[str, Any]:
     with open(path, "rb", opener=open_plain) as file:
-        return {"text": printable(_head(file, _TEXT))}
+        return {"text": printable(_read_start(file, _MAX_TEXT))}
 
 
-def _head(file: BinaryIO, most: int) -> str:
+def _read_start(file: BinaryIO, most: int) -> str:
     return file.read(most).decode(errors="replace")
 
 
-_PLAIN = (".md", ".txt")
-_SHOWN = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet, ".gz": _warc, ".warc": _warc}
+_TEXT_SUFFIXES = (".md", ".txt")
+_PREVIEWS = {
+    ".csv": _preview_csv,
+    ".jsonl": _preview_jsonl,
+    ".parquet": _preview_parquet,
+    ".gz": _preview_warc,
+    ".warc": _preview_warc,
+}

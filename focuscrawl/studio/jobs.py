@@ -1,7 +1,7 @@
-"""Commands that the studio starts, as processes that continue when the studio stops.
+"""Starts commands for the studio in processes that continue when the studio stops.
 
-``python -m focuscrawl.studio.jobs FOLDER ARGUMENTS`` is such a process: it runs the command, and
-records how it ended.
+A job's process is ``python -m focuscrawl.studio.jobs FOLDER ARGUMENTS``. The process runs
+``focuscrawl ARGUMENTS``, and records output and exit code in FOLDER.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from focuscrawl.foundation.processes import start_python
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: of processes that work in the folder: Scrapy looks for no ``scrapy.cfg`` there, nor above it
-OWN_SETTINGS = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
+#: environment of processes in the served folder: Scrapy must not read a ``scrapy.cfg`` of it
+PROCESS_ENVIRONMENT = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
 _FOLDER = ".studio/jobs"
-_ORDER = "order.json"  # ``kind``, ``subject``, ``arguments``, ``begun``
-_PROCESS = "process.json"  # ``pid`` of the job's process
-_LOG = "output.log"  # what the command prints
-_OUTCOME = "outcome.json"  # ``exit_code``; exists when the command has ended
-_LOCK = "lock"  # held by the job's process: the kernel releases it however that ends
-_LONGEST = 1 << 20  # bytes of a file that is read
-_TAIL = 4096  # bytes of the log's end that are shown
-_KEPT = 200  # ended jobs; older ones are forgotten
-# errors of reading a stranger's files; an infinity is no integer (OverflowError)
-_NO_JOB = (
+_JOB_FILE = "order.json"  # ``kind``, ``subject``, ``arguments``, ``begun``
+_PROCESS_FILE = "process.json"  # ``pid`` of the job's process
+_LOG_FILE = "output.log"
+_OUTCOME_FILE = "outcome.json"  # ``exit_code``; exists when the command has ended
+_LOCK_FILE = "lock"  # held by the job's process; the kernel releases the lock if it is killed
+_MAX_FILE = 1 << 20  # bytes of a file
+_MAX_OUTPUT = 4096  # bytes shown, from the end of the log
+_MAX_ENDED = 200  # ended jobs; older jobs are deleted
+# errors of reading files from somebody else; int() of an infinity raises OverflowError
+_BAD_JOB_ERRORS = (
     *(OSError, UserError, ValueError, LookupError),
     *(TypeError, OverflowError, RecursionError),
 )
 
 
 class JobState(StrEnum):
-    """State of a job; it has failed if its exit code is not 0, or if it was killed."""
+    """State of a job. A job has failed if its exit code is not 0, or if it was killed."""
 
     RUNNING = "running"
     DONE = "done"
@@ -58,37 +58,47 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """A command that runs or has run.
+    """A running or ended command.
 
     Attributes
     ----------
-    id : in addresses; later jobs sort after earlier ones
-    kind : one word: ``crawl``, ``train``, ``fetch``, ``collect``
-    subject : name, in the folder, of the crawl or topic it is about
-    arguments : of ``focuscrawl``
-    begun : ISO 8601, UTC
-    exit_code : None while it runs, and if it was killed
-    said : the end of what it printed
+    id : str
+        Identifier in URLs. Identifiers sort by the start of the jobs.
+    kind : str
+        One word, such as ``crawl``, ``train``, ``fetch``, ``collect``.
+    subject : str
+        Path of the job's crawl or topic below the served folder.
+    arguments : list of str
+        Command line after ``focuscrawl``.
+    started_at : str
+        ISO 8601, UTC.
+    state : JobState
+    exit_code : int, optional
+        None while the command runs, and if it was killed.
+    output : str
+        End of the command's output.
     """
 
     id: str
     kind: str
     subject: str
     arguments: list[str]
-    begun: str
+    started_at: str
     state: JobState
     exit_code: int | None
-    said: str
+    output: str
 
-    def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields under the names of the JSON API."""
+        found = asdict(self)
+        found["begun"], found["said"] = found.pop("started_at"), found.pop("output")
+        return found
 
 
 class Jobs:
-    """Starts commands in `root`, and finds those started earlier.
+    """Starts jobs in the folder `root`, and finds earlier jobs.
 
-    Each has a folder in ``.studio/jobs`` with its arguments, its output and its exit code.
+    Each job has a folder in ``.studio/jobs`` with arguments, output and exit code.
     """
 
     def __init__(self, root: Path) -> None:
@@ -96,16 +106,15 @@ class Jobs:
 
     @property
     def _jobs(self) -> Path:
-        """Their folder; UserError if that is a link, or behind one."""
         return plain_below(self._root, _FOLDER)
 
-    def begin(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
-        """Start ``focuscrawl`` with `arguments`, in the folder; for the parameters see `Job`.
+    def start(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
+        """Start a job; the parameters are attributes of `Job`.
 
         Raises
         ------
         UserError
-            The folder cannot be written, or the command would follow a link in it.
+            The folder cannot be written, or the command would follow a symbolic link in it.
         """
         _refuse_links(self._root, arguments)
         now = datetime.now(UTC)
@@ -115,38 +124,37 @@ class Jobs:
         order |= {"begun": now.isoformat(timespec="seconds")}
         try:
             folder.mkdir(parents=True)
-            write_whole(folder / _ORDER, json.dumps(order))
+            write_whole(folder / _JOB_FILE, json.dumps(order))
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
-        # the arguments are passed on, not read from the file, which somebody else may have written
+        # not read from the job's file, which somebody else may have written
         command = ["-m", "focuscrawl.studio.jobs", str(folder), *arguments]
-        # a session of its own: Ctrl-C at the studio's terminal does not reach it
         process = start_python(
             command,
-            variables=OWN_SETTINGS,
+            variables=PROCESS_ENVIRONMENT,
             cwd=self._root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            start_new_session=True,
+            start_new_session=True,  # Ctrl-C in the studio's terminal must not stop jobs
         )
         assert process.stdout is not None
-        with process.stdout as begun:
-            begun.read(1)  # now it holds its lock
-        threading.Thread(target=process.wait, daemon=True).start()  # leaves no zombie
-        self._forget_oldest()
+        with process.stdout as pipe:
+            pipe.read(1)  # sent when the process holds the lock
+        threading.Thread(target=process.wait, daemon=True).start()  # prevents a zombie
+        self._remove_oldest()
         return self.job(name)
 
     def job(self, name: str) -> Job:
-        """Return a job; UserError if there is none of this name."""
+        """Return the job with this id; raise `UserError` if no job has it."""
         if "/" not in name and name in self._names():
-            found = self._read(name)
+            found = self._read_job(name)
             if found is not None:
                 return found
-        raise UserError(f"no job {name!r:.100}: see the list of jobs")
+        raise UserError(f"no job {name!r:.100} exists: reload the list of jobs")
 
     def all(self, *, kind: str | None = None, subject: str | None = None) -> list[Job]:
-        """Return the jobs, the newest first; only of one kind, or about one subject, if given."""
-        found = [self._read(name) for name in reversed(self._names())]
+        """Return the jobs of a kind and a subject (None: of all), latest first."""
+        found = [self._read_job(name) for name in reversed(self._names())]
         return [
             job
             for job in found
@@ -154,17 +162,17 @@ class Jobs:
         ]
 
     def running(self, kind: str, subject: str) -> Job | None:
-        """Return a job of this kind about this subject that runs; None if there is none."""
+        """Return the running job of a kind and a subject, or None."""
         found = self.all(kind=kind, subject=subject)
         return next((job for job in found if job.state is JobState.RUNNING), None)
 
-    def end(self, name: str) -> Job:
-        """Ask a running job to stop, as Ctrl-C does; see `job`."""
+    def stop(self, name: str) -> Job:
+        """Send a running job the signal of Ctrl-C; return the job, see `job`."""
         job = self.job(name)
         if job.state is JobState.RUNNING:
-            said = self._load(name, _PROCESS)
+            process = self._read_json(name, _PROCESS_FILE)
             with suppress(ProcessLookupError, KeyError, TypeError, ValueError, PermissionError):
-                os.kill(int(said["pid"]), signal.SIGINT)
+                os.kill(int(process["pid"]), signal.SIGINT)
         return job
 
     def _names(self) -> list[str]:
@@ -174,13 +182,13 @@ class Jobs:
         except (OSError, UserError):
             return []
 
-    def _read(self, name: str) -> Job | None:
-        """Return a job; None if its files are not those of a job."""
+    def _read_job(self, name: str) -> Job | None:
+        """Read a job from its files; None if they are damaged."""
         try:
-            # before the outcome: the job may end in between
-            running = is_held(self._jobs / name / _LOCK)
-            order = self._load(name, _ORDER)
-            code = self._load(name, _OUTCOME).get("exit_code")
+            # read before the outcome, because the job may end in between
+            running = is_held(self._jobs / name / _LOCK_FILE)
+            order = self._read_json(name, _JOB_FILE)
+            code = self._read_json(name, _OUTCOME_FILE).get("exit_code")
             if code is not None:
                 code = int(code)
             state = JobState.DONE if code == 0 else JobState.FAILED
@@ -189,70 +197,70 @@ class Jobs:
                 kind=str(order["kind"]),
                 subject=str(order["subject"]),
                 arguments=list(map(str, order["arguments"])),
-                begun=str(order["begun"]),
+                started_at=str(order["begun"]),
                 state=JobState.RUNNING if running and code is None else state,
                 exit_code=code,
-                said=self._said(name),
+                output=self._read_output(name),
             )
-        except _NO_JOB:
+        except _BAD_JOB_ERRORS:
             return None
 
-    def _load(self, name: str, file: str) -> dict[str, Any]:
+    def _read_json(self, name: str, file: str) -> dict[str, Any]:
         try:
             with open(self._jobs / name / file, "rb", opener=open_plain) as opened:
-                found = json.loads(opened.read(_LONGEST))
+                found = json.loads(opened.read(_MAX_FILE))
         except FileNotFoundError:
             return {}
         if not isinstance(found, dict):
             raise TypeError(file)
         return found
 
-    def _said(self, name: str) -> str:
+    def _read_output(self, name: str) -> str:
         try:
-            with open(self._jobs / name / _LOG, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / _LOG_FILE, "rb", opener=open_plain) as opened:
                 size = os.fstat(opened.fileno()).st_size
-                opened.seek(max(0, size - _TAIL))
-                end = opened.read(_TAIL).decode(errors="replace")
+                opened.seek(max(0, size - _MAX_OUTPUT))
+                end = opened.read(_MAX_OUTPUT).decode(errors="replace")
         except FileNotFoundError:
             return ""
-        # of a progress bar its last state
+        # keep only the last state of a progress bar
         lines = (line.rpartition("\r")[2] for line in end.replace("\r\n", "\n").split("\n"))
         return "\n".join(line.rstrip() for line in lines).strip()
 
-    def _forget_oldest(self) -> None:
-        for name in self._names()[:-_KEPT]:
+    def _remove_oldest(self) -> None:
+        for name in self._names()[:-_MAX_ENDED]:
             folder = plain_below(self._jobs, name)
-            with suppress(UserError):  # the lock is a link: the folder may not be a job's
-                if not is_held(folder / _LOCK):
-                    shutil.rmtree(folder, ignore_errors=True)  # follows no link either
+            with suppress(UserError):  # a lock that is a link: this may not be a job's folder
+                if not is_held(folder / _LOCK_FILE):
+                    shutil.rmtree(folder, ignore_errors=True)  # does not follow links
 
 
 def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
-    """Raise `UserError` if a command would follow a link in `root`: paths there begin ``./``."""
+    """Raise `UserError` if an argument is a path through a link; paths in `root` start with ./."""
     for each in arguments:
-        said = each if each.startswith("./") else each.partition("=")[2]
-        if said.startswith("./"):
-            plain_below(root, said)
+        path = each if each.startswith("./") else each.partition("=")[2]
+        if path.startswith("./"):
+            plain_below(root, path)
 
 
 def main() -> None:
-    """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when it holds its lock."""
+    """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when the job is locked."""
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
-    with FileLock(folder / _LOCK, fallback_to_soft=False):
-        write_whole(folder / _PROCESS, json.dumps({"pid": os.getpid()}))
+    with FileLock(folder / _LOCK_FILE, fallback_to_soft=False):
+        write_whole(folder / _PROCESS_FILE, json.dumps({"pid": os.getpid()}))
         os.write(1, b"!")
         os.close(1)
         command = ["-m", "focuscrawl", *arguments]
-        with open(folder / _LOG, "wb", opener=open_plain) as log:
+        with open(folder / _LOG_FILE, "wb", opener=open_plain) as log:
             process = start_python(command, stdout=log, stderr=log)
 
-            def pass_on(signum: int, _: object) -> None:
+            def forward_signal(signum: int, _: object) -> None:
                 process.send_signal(signum)
 
             for each in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(each, pass_on)
+                signal.signal(each, forward_signal)
             code = process.wait()
-        write_whole(folder / _OUTCOME, json.dumps({"exit_code": code}))
+        write_whole(folder / _OUTCOME_FILE, json.dumps({"exit_code": code}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Judging pages of a crawl, and how that changes the order of its frontier.
+"""Routes for judging pages of a crawl; applies judgements, and shows their effect on the queue.
 
-Which pages to ask about, and how a crawl follows its definition, is in `focuscrawl.feedback`.
+`focuscrawl.feedback` chooses the pages, and applies a definition to a crawl.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.rejudging import REFUSED, REQUEST
+from focuscrawl.crawl.rejudging import REFUSED_FILE, REQUEST_FILE
 from focuscrawl.errors import UserError
-from focuscrawl.feedback.applying import DEFINITION, definition_of
+from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
 from focuscrawl.foundation.files import plain_below
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.status import open_store
 from focuscrawl.report.url_tables import frontier_top
 from focuscrawl.studio.jobs import JobState
-from focuscrawl.studio.listing import listed_crawl
+from focuscrawl.studio.listing import crawl_summary
 from focuscrawl.studio.page_cards import Questions
-from focuscrawl.studio.page_rendering import PREFIX, json_of, post
-from focuscrawl.studio.topic_routes import JUDGED, judged, judgement_of
+from focuscrawl.studio.page_rendering import PREFIX, json_endpoint, post_route
+from focuscrawl.studio.topic_routes import JUDGED, parse_judgement, with_judgement
 from focuscrawl.topics import edit_definition, read_definition
 
 if TYPE_CHECKING:
@@ -39,29 +39,29 @@ if TYPE_CHECKING:
 
     from focuscrawl.report.url_tables import WaitingUrl
     from focuscrawl.studio.jobs import Job
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.topics import TopicDefinition
 
 
 logger = logging.getLogger(__name__)
 
-_FOLLOW = "follow"  # kind of these jobs
-_SMALL = 2000  # fetches; judging more anew takes long, and is done when somebody asks for it
-_TOP = 20  # URLs of the frontier that are shown
-_BEST = 2_000  # URLs of the frontier whose earlier ranks are known
-_PAUSE = 0.5  # seconds between two checks whether a crawl has followed
-_SOME = 5  # good pages: fewer may be on one host by chance
+_APPLY = "follow"  # kind of the jobs that apply judgements
+_MAX_AUTOMATIC = 2000  # fetches; a larger crawl takes long, so a person starts the job
+_N_SHOWN = 20  # queued URLs
+_N_RECORDED = 2_000  # queued URLs with known earlier ranks
+_CHECK_INTERVAL = 0.5  # seconds between two checks of a job
+_MIN_GOOD = 5  # good pages; fewer may be on one host by chance
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the page and its API."""
-    questions, following = Questions(), Following(desk)
+    questions, applier = Questions(), JudgementApplier(context)
 
-    def asked(path: Path) -> dict[str, Any]:
-        """Return what there is to judge: ``choosing``, ``card``, ``left``, ``wrong``."""
+    def next_question(path: Path) -> dict[str, Any]:
+        """Return the state of the suggestions: ``choosing``, ``card``, ``left``, ``wrong``."""
         try:
             card, left = questions.next(path)
-            choosing = card is None and not left and questions.begin(path)
+            choosing = card is None and not left and questions.start_choosing(path)
             if not choosing and card is None:
                 card, left = questions.next(path)
         except UserError as error:
@@ -69,196 +69,201 @@ def routes(desk: Desk) -> list[Route]:
         return {"choosing": choosing, "card": card, "left": left, "wrong": ""}
 
     def question(request: Request) -> dict[str, Any]:
-        found = asked(desk.crawl_of(request).place)
+        found = next_question(context.requested_crawl(request).path)
         card = found.pop("card")
-        return found | {"page": None if card is None else card.plain()}
+        return found | {"page": None if card is None else card.to_dict()}
 
     def judge(request: Request, values: Mapping[str, Any]) -> Response:
-        crawl, (url, verdict) = desk.crawl_of(request), judgement_of(values)
-        path = crawl.place
+        crawl, (url, verdict) = context.requested_crawl(request), parse_judgement(values)
+        path = crawl.path
         if verdict is None:
-            questions.settle(path, url, passed=True)
+            questions.settle(path, url, skipped=True)
             return JSONResponse({"url": url}, headers=JUDGED)
 
-        def begun() -> TopicDefinition:
+        def create() -> TopicDefinition:
             with closing(open_store(path)) as store:
-                return definition_of(store, path)
+                return load_crawl_definition(store, path)
 
-        following.remember(path)
-        definition = plain_below(path, DEFINITION)
-        edit_definition(definition, lambda known: judged(known, url, good=verdict), begun)
-        questions.settle(path, url, passed=False)
-        if listed_crawl(crawl)["fetched"] <= _SMALL:
-            following.keep_up(path)
+        applier.record_frontier(path)
+        definition = plain_below(path, DEFINITION_FILE)
+        edit_definition(definition, lambda known: with_judgement(known, url, good=verdict), create)
+        questions.settle(path, url, skipped=False)
+        if crawl_summary(crawl)["fetched"] <= _MAX_AUTOMATIC:
+            applier.apply_in_background(path)
         return JSONResponse({"url": url}, headers=JUDGED)
 
-    def follow(request: Request, _: Mapping[str, Any]) -> Response:
-        path = desk.crawl_of(request).place
-        following.begin(path)
-        return JSONResponse(following.state(path), headers=JUDGED)
+    def apply(request: Request, _: Mapping[str, Any]) -> Response:
+        path = context.requested_crawl(request).path
+        applier.start(path)
+        return JSONResponse(applier.state(path), headers=JUDGED)
 
-    def moved(request: Request) -> dict[str, Any]:
-        return following.state(desk.crawl_of(request).place)
+    def effect(request: Request) -> dict[str, Any]:
+        return applier.state(context.requested_crawl(request).path)
 
     def shown(request: Request) -> dict[str, Any]:
-        crawl = desk.crawl_of(request)
-        fetched = listed_crawl(crawl)["fetched"]
+        crawl = context.requested_crawl(request)
+        fetched = crawl_summary(crawl)["fetched"]
         about = {"crawl": crawl.name, "name": crawl.name}
-        return about | {"fetched": fetched, "small": fetched <= _SMALL}
+        return about | {"fetched": fetched, "small": fetched <= _MAX_AUTOMATIC}
 
     def shown_question(request: Request) -> dict[str, Any]:
-        return shown(request) | asked(desk.crawl_of(request).place)
+        return shown(request) | next_question(context.requested_crawl(request).path)
 
     one = "/crawls/{name:path}"
     return [
-        post(f"{PREFIX}{one}/judge", judge),
-        post(f"{PREFIX}{one}/follow", follow),
-        Route(f"{PREFIX}{one}/question", json_of(question)),
-        Route(f"{PREFIX}{one}/moved", json_of(moved)),
-        Route(f"{one}/judge", desk.page("crawl_judge", shown)),
-        Route(f"/parts{one}/question", desk.page("crawl_question", shown_question)),
+        post_route(f"{PREFIX}{one}/judge", judge),
+        post_route(f"{PREFIX}{one}/follow", apply),
+        Route(f"{PREFIX}{one}/question", json_endpoint(question)),
+        Route(f"{PREFIX}{one}/moved", json_endpoint(effect)),
+        Route(f"{one}/judge", context.page_endpoint("crawl_judge", shown)),
+        Route(f"/parts{one}/question", context.page_endpoint("crawl_question", shown_question)),
         Route(
             f"/parts{one}/moved",
-            desk.page("crawl_moved", lambda request: shown(request) | moved(request)),
+            context.page_endpoint("crawl_moved", lambda request: shown(request) | effect(request)),
         ),
     ]
 
 
 @dataclass
-class _Turn:
-    """One ``topic apply``: what was judged by then, and the frontier after it."""
+class _Application:
+    """A run of ``topic apply``."""
 
-    judged: frozenset[str]
-    refused: int  # time of an earlier refusal, see `_refused`
-    after: list[WaitingUrl] | None = None
+    judged: frozenset[str]  # URLs judged before the run
+    refused: int  # time of an earlier refusal, see `_refused_at`
+    after: list[WaitingUrl] | None = None  # the frontier after the run
 
 
-class Following:
-    """Starts ``focuscrawl topic apply`` after judgements, one at a time for each crawl.
+class JudgementApplier:
+    """Runs ``focuscrawl topic apply`` after judgements, one run at a time for each crawl.
 
-    Pages judged meanwhile are applied the next time: an answer never waits for the crawl.
+    Judgements during a run are applied by the next run, so a person never waits.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._turns: dict[Path, _Turn] = {}
+    def __init__(self, context: StudioContext) -> None:
+        self._context = context
+        self._applications: dict[Path, _Application] = {}
         self._before: dict[Path, list[WaitingUrl]] = {}
-        self._keeping_up: set[Path] = set()
+        self._in_background: set[Path] = set()
         self._lock = Lock()
 
-    def remember(self, crawl: Path) -> None:
-        """Note the frontier of a crawl before the first judgement that is made here."""
+    def record_frontier(self, crawl: Path) -> None:
+        """Record the frontier of a crawl before the first judgement in this studio."""
         if crawl not in self._before:
-            self._before.setdefault(crawl, _top(crawl, _BEST))
+            self._before.setdefault(crawl, _read_frontier(crawl, _N_RECORDED))
 
-    def keep_up(self, crawl: Path) -> None:
-        """Apply judgements in a thread, and again until none was made meanwhile."""
+    def apply_in_background(self, crawl: Path) -> None:
+        """Apply judgements in a background thread until all are applied."""
         with self._lock:
-            if crawl in self._keeping_up:
+            if crawl in self._in_background:
                 return
-            self._keeping_up.add(crawl)
-        Thread(target=self._keep_up, args=(crawl,), daemon=True).start()
+            self._in_background.add(crawl)
+        Thread(target=self._apply_until_done, args=(crawl,), daemon=True).start()
 
-    def _keep_up(self, crawl: Path) -> None:
+    def _apply_until_done(self, crawl: Path) -> None:
         try:
-            self.begin(crawl)
-            while not self._is_through(crawl):
-                time.sleep(_PAUSE)
+            self.start(crawl)
+            while not self._is_done(crawl):
+                time.sleep(_CHECK_INTERVAL)
         except (UserError, OSError) as error:
-            logger.warning("%s cannot follow what was judged: %s", crawl, error)
+            logger.warning("The judgements of %s could not be applied: %s", crawl, error)
             with self._lock:
-                self._keeping_up.discard(crawl)
+                self._in_background.discard(crawl)
 
-    def _is_through(self, crawl: Path) -> bool:
-        """Tell whether all judgements are applied; start again if pages were judged since."""
+    def _is_done(self, crawl: Path) -> bool:
+        """Return whether all judgements are applied; start another run if some are not."""
         with self._lock:
-            if self._busy(crawl):
+            if self._is_busy(crawl):
                 return False
-            turn = self._turns.get(crawl)
-            if turn and (turn.judged == _judged(crawl) or self._why_not(crawl, turn)):
-                self._keeping_up.discard(crawl)
+            application = self._applications.get(crawl)
+            if application and (
+                application.judged == _judged_urls(crawl) or self._failure(crawl, application)
+            ):
+                self._in_background.discard(crawl)
                 return True
-        self.begin(crawl)
+        self.start(crawl)
         return False
 
-    def begin(self, crawl: Path) -> Job | None:
-        """Start to apply the definition of a crawl; None if that is being done."""
-        name = self._desk.folder.name_of(crawl)
-        self.remember(crawl)
-        with self._lock, self._desk.beginning():
-            if self._busy(crawl):
+    def start(self, crawl: Path) -> Job | None:
+        """Start a job that applies the definition of a crawl; None if a job is running."""
+        name = self._context.folder.name_of(crawl)
+        self.record_frontier(crawl)
+        with self._lock, self._context.job_lock():
+            if self._is_busy(crawl):
                 return None
-            refused, judged = _refused(crawl), _judged(crawl)
-            arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION}"]
-            job = self._desk.jobs.begin(_FOLLOW, name, arguments)
-            self._turns[crawl] = _Turn(judged, refused)
+            refused, judged = _refused_at(crawl), _judged_urls(crawl)
+            arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION_FILE}"]
+            job = self._context.jobs.start(_APPLY, name, arguments)
+            self._applications[crawl] = _Application(judged, refused)
             return job
 
     def state(self, crawl: Path) -> dict[str, Any]:
-        """Return how far the judgements of a crawl are applied.
+        """Return the progress and the effect of applying the judgements of a crawl.
 
         Returns
         -------
-        ``busy``: they are being applied; ``failed``: why that failed, or empty; ``left``: whether
-        pages were judged since; ``moved``: rows of ``url``, ``rank`` and ``score``, and
-        ``rank_before`` and ``score_before``, of before the first judgement (None: it did not
-        wait, or not among the best 2,000); ``one_host``: the host of all good pages, if there are
-        some on no other, else empty
+        dict
+            ``busy``: whether judgements are being applied. ``failed``: why the last run failed, or
+            empty. ``left``: whether some judgements are not applied. ``moved``: the best queued
+            URLs with ``url``, ``rank``, ``score``, and ``rank_before`` and ``score_before`` of the
+            time before the first judgement (None: not among the best 2,000). ``one_host``: the
+            host if all good pages are on one host, or empty.
         """
         with self._lock:
-            busy = crawl in self._keeping_up or self._busy(crawl)
-            turn = self._turns.get(crawl)
-            failed = "" if busy else self._why_not(crawl, turn)
-            if turn is not None and turn.after is None and not busy and not failed:
-                turn.after = _top(crawl, _TOP)
-            left = turn is not None and not busy and turn.judged != _judged(crawl)
-        after = None if turn is None else turn.after
-        moved = [] if after is None else _moved(self._before[crawl], after)
+            busy = crawl in self._in_background or self._is_busy(crawl)
+            application = self._applications.get(crawl)
+            failed = "" if busy else self._failure(crawl, application)
+            if application is not None and application.after is None and not busy and not failed:
+                application.after = _read_frontier(crawl, _N_SHOWN)
+            left = (
+                application is not None and not busy and application.judged != _judged_urls(crawl)
+            )
+        after = None if application is None else application.after
+        moved = [] if after is None else _compare_ranks(self._before[crawl], after)
         found = {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
-        return found | {"one_host": _one_host(crawl)}
+        return found | {"one_host": _only_host(crawl)}
 
-    def _busy(self, crawl: Path) -> bool:
-        """Tell whether a critic is being trained, or the crawl has yet to load one."""
-        running = self._desk.jobs.running(_FOLLOW, self._name(crawl)) is not None
-        return running or ((crawl / REQUEST).exists() and CrawlFolder(crawl).in_use)
+    def _is_busy(self, crawl: Path) -> bool:
+        """Return whether a job is running, or the crawl has a request that it has not read."""
+        running = self._context.jobs.running(_APPLY, self._name(crawl)) is not None
+        return running or ((crawl / REQUEST_FILE).exists() and CrawlFolder(crawl).in_use)
 
-    def _why_not(self, crawl: Path, turn: _Turn | None) -> str:
-        if turn is not None and _refused(crawl) > turn.refused:
-            return "the crawl has refused it; its log says why"
-        job = next(iter(self._desk.jobs.all(kind=_FOLLOW, subject=self._name(crawl))), None)
-        return job.said.split("\n")[-1] if job and job.state is JobState.FAILED else ""
+    def _failure(self, crawl: Path, application: _Application | None) -> str:
+        if application is not None and _refused_at(crawl) > application.refused:
+            return "the crawl refused the new critic: see the reason in the log of the crawl"
+        job = next(iter(self._context.jobs.all(kind=_APPLY, subject=self._name(crawl))), None)
+        return job.output.split("\n")[-1] if job and job.state is JobState.FAILED else ""
 
     def _name(self, crawl: Path) -> str:
-        return self._desk.folder.name_of(crawl)
+        return self._context.folder.name_of(crawl)
 
 
-def _refused(crawl: Path) -> int:
-    """Return when a crawl has refused a new critic, in nanoseconds; 0 if it never has."""
+def _refused_at(crawl: Path) -> int:
+    """Return the time in ns at which a crawl last refused a new critic; 0: never."""
     try:
-        return (crawl / REFUSED).stat().st_mtime_ns
+        return (crawl / REFUSED_FILE).stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _top(crawl: Path, n: int) -> list[WaitingUrl]:
+def _read_frontier(crawl: Path, n: int) -> list[WaitingUrl]:
     with closing(open_store(crawl)) as store:
         return frontier_top(store, n)
 
 
-def _judged(crawl: Path) -> frozenset[str]:
-    path = plain_below(crawl, DEFINITION)
-    return read_definition(path).judged if path.exists() else frozenset()
+def _judged_urls(crawl: Path) -> frozenset[str]:
+    path = plain_below(crawl, DEFINITION_FILE)
+    return read_definition(path).judged_urls if path.exists() else frozenset()
 
 
-def _one_host(crawl: Path) -> str:
-    """Return the host of all good pages: a critic would learn the site in place of the topic."""
-    path = plain_below(crawl, DEFINITION)
+def _only_host(crawl: Path) -> str:
+    """Return the host of all good pages, from which a critic may learn the site, or empty."""
+    path = plain_below(crawl, DEFINITION_FILE)
     good = read_definition(path).good if path.exists() else ()
     hosts = {host(url) for url in good}
-    return hosts.pop() if len(good) >= _SOME and len(hosts) == 1 else ""
+    return hosts.pop() if len(good) >= _MIN_GOOD and len(hosts) == 1 else ""
 
 
-def _moved(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
+def _compare_ranks(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
     old = {each.url: (rank, each.score) for rank, each in enumerate(before, 1)}
     rows = []
     for rank, each in enumerate(after, 1):

@@ -1,4 +1,4 @@
-"""Topics, critics, crawls and jobs of a folder, for the overview and the JSON API."""
+"""Lists topics, critics, crawls and jobs of a folder, for the overview and the JSON API."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from focuscrawl import __version__
 from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.errors import UserError
 from focuscrawl.report.status import open_store, status_of
-from focuscrawl.studio.page_rendering import PREFIX, accepted, json_of
-from focuscrawl.studio.served_folder import NamedCrawl, kind_and_classes
+from focuscrawl.studio.page_rendering import PREFIX, accepted_response, json_endpoint
+from focuscrawl.studio.served_folder import NamedCrawl, read_kind_and_classes
 from focuscrawl.topics.definition import read_definition
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from focuscrawl.studio.page_rendering import Desk, Endpoint
+    from focuscrawl.studio.page_rendering import Endpoint, StudioContext
     from focuscrawl.studio.served_folder import StudioFolder
 
-_TOPIC = "topic.toml"  # a file of this name has to be a topic: if it is none, the error is listed
-_JOBS = 10  # shown
+_TOPIC = "topic.toml"  # an invalid file of this name is listed with its error
+_N_JOBS = 10  # shown
 
-#: events of htmx: pages that listen to them update their crawls, or jobs
+#: headers that let pages update their list of crawls, or of jobs (events of htmx)
 CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
 JOBS_CHANGED = {"HX-Trigger": "jobs-changed"}
-_ASKED = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP}
+_COMMANDS = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP}
 
 
-def topics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return the definitions of topics: ``name`` and what they hold, or ``name`` and ``error``."""
+def list_topics(folder: StudioFolder) -> list[dict[str, Any]]:
+    """Return fields of each topic definition; of an invalid file ``name`` and ``error``."""
     found: list[dict[str, Any]] = []
     for path in folder.toml_files():
         name = folder.name_of(path)
@@ -55,121 +55,132 @@ def topics(folder: StudioFolder) -> list[dict[str, Any]]:
     return found
 
 
-def critics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return ``name``, ``kind`` and ``classes`` of critics, from their manifests alone."""
+def list_critics(folder: StudioFolder) -> list[dict[str, Any]]:
+    """Return ``name``, ``kind`` and ``classes`` of each critic; only manifests are read."""
     found: list[dict[str, Any]] = []
     for path in folder.critics():
-        kind, classes = kind_and_classes(path)
+        kind, classes = read_kind_and_classes(path)
         found.append({"name": folder.name_of(path), "kind": kind, "classes": classes})
     return found
 
 
-def listed_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return the crawls, see `listed_crawl`: those that run, then by their last fetch.
+def list_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
+    """Return the `crawl_summary` of each crawl: running crawls first, then by last fetch.
 
-    One that cannot be read has ``name`` and ``error``.
+    A crawl that cannot be read has ``name`` and ``error``.
     """
     found: list[dict[str, Any]] = []
     for path in folder.crawls():
         named = NamedCrawl(folder.name_of(path), path)
         try:
-            found.append(listed_crawl(named))
+            found.append(crawl_summary(named))
         except UserError as error:
             found.append({"name": named.name, "running": False, "error": str(error)})
     by_time = sorted(found, key=lambda each: each.get("last_fetch") or "", reverse=True)
     return sorted(by_time, key=lambda each: not each["running"])
 
 
-def listed_crawl(named: NamedCrawl) -> dict[str, Any]:
+def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
     """Return the state of a crawl; the cost does not grow with the crawl.
 
     Returns
     -------
-    ``name``, ``about``, ``state`` in words, ``running``, ``wanted`` (``run``,
-    ``pause`` or ``stop``), ``fetched``, and of the last fetches ``harvest_rate``,
-    ``pages_per_second``, ``last_fetch`` (ISO 8601, UTC).
+    dict
+        ``name``, ``about``, ``state`` (text), ``running``, ``wanted`` (``run``, ``pause`` or
+        ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of recent fetches,
+        ``last_fetch`` (ISO 8601, UTC).
 
     Raises
     ------
     UserError
-        It cannot be read.
+        The crawl cannot be read.
     """
-    with closing(open_store(named.place)) as store:
-        current = named.current(store)
-    last = current.last_fetch
+    with closing(open_store(named.path)) as store:
+        state = named.read_state(store)
+    last = state.last_fetch
     return {
         "name": named.name,
-        "about": current.about,
-        "state": current.state,
-        "running": current.running,
+        "about": state.about,
+        "state": state.state,
+        "running": state.running,
         "wanted": str(named.control.wanted),
-        "fetched": current.fetched,
-        "harvest_rate": current.recent.harvest_rate,
-        "pages_per_second": current.recent.pages_per_second,
+        "fetched": state.fetched,
+        "harvest_rate": state.recent.harvest_rate,
+        "pages_per_second": state.recent.pages_per_second,
         "last_fetch": None if last is None else last.isoformat(timespec="seconds"),
     }
 
 
-def ask(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
-    """Ask a crawl to pause, run or stop, as the commands do; return `listed_crawl`.
+def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
+    """Request a crawl to pause, resume or stop, like the commands; return `crawl_summary`.
 
     Raises
     ------
     UserError
-        There is nothing to resume or stop, or it cannot be asked.
+        The crawl is not paused or not running, or the request cannot be written.
     """
     control = named.control
     if wanted is Command.RUN and control.wanted is not Command.PAUSE:
-        raise UserError(f"{named.name} is not paused: nothing to resume")
+        raise UserError(f"{named.name} is not paused, so it cannot be resumed")
     if wanted is Command.STOP and not control.in_use:
-        raise UserError(f"nobody crawls in {named.name}: nothing to stop")
+        raise UserError(f"{named.name} is not running, so it cannot be stopped")
     control.ask(wanted)
-    return listed_crawl(named)
+    return crawl_summary(named)
 
 
-def routes(desk: Desk) -> list[Route]:
-    """Return the routes of the overview and its API; `UserError` becomes ``{"error": text}``."""
-    folder = desk.folder
+def routes(context: StudioContext) -> list[Route]:
+    """Return the routes of the overview and its API."""
+    folder = context.folder
 
     def about(_: Request) -> dict[str, Any]:
         found = {"api": 1, "focuscrawl": __version__, "folder": str(folder.root)}
-        return found | {"read_only": desk.read_only}
+        return found | {"read_only": context.read_only}
 
     def crawl(request: Request) -> dict[str, Any]:
-        found = desk.crawl_of(request)
-        return listed_crawl(found) | {"status": status_of(found.place).plain()}
+        found = context.requested_crawl(request)
+        return crawl_summary(found) | {"status": status_of(found.path).plain()}
 
-    def asking(wanted: Command) -> Endpoint:
-        return lambda request: accepted(ask(desk.crawl_of(request), wanted), CRAWLS_CHANGED)
+    def command_endpoint(wanted: Command) -> Endpoint:
+        return lambda request: accepted_response(
+            send_command(context.requested_crawl(request), wanted), CRAWLS_CHANGED
+        )
 
     def jobs(_: Request) -> dict[str, Any]:
-        return {"jobs": desk.jobs.all()[:_JOBS]}
+        return {"jobs": context.jobs.all()[:_N_JOBS]}
 
     def crawls(_: Request) -> dict[str, Any]:
-        return {"crawls": listed_crawls(folder)}
+        return {"crawls": list_crawls(folder)}
 
     def overview(request: Request) -> dict[str, Any]:
-        found = {"topics": topics(folder), "critics": critics(folder)}
+        found = {"topics": list_topics(folder), "critics": list_critics(folder)}
         return found | crawls(request) | jobs(request)
 
-    def end_job(request: Request) -> Any:
-        return accepted(desk.jobs.end(request.path_params["id"]).plain(), JOBS_CHANGED)
+    def stop_job(request: Request) -> Any:
+        return accepted_response(
+            context.jobs.stop(request.path_params["id"]).to_dict(), JOBS_CHANGED
+        )
 
     one_job, one_crawl = f"{PREFIX}/jobs/{{id}}", f"{PREFIX}/crawls/{{name:path}}"
     return [
-        Route(PREFIX, json_of(about)),
-        Route(f"{PREFIX}/jobs", json_of(lambda _: [job.plain() for job in desk.jobs.all()])),
-        Route(one_job, json_of(lambda request: desk.jobs.job(request.path_params["id"]).plain())),
-        Route(f"{one_job}/end", end_job, methods=["POST"]),
-        Route(f"{PREFIX}/topics", json_of(lambda _: topics(folder))),
-        Route(f"{PREFIX}/critics", json_of(lambda _: critics(folder))),
-        Route(f"{PREFIX}/crawls", json_of(lambda _: listed_crawls(folder))),
-        *(
-            Route(f"{one_crawl}/{verb}", asking(wanted), methods=["POST"])
-            for verb, wanted in _ASKED.items()
+        Route(PREFIX, json_endpoint(about)),
+        Route(
+            f"{PREFIX}/jobs",
+            json_endpoint(lambda _: [job.to_dict() for job in context.jobs.all()]),
         ),
-        Route(one_crawl, json_of(crawl)),
-        Route("/", desk.page("overview", overview)),
-        Route("/parts/crawls", desk.page("crawls", crawls)),
-        Route("/parts/jobs", desk.page("jobs", jobs)),
+        Route(
+            one_job,
+            json_endpoint(lambda request: context.jobs.job(request.path_params["id"]).to_dict()),
+        ),
+        Route(f"{one_job}/end", stop_job, methods=["POST"]),
+        Route(f"{PREFIX}/topics", json_endpoint(lambda _: list_topics(folder))),
+        Route(f"{PREFIX}/critics", json_endpoint(lambda _: list_critics(folder))),
+        Route(f"{PREFIX}/crawls", json_endpoint(lambda _: list_crawls(folder))),
+        *(
+            Route(f"{one_crawl}/{verb}", command_endpoint(wanted), methods=["POST"])
+            for verb, wanted in _COMMANDS.items()
+        ),
+        Route(one_crawl, json_endpoint(crawl)),
+        Route("/", context.page_endpoint("overview", overview)),
+        Route("/parts/crawls", context.page_endpoint("crawls", crawls)),
+        Route("/parts/jobs", context.page_endpoint("jobs", jobs)),
     ]

@@ -1,4 +1,4 @@
-"""Pages a person is asked to judge: which ones, and one as a card."""
+"""Chooses pages of a crawl for a person to judge, and reads a page for the judging form."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import load_trained
-from focuscrawl.critic.focused_critic import WordReasons, word_reasons
+from focuscrawl.critic.focused_critic import WordReasons, explain_words
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import check_applicable, suggest
-from focuscrawl.feedback.applying import definition_of
-from focuscrawl.page.parse import shown_text
+from focuscrawl.feedback.applying import load_crawl_definition
+from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.status import open_store
-from focuscrawl.topics import pages_learned_from
+from focuscrawl.topics import training_urls
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -28,22 +28,27 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-_LONGEST = 8000  # characters of a page that are shown
-_AT_ONCE = 20  # questions, as `topic suggest` asks
+_MAX_TEXT = 8000  # characters of a page
+_N_QUESTIONS = 20  # the default of ``focuscrawl topic suggest``
 
 
 @dataclass(frozen=True)
 class PageCard:
-    """A page as it is shown; all texts are a stranger's.
+    """A page for the judging form; all texts are untrusted.
 
     Attributes
     ----------
-    url, title : of the page
-    text : paragraphs, up to 8,000 characters
-    cut : whether there are more
-    relevance : R by the critic; None without one
-    reasons : the words that count, see `focuscrawl.critic.focused_critic`; None without a critic
-    why : why it is asked about; empty if a person has named it
+    url, title : str
+    text : list of str
+        Paragraphs, up to 8,000 characters.
+    cut : bool
+        Whether the page has more text.
+    relevance : float, optional
+        Relevance by the critic; None without a critic.
+    reasons : WordReasons, optional
+        Words for and against the topic; None without a critic.
+    why : str
+        Kind of suggestion, see `focuscrawl.feedback.KINDS`; empty if a person named the page.
     """
 
     url: str
@@ -54,8 +59,8 @@ class PageCard:
     reasons: WordReasons | None
     why: str = ""
 
-    def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields for the JSON API."""
         words = None
         if self.reasons is not None:
             words = {
@@ -66,19 +71,15 @@ class PageCard:
         return asdict(self) | {"reasons": words}
 
 
-def page_card(
+def read_page_card(
     webs: Sequence[Web], url: str, critic: FocusedCritic | None, why: str = ""
 ) -> PageCard | None:
-    """Read a page, and judge it; None if no web has it as an HTML page with words.
+    """Read a page from the first web that has it, and judge it; follow redirects.
 
-    Parameters
-    ----------
-    webs : to look in, in this order
-    url : of the page, normalised; redirects are followed
-    critic : to judge it
+    The result is None if no web has the page, or if it is not an HTML page with words.
     """
     for web in webs:
-        known = read_known([web], [url]).get(url)
+        known = find_pages([web], [url]).get(url)
         answer = None if known is None else HtmlAnswer.found(web, known.url)
         if answer is not None:
             break
@@ -90,47 +91,47 @@ def page_card(
     relevance, reasons = None, None
     if critic is not None:
         relevance = float(critic.judge([view]).relevance[0])
-        reasons = word_reasons(critic.model, critic.marked, view.words.bag)
-    text, cut = shown_text(answer.body, answer.encoding, _LONGEST)
+        reasons = explain_words(critic.model, critic.marked, view.words.bag)
+    text, cut = visible_paragraphs(answer.body, answer.encoding, _MAX_TEXT)
     return PageCard(url, view.title, text, cut, relevance, reasons, why)
 
 
 @dataclass
-class _Asked:
-    """The questions of one crawl, and which of them are answered or skipped."""
+class _CrawlQuestions:
+    """The suggested pages of one crawl, and the URLs of judged and skipped pages."""
 
     chosen: Future[list[PageCard]] | None = None
     settled: set[str] = field(default_factory=set)
-    passed: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
 
 
 class Questions:
-    """Chooses pages as ``focuscrawl topic suggest`` does, twenty at a time, with their texts.
-
-    Choosing reads the crawl, which takes seconds if it is large, so it is done in a thread.
-    """
+    """Chooses twenty pages at a time in a background thread, like ``focuscrawl topic suggest``."""
 
     def __init__(self) -> None:
-        self._asked: dict[Path, _Asked] = {}
+        self._by_crawl: dict[Path, _CrawlQuestions] = {}
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="questions")
 
-    def begin(self, crawl: Path) -> bool:
-        """Start to choose if there is nothing to ask; tell whether it is being done."""
+    def start_choosing(self, crawl: Path) -> bool:
+        """Start choosing pages if none are chosen; return whether choosing is in progress."""
         with self._lock:
-            asked = self._asked.setdefault(crawl, _Asked())
+            asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
             if asked.chosen is None:
-                known = frozenset(asked.settled | asked.passed)
+                known = frozenset(asked.settled | asked.skipped)
                 asked.chosen = self._thread.submit(_choose, crawl, known)
             return not asked.chosen.done()
 
     def next(self, crawl: Path) -> tuple[PageCard | None, int]:
-        """Return the page to judge, None if there is none, and how many are left.
+        """Return the next page to judge, or None, and the number of pages left.
 
-        `UserError` if pages of this crawl cannot be judged.
+        Raises
+        ------
+        UserError
+            Pages of this crawl cannot be judged.
         """
         with self._lock:
-            asked = self._asked.get(crawl)
+            asked = self._by_crawl.get(crawl)
         if asked is None or asked.chosen is None or not asked.chosen.done():
             return None, 0
         try:
@@ -139,27 +140,27 @@ class Questions:
             with self._lock:
                 asked.chosen = None  # the next request tries again
             raise
-        left = [card for card in cards if card.url not in asked.settled | asked.passed]
+        left = [card for card in cards if card.url not in asked.settled | asked.skipped]
         if not left and cards:
             with self._lock:
-                asked.chosen = None  # others are chosen, by a critic that knows the answers
+                asked.chosen = None  # the next pages are chosen with the retrained critic
         return (left[0] if left else None), len(left)
 
-    def settle(self, crawl: Path, url: str, *, passed: bool) -> None:
-        """Note that a page was judged, or passed over."""
+    def settle(self, crawl: Path, url: str, *, skipped: bool) -> None:
+        """Record that a page was judged or skipped."""
         with self._lock:
-            asked = self._asked.setdefault(crawl, _Asked())
-            (asked.passed if passed else asked.settled).add(url)
+            asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
+            (asked.skipped if skipped else asked.settled).add(url)
 
 
 def _choose(crawl: Path, settled: frozenset[str]) -> list[PageCard]:
     with closing(open_store(crawl)) as store:
-        known = definition_of(store, crawl)
+        known = load_crawl_definition(store, crawl)
         webs = check_applicable(known, crawl)
-        away = known.judged | settled | {*pages_learned_from(known)}
-        pages = suggest(store, webs, _AT_ONCE, known=away)
+        excluded = known.judged_urls | settled | {*training_urls(known)}
+        pages = suggest(store, webs, _N_QUESTIONS, known=excluded)
         identity = store.identity()
-    name = identity["critic_name"]  # it may name a program, which is not run
+    name = identity["critic_name"]  # a critic that is a program is not run
     critic = None if is_callable_spec(name) else load_trained(name, identity["topic"])
-    cards = [page_card(webs, each.url, critic, each.kind) for each in pages]
+    cards = [read_page_card(webs, each.url, critic, each.kind) for each in pages]
     return [card for card in cards if card is not None]

@@ -1,6 +1,6 @@
-"""What all routes of the studio share: the `Desk`, posted values, HTML, assets.
+"""Code shared by all routes of the studio: `StudioContext`, posted values, HTML, assets.
 
-Of the files that browsers load, those in ``static/vendored.json`` are copied unchanged from npm.
+The files named in ``static/vendored.json`` are unchanged copies from npm.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 Endpoint: TypeAlias = "Callable[[Request], Response]"
 
-PREFIX = "/api/v1"  #: of addresses of the API
-#: name: package it is in, path there, media type; the first is the style of reports
+PREFIX = "/api/v1"  #: prefix of the paths of the API
+#: name in URLs: package, path in the package, media type
 ASSETS = {
     "report.css": ("focuscrawl.report", "style.css", "text/css"),
     "studio.css": ("focuscrawl.studio", "static/studio.css", "text/css"),
@@ -49,34 +49,37 @@ ASSETS = {
     "live.js": ("focuscrawl.studio", "static/live.js", "text/javascript"),
     "icon.svg": ("focuscrawl.studio", "static/icon.svg", "image/svg+xml"),
 }
-NO_TEXT = "it holds a NUL or half a character, which no text has: leave that out"
-_LONGEST = 4 << 20  # bytes that are posted
+INVALID_TEXT = "invalid text: remove NUL characters and unpaired surrogates"
+_MAX_POSTED = 4 << 20  # bytes
 
 
 @dataclass(frozen=True)
-class Desk:
-    """A studio's folder and its jobs.
+class StudioContext:
+    """Folder, jobs and options of a studio.
 
     Attributes
     ----------
-    folder : topics, critics and crawls
-    jobs : commands that the studio has started, running or ended
-    read_only : nobody may change anything; `Access` refuses it before a route is found
-    base : prefix of the paths of its pages
-    over : set when the studio stops, so that streams end
+    folder : StudioFolder
+    jobs : Jobs
+    read_only : bool
+        Whether pages hide buttons and forms; `Access` refuses the requests.
+    base : str
+        Prefix of the paths of all pages.
+    stopping : Event
+        Set when the studio stops, so that streams end.
     """
 
     folder: StudioFolder
     jobs: Jobs
     read_only: bool
     base: str = ""
-    over: Event = field(default_factory=Event)
+    stopping: Event = field(default_factory=Event)
 
     @contextmanager
-    def beginning(self) -> Iterator[None]:
-        """Keep other requests, and other studios of the folder, from starting jobs.
+    def job_lock(self) -> Iterator[None]:
+        """Lock the starting of jobs against other requests and other studios of the folder.
 
-        Check whether a job runs, and start one if not, within one such block.
+        The check whether a job is running, and the start of a job, belong into one block.
         """
         try:
             with changing(self.folder.root / "jobs"):
@@ -85,67 +88,68 @@ class Desk:
             raise UserError(f"{self.folder.root} cannot be written: {error.strerror}") from None
 
     def crawl(self, name: str) -> NamedCrawl:
-        """Return the crawl of this name; UserError if there is none."""
+        """Return the crawl of this name; raise `UserError` if it does not exist."""
         path = self.folder.crawl(name)
         return NamedCrawl(self.folder.name_of(path), path)
 
-    def crawl_of(self, request: Request) -> NamedCrawl:
-        """Return the crawl that an address names; UserError if there is none."""
+    def requested_crawl(self, request: Request) -> NamedCrawl:
+        """Return the crawl in the path of a request; raise `UserError` if it does not exist."""
         return self.crawl(request.path_params["name"])
 
     def render(
         self, template: str, values: Mapping[str, Any], status: int = HTTPStatus.OK
     ) -> HTMLResponse:
-        """Return ``templates/<template>.html.j2`` with `values`, and with what all pages show."""
+        """Render ``templates/<template>.html.j2`` with `values` and the values of all pages."""
         found = load_template(f"templates/{template}.html.j2", "focuscrawl.studio")
-        everywhere = {
+        shared = {
             "folder": str(self.folder.root),
             "read_only": self.read_only,
             "base": self.base,
             "api": f"{self.base}{PREFIX}",
         }
-        return HTMLResponse(found.render(everywhere | {**values}), status)
+        return HTMLResponse(found.render(shared | {**values}), status)
 
-    def page(self, template: str, values: Callable[[Request], Mapping[str, Any]]) -> Endpoint:
-        """Return the endpoint that shows the values of a request in a template."""
+    def page_endpoint(
+        self, template: str, values: Callable[[Request], Mapping[str, Any]]
+    ) -> Endpoint:
+        """Return an endpoint that renders a template with the values of a request."""
         return lambda request: self.render(template, values(request))
 
 
-def json_of(values: Callable[[Request], Any]) -> Endpoint:
-    """Return the endpoint that answers with the values of a request as JSON."""
+def json_endpoint(values: Callable[[Request], Any]) -> Endpoint:
+    """Return an endpoint that responds with the values of a request as JSON."""
     return lambda request: JSONResponse(values(request))
 
 
-def accepted(found: Any, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Answer that something was started, or will be done."""
+def accepted_response(found: Any, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return a response with status 202 Accepted."""
     return JSONResponse(found, HTTPStatus.ACCEPTED, headers=headers)
 
 
 # -- posted values -------------------------------------------------------------------------
 
 
-def post(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:
-    """Return a route for values that are posted; `endpoint` is called in a thread.
+def post_route(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:
+    """Return a route for posted values; `endpoint` runs in a thread.
 
-    Of a form each value is a text, or a list of texts if a field is there more than once; of
-    JSON whatever it says. It answers with `UserError` if what was posted is neither, or holds a
-    NUL or half a character.
+    The values are a JSON object, or the fields of a form: strings, or a list of strings for a
+    repeated field. Invalid values, and text with NUL or unpaired surrogates, raise `UserError`.
     """
 
-    async def answer(request: Request) -> Response:
-        values = await _values(request)
+    async def receive(request: Request) -> Response:
+        values = await _read_values(request)
         for name, value in values.items():
             if not (_is_text(name) and _is_text(value)):
-                raise UserError(f"{name!r:.80}: {NO_TEXT}")
+                raise UserError(f"{name!r:.80} is {INVALID_TEXT}")
         return await run_in_threadpool(endpoint, request, values)
 
-    return Route(path, answer, methods=["POST"])
+    return Route(path, receive, methods=["POST"])
 
 
-def text_of(values: Mapping[str, Any], name: str, default: str = "") -> str:
-    """Return a posted value that has to be a text, without spaces around it.
+def text_value(values: Mapping[str, Any], name: str, default: str = "") -> str:
+    """Return a posted string without surrounding spaces; raise `UserError` for other types.
 
-    Of JSON a number stands for its text, true for ``yes``, and false for an empty one.
+    Numbers in JSON become strings, true becomes ``yes``, and false an empty string.
     """
     found = values.get(name, default)
     if isinstance(found, bool):
@@ -153,22 +157,22 @@ def text_of(values: Mapping[str, Any], name: str, default: str = "") -> str:
     elif isinstance(found, int | float):
         found = str(found)
     if not isinstance(found, str):
-        raise UserError(f"{name} has to be a text")
+        raise UserError(f"{name} must be a string")
     return found.strip()
 
 
-def texts_of(values: Mapping[str, Any], name: str) -> list[str]:
-    """Return a posted list of texts, or the lines of a text; empty ones are skipped."""
+def text_values(values: Mapping[str, Any], name: str) -> list[str]:
+    """Return a posted list of strings, or the lines of a string, without empty strings."""
     found = values.get(name, [])
     if isinstance(found, str):
         found = found.splitlines()
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise UserError(f"{name} has to be a list of texts")
+        raise UserError(f"{name} must be a list of strings, or lines of text")
     return [each.strip() for each in found if each.strip()]
 
 
 def _is_text(value: Any) -> bool:
-    """Tell whether all texts in a value of JSON can be written and passed to commands."""
+    """Return whether all strings in a JSON value can be written and passed to commands."""
     if isinstance(value, dict):
         return all(_is_text(name) and _is_text(each) for name, each in value.items())
     if isinstance(value, list):
@@ -178,21 +182,22 @@ def _is_text(value: Any) -> bool:
     return True
 
 
-async def _values(request: Request) -> dict[str, Any]:
+async def _read_values(request: Request) -> dict[str, Any]:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > _LONGEST:
+        if len(body) > _MAX_POSTED:
             raise HTTPException(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"More than {_LONGEST >> 20} MiB at once."
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The request is larger than {_MAX_POSTED >> 20} MiB: send less at once.",
             )
     if "json" in request.headers.get("content-type", ""):
         try:
             found = json.loads(body)
         except (ValueError, RecursionError):
-            raise UserError("what was posted is no JSON") from None
+            raise UserError("the body of the request is not valid JSON") from None
         if not isinstance(found, dict):
-            raise UserError("what is posted has to be a JSON object")
+            raise UserError("the body of the request must be a JSON object")
         return found
     fields = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
     return {name: found[0] if len(found) == 1 else found for name, found in fields.items()}
@@ -208,13 +213,13 @@ def read_asset(name: str) -> bytes:
 
 
 def asset_routes() -> list[Route]:
-    """Return a route for each asset: no path in a request is ever used as a path of a file."""
-    return [_asset(name) for name in ASSETS]
+    """Return a route for each asset, so that paths of requests are never used as file paths."""
+    return [_asset_route(name) for name in ASSETS]
 
 
-def _asset(name: str) -> Route:
+def _asset_route(name: str) -> Route:
     content, media_type = read_asset(name), ASSETS[name][2]
-    # requested again after an hour: a new version of the studio gets its own style
+    # browsers request assets again after an hour, because a new version may change them
     headers = {"Cache-Control": "max-age=3600"}
     return Route(
         f"/assets/{name}", lambda _: Response(content, media_type=media_type, headers=headers)

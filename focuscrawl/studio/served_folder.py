@@ -1,4 +1,4 @@
-"""The folder that a studio serves: its topics, critics, crawls."""
+"""Finds topics, critics, crawls and recordings in the folder that a studio serves."""
 
 from __future__ import annotations
 
@@ -25,101 +25,108 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_DEEPEST = 3  # levels below the folder that is served
+_MAX_DEPTH = 3  # levels below the served folder
 _TOML = ".toml"
 _WARC = (".warc", ".warc.gz")
-_NAMED = 5  # recordings that are proposed if one is missing
-_LONGEST_NAME, _MOST_BYTES = 80, 200  # letters, bytes: endings are appended to a name
-_OF_PACKAGE = re.compile(r"models/[\w-]{1,80}", re.ASCII)
-_DEMO = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
+_MAX_NAMED = 5  # recordings in an error message
+_MAX_NAME, _MAX_NAME_BYTES = 80, 200  # characters, bytes; suffixes are appended to a name
+_PACKAGE_CRITIC = re.compile(r"models/[\w-]{1,80}", re.ASCII)
+_DEMO_WEB = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
 
 
 class StudioFolder:
-    """Finds what is in a folder, and leads nowhere else; UserError if there is no such folder.
+    """Finds crawls, topics, critics and recordings in the folder `root`, and nowhere else.
 
-    Symbolic links are not followed, hidden folders are skipped. The name of what is found is its
-    path from the folder, with ``/``.
+    The name of each is its path below the folder, with ``/``. Symbolic links are not followed,
+    hidden folders are skipped.
+
+    Raises
+    ------
+    UserError
+        The folder does not exist. Methods raise `UserError` for names that do not exist.
     """
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
-            raise UserError(f"{root} is no folder: name one that is there, or make it")
+            raise UserError(f"{root} is not a folder: create the folder, or name another")
         self.root = root.resolve()
 
     def crawl(self, name: str) -> Path:
-        """Return the folder of a crawl in here; UserError if there is none of this name."""
-        path = self._inside(name)
+        """Return the folder of a crawl."""
+        path = self._find(name)
         if path is None or not CrawlFolder(path).exists:
-            raise UserError(f"no crawl {name!r:.200} in {self.root}: see the list of crawls")
+            raise UserError(f"{self.root} has no crawl {name!r:.200}: see the list of crawls")
         return path
 
     def topic(self, name: str) -> Path:
-        """Return the path of a definition in here; UserError if there is none of this name."""
-        path = self._inside(name)
+        """Return the path of a topic definition."""
+        path = self._find(name)
         if path is None or path.suffix != _TOML or not path.is_file():
-            raise UserError(f"no topic {name!r:.200} in {self.root}: see the list of topics")
+            raise UserError(f"{self.root} has no topic {name!r:.200}: see the list of topics")
         return path
 
     def critic(self, name: str) -> Traversable:
-        """Return the folder of a critic in here or in the package; UserError if there is none."""
-        path = self._inside(name)
+        """Return the folder of a critic, in the served folder or in the package."""
+        path = self._find(name)
         if path is not None and self.is_critic(path):
             return path
-        if _OF_PACKAGE.fullmatch(name) and not os.path.lexists(self.root / name):
+        if _PACKAGE_CRITIC.fullmatch(name) and not os.path.lexists(self.root / name):
             return find_model(name)
-        raise UserError(f"no critic {name!r:.200} in {self.root}: see the list of critics")
+        raise UserError(f"{self.root} has no critic {name!r:.200}: see the list of critics")
 
     def recording(self, name: str) -> str:
-        """Return a recording in here as commands take it; UserError if there is none."""
-        path = self._inside(name)
+        """Return a recording in the form of a command's argument."""
+        path = self._find(name)
         if path is not None and path.is_file():
             return f"./{self.name_of(path)}"
-        if path is None and _DEMO.fullmatch(name):
+        if path is None and _DEMO_WEB.fullmatch(name):
             return name
-        found = self.recordings()[:_NAMED]
-        way_out = f"take {', '.join(found)}" if found else "copy a .warc file into it"
-        raise UserError(f"no recording {name!r:.200} in {self.root}: {way_out}, or demo")
+        found = self.recordings()[:_MAX_NAMED]
+        remedy = (
+            f"use {', '.join(found)} or demo" if found else "copy a .warc file there, or use demo"
+        )
+        raise UserError(f"{self.root} has no recording {name!r:.200}: {remedy}")
 
     def recordings(self) -> list[str]:
-        """Return the names of the recordings in here."""
+        """Return the names of all recordings."""
         return [self.name_of(path) for path in self._files(_WARC)]
 
-    def holds(self, name: str) -> bool:
-        """Tell whether a path leads to a file in here."""
-        path = self._inside(name)
+    def has_file(self, name: str) -> bool:
+        """Return whether a name is the path of a file."""
+        path = self._find(name)
         return path is not None and path.is_file()
 
     def new_folder(self, name: str) -> Path:
-        """Return the path of a new folder; UserError if its name is taken or cannot be used."""
+        """Return the path of a new folder; raise `UserError` if the name is taken or invalid."""
         check_name(name)
         path = self.root / name
         if os.path.lexists(path):
-            raise UserError(f"{name} is there already: take another name")
+            raise UserError(f"{name} exists already: choose another name")
         return path
 
-    def place(self, name: str) -> Path:
-        """Return a path in here, which need not exist; UserError if a link leads to it."""
+    def safe_path(self, name: str) -> Path:
+        """Return a path, which need not exist; raise `UserError` if a symbolic link is in it."""
         return plain_below(self.root, name)
 
     def name_of(self, path: Path) -> str:
-        """Return the name of a path in here."""
+        """Return the name of a path below the folder."""
         return path.relative_to(self.root).as_posix()
 
     def crawls(self) -> list[Path]:
-        """Return the folders of crawls."""
+        """Return the folders of all crawls."""
         return [path for path in self._folders() if CrawlFolder(path).exists]
 
     def critics(self) -> list[Path]:
-        """Return the folders of critics, sound or not."""
+        """Return the folders of all critics, including damaged ones."""
         return [path for path in self._folders() if self.is_critic(path)]
 
     def is_critic(self, path: Path) -> bool:
-        """Tell whether a folder in here is a critic's, sound or not: no link, with none in it."""
+        """Return whether a folder is a critic, maybe damaged; folders with links are not."""
         linked = path.is_symlink() or any(each.is_symlink() for each in _entries(path))
         return not linked and FORMAT.is_in(path)
 
     def toml_files(self) -> list[Path]:
-        """Return the files that may define a topic."""
+        """Return the files that may be topic definitions."""
         return self._files(_TOML)
 
     def _files(self, ending: str | tuple[str, ...]) -> list[Path]:
@@ -130,44 +137,44 @@ class StudioFolder:
             if entry.name.endswith(ending) and entry.is_file(follow_symlinks=False)
         ]
 
-    def _inside(self, name: str) -> Path | None:
-        """Return an existing path in here; None if there is none, or a link leads to it."""
+    def _find(self, name: str) -> Path | None:
+        """Return an existing path; None if it does not exist or contains a link."""
         try:
-            path = self.place(name)
+            path = self.safe_path(name)
             path.lstat()
         except (OSError, UserError):
             return None
         return path
 
     def _folders(self) -> Iterator[Path]:
-        """Yield the root and the folders below it, except those in a crawl or a model."""
-        waiting = [(self.root, 0)]
-        while waiting:
-            folder, depth = waiting.pop()
+        """Yield the root and the folders below it, except folders in a crawl or a model."""
+        pending = [(self.root, 0)]
+        while pending:
+            folder, depth = pending.pop()
             yield folder
-            if depth == _DEEPEST or CrawlFolder(folder).exists or (folder / MANIFEST).exists():
+            if depth == _MAX_DEPTH or CrawlFolder(folder).exists or (folder / MANIFEST).exists():
                 continue
             below = [
                 Path(entry.path)
                 for entry in _entries(folder)
                 if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
             ]
-            waiting += [(path, depth + 1) for path in reversed(below)]
+            pending += [(path, depth + 1) for path in reversed(below)]
 
 
 def check_name(name: str) -> None:
-    """Raise `UserError` unless this can be the name of a new folder."""
+    """Raise `UserError` unless `name` is a valid name of a new folder."""
     letters = all(each in "._-" or category(each)[0] in "LMN" for each in name)
-    short = len(name) <= _LONGEST_NAME and len(name.encode("utf-8", "replace")) <= _MOST_BYTES
+    short = len(name) <= _MAX_NAME and len(name.encode("utf-8", "replace")) <= _MAX_NAME_BYTES
     if not (letters and short and name[:1] not in {"", ".", "-"}):
         raise UserError(
-            f"{name!r:.80} is no name: begin with a letter or digit, go on with these, "
-            "and . _ -, 80 at most"
+            f"{name!r:.80} is not a valid name: use at most {_MAX_NAME} letters, digits and "
+            ". _ -, and start with a letter, digit or _"
         )
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what is in a folder, by name; nothing if it may not be read."""
+    """Return the entries of a folder by name; empty if the folder cannot be read."""
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda entry: entry.name)
@@ -175,7 +182,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def kind_and_classes(critic: Path) -> tuple[str, list[str]]:
+def read_kind_and_classes(critic: Path) -> tuple[str, list[str]]:
     """Return the kind and the classes of a critic, from its manifest."""
     manifest = json.loads(read_regular(critic / MANIFEST))
     classes = manifest.get("classes")
@@ -184,16 +191,16 @@ def kind_and_classes(critic: Path) -> tuple[str, list[str]]:
 
 @dataclass(frozen=True)
 class NamedCrawl:
-    """A crawl: its name in addresses and for people, and its folder."""
+    """A crawl, with its name in the studio and its folder."""
 
     name: str
-    place: Path
+    path: Path
 
     @property
     def control(self) -> ControlledCrawl:
-        """What pauses, resumes and stops it."""
-        return ControlledCrawl(str(self.place))
+        """Object that pauses, resumes and stops the crawl."""
+        return ControlledCrawl(str(self.path))
 
-    def current(self, store: CrawlStore) -> CurrentState:
-        """Read its state from its open store."""
+    def read_state(self, store: CrawlStore) -> CurrentState:
+        """Read the state of the crawl from its open store."""
         return CurrentState.of(store, now=datetime.now(UTC))

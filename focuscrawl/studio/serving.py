@@ -1,4 +1,4 @@
-"""The studio as an ASGI application, and serving a folder."""
+"""Builds the ASGI application of the studio, and serves a folder with it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from focuscrawl.studio import (
     listing,
     topic_routes,
 )
-from focuscrawl.studio.access import Access, AccessMiddleware, token_of
+from focuscrawl.studio.access import Access, AccessMiddleware, load_token
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.page_rendering import NO_TEXT, PREFIX, Desk, asset_routes
+from focuscrawl.studio.page_rendering import INVALID_TEXT, PREFIX, StudioContext, asset_routes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
-def make_application(desk: Desk, access: Access) -> Starlette:
-    """Return the application that serves a desk to everybody whom `access` admits."""
+def make_application(context: StudioContext, access: Access) -> Starlette:
+    """Return the application that answers the requests that `access` accepts."""
 
     def refuse(request: Request, why: str, status: HTTPStatus) -> Response:
         if request.url.path.startswith(PREFIX):
             return JSONResponse({"error": why}, status)
-        return desk.render("message", {"heading": status.phrase, "text": why}, status)
+        return context.render("message", {"heading": status.phrase, "text": why}, status)
 
     def user_error(request: Request, error: Exception) -> Response:
         return refuse(request, str(error), HTTPStatus.BAD_REQUEST)
@@ -58,18 +58,18 @@ def make_application(desk: Desk, access: Access) -> Starlette:
     def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == HTTPStatus.NOT_FOUND:
-            why = "There is nothing here: go to the overview."
+            why = "The studio has no page at this address."
             return refuse(request, why, HTTPStatus.NOT_FOUND)
         return refuse(request, error.detail, HTTPStatus(error.status_code))
 
     return Starlette(
         routes=[
-            *topic_routes.routes(desk),
-            *judging.routes(desk),
-            *crawl_routes.routes(desk),
-            *explore_routes.routes(desk),
-            *exports.routes(desk),
-            *listing.routes(desk),
+            *topic_routes.routes(context),
+            *judging.routes(context),
+            *crawl_routes.routes(context),
+            *explore_routes.routes(context),
+            *exports.routes(context),
+            *listing.routes(context),
             *asset_routes(),
         ],
         middleware=[
@@ -81,7 +81,7 @@ def make_application(desk: Desk, access: Access) -> Starlette:
 
 
 class _AddressMiddleware:
-    """Refuses addresses with a NUL, which no name of a file and no text has."""
+    """Refuses URLs with a NUL, which file names cannot contain."""
 
     def __init__(self, app: ASGIApp, refuse: Callable[..., Response]) -> None:
         self._app, self._refuse = app, refuse
@@ -89,24 +89,35 @@ class _AddressMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer: ASGIApp = self._app
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            why = f"The address: {NO_TEXT}."
+            why = f"The URL is {INVALID_TEXT}."
             answer = self._refuse(Request(scope), why, HTTPStatus.BAD_REQUEST)
         await answer(scope, receive, send)
 
 
 class Studio:
-    """A studio that listens; it answers from `serve` on. UserError if it cannot listen there.
+    """A studio that listens on a port, and answers requests in `serve`.
 
     Parameters
     ----------
-    folder : what it serves
-    host, port : address it listens on; port 0: one that is free
-    read_only : nobody may change anything
-    public_url : where a proxy has it; None: there is no proxy
+    folder : StudioFolder
+    host : str
+        Address to listen on.
+    port : int
+        Port to listen on; 0: any free port.
+    read_only : bool
+        Refuse all changes.
+    public_url : PublicUrl, optional
+        Address of the studio behind a proxy.
 
     Attributes
     ----------
-    address : to open, with the token
+    address : str
+        URL to open in a browser, with the token.
+
+    Raises
+    ------
+    UserError
+        The studio cannot listen on this address and port.
     """
 
     def __init__(
@@ -128,15 +139,15 @@ class Studio:
             self._socket.close()
             if isinstance(error, OSError) and error.errno not in (EADDRINUSE, EACCES):
                 raise UserError(
-                    f"nobody can listen on {host} ({error.strerror}): --host is an address of "
-                    "this machine, as in 127.0.0.1"
+                    f"the studio cannot listen on {host} ({error.strerror}): give an address of "
+                    "this machine with --host, such as 127.0.0.1"
                 ) from None
             raise UserError(
-                f"nobody can listen on port {port} of {host} ({error}): is a studio open there "
-                "already? Name another with --port, or --port 0 for any that is free"
+                f"the studio cannot listen on port {port} of {host} ({error}): another studio may "
+                "use the port; choose another with --port, or any free port with --port 0"
             ) from None
         port = self._socket.getsockname()[1]
-        token = token_of(folder.root)
+        token = load_token(folder.root)
         names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
         access = Access(
             token,
@@ -145,8 +156,8 @@ class Studio:
             read_only=read_only,
             public=public_url,
         )
-        self._desk = Desk(folder, Jobs(folder.root), read_only, base=access.base)
-        self._application = make_application(self._desk, access)
+        self._context = StudioContext(folder, Jobs(folder.root), read_only, base=access.base)
+        self._application = make_application(self._context, access)
         origin = f"http://{_with_port(host, port)}" if public_url is None else public_url.origin
         self.address = f"{origin}{access.base}/?token={token}"
 
@@ -155,32 +166,32 @@ class Studio:
         config = uvicorn.Config(
             self._application,
             log_level="warning",
-            access_log=False,  # addresses may hold the token
+            access_log=False,  # URLs may contain the token
             server_header=False,
-            proxy_headers=False,  # nothing depends on the client that a proxy names
+            proxy_headers=False,  # the client's address is not used
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=2,
         )
         with self._socket, suppress(KeyboardInterrupt):
-            _Server(config, self._desk.over).run(sockets=[self._socket])
+            _Server(config, self._context.stopping).run(sockets=[self._socket])
 
 
 class _Server(uvicorn.Server):
-    """Sets `over` when it gets a signal to stop, so that streams end by themselves."""
+    """Sets `stopping` at a signal to stop, because uvicorn waits for open streams."""
 
-    def __init__(self, config: uvicorn.Config, over: Event) -> None:
+    def __init__(self, config: uvicorn.Config, stopping: Event) -> None:
         super().__init__(config)
-        self._over = over
+        self._stopping = stopping
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
-        self._over.set()
+        """Set the event, then stop the server."""
+        self._stopping.set()
         super().handle_exit(sig, frame)
 
 
 def has_browser() -> bool:
-    """Tell whether there is a screen: a browser in the terminal would occupy the terminal."""
+    """Return whether this machine has a screen; a browser in the terminal would block it."""
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 

@@ -1,4 +1,4 @@
-"""The files of a topic in the folder: critics, classes, examples."""
+"""Reads and names the files of a topic: its critics, their classes, and fetched examples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.page_source import LIVE, webs_of
+from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.critic.critic_files import find_model, load_trained, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
@@ -18,11 +18,11 @@ from focuscrawl.foundation.files import open_plain, read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
-from focuscrawl.studio.page_cards import page_card
-from focuscrawl.studio.served_folder import kind_and_classes
+from focuscrawl.studio.page_cards import read_page_card
+from focuscrawl.studio.served_folder import read_kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
 from focuscrawl.topics import read_definition
-from focuscrawl.topics.definition import class_tree, marking, pages_below, unmarking
+from focuscrawl.topics.definition import class_tree, count_examples, mark_class, unmark_class
 from focuscrawl.webs.opening import check_named
 
 if TYPE_CHECKING:
@@ -38,103 +38,104 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-_TOPIC = "topic.toml"
-_NUMBERED = re.compile(r"critic-(\d{1,9})")
-_EXAMPLES = ".examples"  # hidden: its crawls of a few pages are not listed
-_URLS = "examples.txt"  # in such a crawl: the pages to fetch
+_TOPIC_FILE = "topic.toml"
+_CRITIC_NAME = re.compile(r"critic-(\d{1,9})")
+_EXAMPLES_FOLDER = ".examples"  # hidden, so that the crawls in it are not listed
+_URLS_FILE = "examples.txt"  # file of a crawl of examples: URLs to fetch
 
 
 class TopicFiles:
-    """What belongs to the definition at `path` in the served folder.
+    """Files of the topic whose definition is at `path`.
 
-    Its critics are ``critic-1``, ``critic-2``, ... beside a ``topic.toml``, or in a folder with
-    the name of another file; pages that are fetched for it are in ``.examples`` there.
+    The critics of ``NAME/topic.toml`` are ``NAME/critic-1``, ``NAME/critic-2``, ...; crawls of
+    example pages are in ``NAME/.examples``. Definitions with another file name, ``NAME.toml``, use
+    the same folders.
     """
 
     def __init__(self, folder: StudioFolder, path: Path) -> None:
         self.path = path
         self.name = folder.name_of(path)
         self.folder = folder
-        base = path.parent if path.name == _TOPIC else path.with_suffix("")
-        self._base = folder.place(folder.name_of(base))
+        base = path.parent if path.name == _TOPIC_FILE else path.with_suffix("")
+        self._base = folder.safe_path(folder.name_of(base))
 
     @property
     def title(self) -> str:
-        """Its name for people."""
-        return self.name.removesuffix(f"/{_TOPIC}")
+        """Name of the topic in pages."""
+        return self.name.removesuffix(f"/{_TOPIC_FILE}")
 
     @property
     def is_of_crawl(self) -> bool:
-        """Whether a crawl follows it: that has its own critics, and pages to judge."""
+        """Whether the definition is in a crawl's folder and was applied to that crawl."""
         return CrawlFolder(self.path.parent).exists
 
     @property
-    def examples(self) -> Path:
-        """The folder of its examples and measures; UserError if it is a link."""
-        return self.folder.place(f"{self.folder.name_of(self._base)}/{_EXAMPLES}")
+    def examples_folder(self) -> Path:
+        """Folder of examples and of measured quality; `UserError` if it is a link."""
+        return self.folder.safe_path(f"{self.folder.name_of(self._base)}/{_EXAMPLES_FOLDER}")
 
     def critics(self) -> list[Path]:
-        """Return its critics, the latest last."""
+        """Return the folders of the topic's critics, latest last."""
         numbered = []
         for path in self._base.glob("critic-*"):
-            match = _NUMBERED.fullmatch(path.name)
+            match = _CRITIC_NAME.fullmatch(path.name)
             if match is not None and self.folder.is_critic(path):
                 numbered.append((int(match[1]), path))
         return [path for _, path in sorted(numbered)]
 
     def next_critic(self) -> str:
-        """Return the path of the next critic, as commands take it."""
+        """Return the path of the next critic as an argument of a command."""
         taken = {path.name for path in self._base.glob("critic-*")}
         number = next(n for n in count(1) if f"critic-{n}" not in taken)
-        return self.shown(self._base / f"critic-{number}")
+        return self.argument_of(self._base / f"critic-{number}")
 
     def next_examples(self) -> str:
-        """Return the folder for the next examples, as commands take it."""
-        numbers = [int(path.name) for path in self._fetched()]
-        return self.shown(self._base / _EXAMPLES / str(max(numbers, default=0) + 1))
+        """Return the folder of the next crawl of examples as an argument of a command."""
+        numbers = [int(path.name) for path in self._fetch_folders()]
+        return self.argument_of(self._base / _EXAMPLES_FOLDER / str(max(numbers, default=0) + 1))
 
-    def shown(self, path: Path) -> str:
-        """Return a path as commands take it: from the folder, never like an option."""
+    def argument_of(self, path: Path) -> str:
+        """Return a path as an argument of a command; with ``./`` it cannot be an option."""
         return f"./{self.folder.name_of(path)}"
 
-    def marked(self, critic: Path) -> tuple[str, ...]:
-        """Return the classes of one of its critics that are on the topic."""
+    def marked_classes(self, critic: Path) -> tuple[str, ...]:
+        """Return the classes of a critic that are on topic."""
         definition = read_definition(self.path)
         if definition.topics:
             return definition.topics
-        _, classes = kind_and_classes(critic)
+        _, classes = read_kind_and_classes(critic)
         return tuple(path for path in classes if path != OFF_TOPIC)
 
-    def latest(self) -> FocusedCritic | None:
-        """Return the latest critic, with the topic marked; None if there is none."""
+    def load_latest_critic(self) -> FocusedCritic | None:
+        """Return the latest critic with the topic marked, or None."""
         critics = self.critics()
         if not critics:
             return None
         critic = critics[-1]
-        topics = ",".join(self.marked(critic))
-        return _load(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
+        topics = ",".join(self.marked_classes(critic))
+        return _load_critic(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
 
-    def learned_from(self) -> frozenset[str]:
-        """Return the pages that its latest critic has learned from."""
+    def training_urls(self) -> frozenset[str]:
+        """Return the URLs of the training pages of the latest critic."""
         critics = self.critics()
         if not critics:
             return frozenset()
         changed = (critics[-1] / MANIFEST).stat().st_mtime_ns
-        return _examples_of(str(critics[-1]), changed)
+        return _read_example_urls(str(critics[-1]), changed)
 
     def recordings(self) -> list[str]:
-        """Return the recordings of pages fetched for it, as commands take them.
+        """Return the recordings of fetched examples as arguments of a command.
 
-        A crawl without an answered page is skipped: its pages are fetched again.
+        Crawls without any successful fetch are skipped, so that their pages are fetched again.
         """
         found: dict[str, None] = {}
-        for path in self._fetched():
+        for path in self._fetch_folders():
             crawl = CrawlFolder(path)
-            if crawl.exists and not crawl.in_use and not _brought(crawl):
+            if crawl.exists and not crawl.in_use and not _answered_urls(crawl):
                 continue
             files = sorted(each for each in path.glob("*.warc.gz") if not each.is_symlink())
             if files:
-                found |= dict.fromkeys(map(self.shown, files))
+                found |= dict.fromkeys(map(self.argument_of, files))
             elif CrawlFolder(path).exists:
                 with closing(open_store(path)) as store:
                     identity = store.identity()
@@ -145,36 +146,36 @@ class TopicFiles:
         return list(found)
 
     def fetched(self) -> dict[str, Path]:
-        """Return the pages fetched for it, in order, with the crawl that fetched each.
+        """Return the URLs of fetched examples, in order, each with the folder of its crawl.
 
-        Crawls that still run are skipped, and pages that could not be fetched.
+        Running crawls and failed fetches are skipped.
         """
         found: dict[str, Path] = {}
-        for path in self._fetched():
+        for path in self._fetch_folders():
             crawl = CrawlFolder(path)
             if not crawl.exists or crawl.in_use:
                 continue
             try:
-                with open(path / _URLS, encoding="utf-8", opener=open_plain) as file:
+                with open(path / _URLS_FILE, encoding="utf-8", opener=open_plain) as file:
                     lines = file.read().splitlines()
             except (OSError, ValueError, UserError):
                 continue
-            brought = _brought(crawl)
-            found |= {line.strip(): path for line in lines if line.strip() in brought}
+            answered = _answered_urls(crawl)
+            found |= {line.strip(): path for line in lines if line.strip() in answered}
         return found
 
     def webs(self, fetched: Path) -> list[Web]:
-        """Open the recording of a crawl in `fetched`; empty if there is none."""
+        """Open the webs with the pages of the crawl in `fetched`; empty if they are missing."""
         if not CrawlFolder(fetched).exists:
             return []
         try:
             with closing(open_store(fetched)) as store:
-                return webs_of(store.identity(), fetched)
+                return open_page_webs(store.identity(), fetched)
         except UserError:
             return []
 
-    def _fetched(self) -> list[Path]:
-        folder = self.examples
+    def _fetch_folders(self) -> list[Path]:
+        folder = self.examples_folder
         if not folder.is_dir():
             return []
         found = [each for each in folder.iterdir() if each.name.isdecimal()]
@@ -182,13 +183,13 @@ class TopicFiles:
         return sorted(found, key=lambda path: int(path.name))
 
 
-def _brought(crawl: CrawlFolder) -> frozenset[str]:
-    """Return the URLs that a crawl, which does not run, got answers for."""
-    return _answered(str(crawl.path), crawl.store_path.stat().st_mtime_ns)
+def _answered_urls(crawl: CrawlFolder) -> frozenset[str]:
+    """Return the URLs that a stopped crawl fetched without an error."""
+    return _read_answered(str(crawl.path), crawl.store_path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _answered(folder: str, _changed: int) -> frozenset[str]:
+def _read_answered(folder: str, _changed: int) -> frozenset[str]:
     asked = "SELECT u.url, p.status, p.error FROM url u JOIN page p ON p.url = u.id"
     try:
         with closing(open_store(folder)) as store:
@@ -201,45 +202,59 @@ def _answered(folder: str, _changed: int) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8)
-def _load(spec: str, topics: str, _changed: int) -> FocusedCritic:
+def _load_critic(spec: str, topics: str, _changed: int) -> FocusedCritic:
     return load_trained(spec, topics)
 
 
 @lru_cache(maxsize=8)
-def _examples_of(spec: str, _changed: int) -> frozenset[str]:
+def _read_example_urls(spec: str, _changed: int) -> frozenset[str]:
     return frozenset(url for url, _ in read_critic(find_model(spec))[0].examples)
 
 
-_ROWS = 300  # shown at once; of more, the levels that fit
-_CLASS_EXAMPLES = 200  # of a class
+_MAX_ROWS = 300  # classes shown; deeper levels are left out if there are more
+_MAX_EXAMPLES = 200  # of a class
 
 
-def rows(
+def class_rows(
     classes: Taxonomy, definition: TopicDefinition | None, *, under: str = ROOT, search: str = ""
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the classes at and below one, or those whose path contains a text.
+    """Return the classes below a class, or those with a text in their path.
+
+    Parameters
+    ----------
+    classes : Taxonomy
+    definition : TopicDefinition, optional
+        Definition with the marks and subclasses.
+    under : str
+        Path of the class.
+    search : str
+        Text in the path; empty: all.
 
     Returns
     -------
-    Of each ``path``, ``name``, ``level``, ``pages`` (with those below it), ``below`` (classes),
-    ``marked`` (``here``, ``above`` or empty); and whether some are not shown
+    rows : list of dict
+        ``path``, ``name``, ``level``, ``pages`` (including classes below), ``below`` (number of
+        classes), ``split`` (subclasses of the definition), ``marked`` (``here``, ``above`` or
+        empty).
+    cut : bool
+        Whether some classes are left out.
     """
     top = normalise(under)
     if top not in classes:
         near = classes.nearest(top) or list(classes.leaves[:5])
-        raise UserError(f"there is no class {top}; near it: {', '.join(near)}")
+        raise UserError(f"no class {top} exists. Similar classes: {', '.join(near)}")
     found = classes.descendants(top)
     if search:
         wanted = search.casefold()
         found = [path for path in found if wanted in path.casefold()]
-    whole = len(found)
+    n_found = len(found)
     level = top.rstrip("/").count("/")
     deepest = max((path.count("/") for path in found), default=0)
-    while len(found) > _ROWS and not search and deepest > level + 1:
+    while len(found) > _MAX_ROWS and not search and deepest > level + 1:
         deepest -= 1
         found = [path for path in found if path.count("/") <= deepest]
-    pages = pages_below(classes)
-    moved = _moved(definition)
+    pages = count_examples(classes)
+    moved = _moved_urls(definition)
     topics = () if definition is None else definition.topics
     shown = [
         {
@@ -251,84 +266,83 @@ def rows(
             "split": [each for each in moved if each.startswith(f"{path}/")],
             "marked": "here" if path in topics else "above" if lies_under(path, topics) else "",
         }
-        for path in found[:_ROWS]
+        for path in found[:_MAX_ROWS]
     ]
-    return shown, len(shown) < whole
+    return shown, len(shown) < n_found
 
 
-def examples(
+def class_examples(
     classes: Taxonomy, path: str, definition: TopicDefinition | None
 ) -> list[dict[str, str]]:
-    """Return examples of a class: ``url`` and the sub-class it was ``moved`` to, or empty."""
-    moved = {url: to for to, urls in _moved(definition).items() for url in urls}
+    """Return examples of a class: ``url``, and the subclass it was ``moved`` to, or empty."""
+    moved = {url: to for to, urls in _moved_urls(definition).items() for url in urls}
     return [
-        {"url": url, "moved": moved.get(url, "")}
-        for url in classes.examples(path)[:_CLASS_EXAMPLES]
+        {"url": url, "moved": moved.get(url, "")} for url in classes.examples(path)[:_MAX_EXAMPLES]
     ]
 
 
-def marked(
+def set_marked(
     definition: TopicDefinition, path: str, classes: Taxonomy, *, good: bool
 ) -> TopicDefinition:
-    """Return the definition with a class of `class_tree` marked as good, or not marked."""
+    """Return the definition with a class marked as on topic, or with its mark removed."""
     wanted = normalise(path)
     if wanted not in classes:
-        raise UserError(f"there is no class {wanted}")
-    return marking(definition, wanted) if good else unmarking(definition, wanted, classes)
+        raise UserError(f"the critic has no class {wanted}: see the list of classes")
+    return mark_class(definition, wanted) if good else unmark_class(definition, wanted, classes)
 
 
-def _moved(definition: TopicDefinition | None) -> Mapping[str, tuple[str, ...]]:
+def _moved_urls(definition: TopicDefinition | None) -> Mapping[str, tuple[str, ...]]:
     return {} if definition is None else definition.classes
 
 
-def tree_of(critic: Traversable) -> Taxonomy:
-    """Return the classes of a critic."""
-    return _tree(str(critic), hash(read_regular(critic / MANIFEST)))
+def load_class_tree(critic: Traversable) -> Taxonomy:
+    """Return the classes of the critic in a folder."""
+    return _load_tree(str(critic), hash(read_regular(critic / MANIFEST)))
 
 
 @lru_cache(maxsize=4)
-def _tree(spec: str, _changed: int) -> Taxonomy:
+def _load_tree(spec: str, _changed: int) -> Taxonomy:
     return class_tree(read_critic(find_model(spec))[0])
 
 
-class Examples:
-    """Pages that were fetched for topics and not judged yet, in the order named.
+class ExampleQueue:
+    """Fetched examples of topics that are not judged yet.
 
-    Skipped pages are asked about again after a restart of the studio.
+    Skipped pages are shown again after a restart of the studio.
     """
 
     def __init__(self) -> None:
         self._skipped: dict[str, set[str]] = {}
         self._lock = Lock()
 
-    def waiting(self, topic: TopicFiles) -> dict[str, Path]:
-        """Return the URLs of the pages to judge, and the crawls that have fetched them."""
-        settled = read_definition(topic.path).judged | self._skipped.get(topic.name, set())
+    def unjudged(self, topic: TopicFiles) -> dict[str, Path]:
+        """Return the URLs of pages to judge, each with the folder of its crawl."""
+        settled = read_definition(topic.path).judged_urls | self._skipped.get(topic.name, set())
         return {url: crawl for url, crawl in topic.fetched().items() if url not in settled}
 
     def next(self, topic: TopicFiles) -> PageCard | None:
-        """Return the next page to judge; None if there is none that can be read."""
-        for url, crawl in self.waiting(topic).items():
-            card = page_card(topic.webs(crawl), url, topic.latest())
+        """Return the next page to judge, or None; unreadable pages are skipped."""
+        for url, crawl in self.unjudged(topic).items():
+            card = read_page_card(topic.webs(crawl), url, topic.load_latest_critic())
             if card is not None:
                 return card
             self.skip(topic, url)
         return None
 
     def skip(self, topic: TopicFiles, url: str) -> None:
-        """Skip a page."""
+        """Do not show a page again."""
         with self._lock:
             self._skipped.setdefault(topic.name, set()).add(url)
 
-    def plain(self, topic: TopicFiles) -> dict[str, Any]:
-        """Return ``waiting`` (a number) and ``page``, the next one or None."""
+    def to_dict(self, topic: TopicFiles) -> dict[str, Any]:
+        """Return ``waiting``, the number of pages to judge, and ``page``, the next or None."""
         card = self.next(topic)
         return {
-            "waiting": len(self.waiting(topic)),
-            "page": None if card is None else card.plain(),
+            "waiting": len(self.unjudged(topic)),
+            "page": None if card is None else card.to_dict(),
         }
 
 
-def new_judgements(topic: TopicFiles) -> int:
-    """Return the number of judged pages that the latest critic has not learned from."""
-    return len(read_definition(topic.path).judged - topic.learned_from())
+def count_new_judgements(topic: TopicFiles) -> int:
+    """Return the number of judged pages that the latest critic was not trained on."""
+    return len(read_definition(topic.path).judged_urls - topic.training_urls())

@@ -1,4 +1,4 @@
-"""Training the critic of a topic, and measuring it, as jobs."""
+"""Starts jobs that fetch example pages of a topic, and that train and measure its critic."""
 
 from __future__ import annotations
 
@@ -19,29 +19,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.studio.jobs import Job
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.topic_folder import TopicFiles
     from focuscrawl.topics import TopicDefinition
 
 
 TRAIN, MEASURE, FETCH = "train", "measure", "fetch"
-#: new judgements after which the critic is trained again, which takes some seconds
-ENOUGH = 5
-_OTHERS = 200  # pages fetched beside the examples
-_LONGEST = 4 << 20  # bytes
+RETRAIN_AFTER = 5  #: new judgements before the critic is retrained, which takes some seconds
+_N_OTHER_PAGES = 200  # pages to fetch as a sample of other pages
+_MAX_FILE = 4 << 20  # bytes
 
 
-def begin_training(desk: Desk, topic: TopicFiles) -> Job:
-    """Train a critic from the definition, or return the training that runs.
+def start_training(context: StudioContext, topic: TopicFiles) -> Job:
+    """Start a job that trains the critic of a definition, or return the running job.
 
-    Pages are read from the recording that the definition names, or from what was fetched for it.
-    If there is neither they are fetched, and others beside them. UserError if a crawl follows
-    the definition: it trains its own critics.
+    Pages are read from the recording that the definition names, or from recordings of fetched
+    examples. Without recordings the job fetches the pages, and a sample of other pages.
+
+    Raises
+    ------
+    UserError
+        The definition belongs to a crawl, which trains its own critics, or is invalid.
     """
-    _refuse_of_crawl(topic)
-    definition = _definition(topic)
-    with desk.beginning():
-        running = desk.jobs.running(TRAIN, topic.name)
+    check_not_of_crawl(topic)
+    definition = _read_definition(topic)
+    with context.job_lock():
+        running = context.jobs.running(TRAIN, topic.name)
         if running is not None:
             return running
         arguments = ["topic", "train", f"./{topic.name}", f"--out={topic.next_critic()}"]
@@ -49,116 +52,128 @@ def begin_training(desk: Desk, topic: TopicFiles) -> Job:
             recordings = topic.recordings()
             arguments += [f"--web={each}" for each in recordings]
             if not recordings:
-                arguments += [f"--others={_OTHERS}", f"--crawl-dir={topic.next_examples()}"]
-        return desk.jobs.begin(TRAIN, topic.name, arguments)
+                arguments += [f"--others={_N_OTHER_PAGES}", f"--crawl-dir={topic.next_examples()}"]
+        return context.jobs.start(TRAIN, topic.name, arguments)
 
 
-def begin_measuring(desk: Desk, topic: TopicFiles) -> Job:
-    """Measure the latest critic, and compare it with the one before."""
-    with desk.beginning():
-        running = desk.jobs.running(MEASURE, topic.name)
+def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
+    """Start a job that measures the latest critic and compares it with the previous critic."""
+    with context.job_lock():
+        running = context.jobs.running(MEASURE, topic.name)
         if running is not None:
             return running
         critics = topic.critics()
         if not critics:
-            raise UserError(f"{topic.title} has no critic yet: train one first")
+            raise UserError(f"{topic.title} has no critic yet: train a critic first")
         critic = critics[-1]
-        topic.examples.mkdir(exist_ok=True)
-        web = _definition(topic).web
+        topic.examples_folder.mkdir(exist_ok=True)
+        web = _read_definition(topic).web
         if web is not None:
             check_named(web, topic.name)
         webs = topic.recordings() if web is None else [web]
-        topics, out = ",".join(topic.marked(critic)), topic.shown(_file(critic))
-        arguments = ["critic", "quality", topic.shown(critic), f"--topic={topics}", f"--out={out}"]
+        arguments = [
+            *("critic", "quality", topic.argument_of(critic)),
+            f"--topic={','.join(topic.marked_classes(critic))}",
+            f"--out={topic.argument_of(_quality_file(critic))}",
+        ]
         arguments += [f"--web={each}" for each in webs]
         if len(critics) > 1:
-            arguments += [f"--before={topic.shown(critics[-2])}"]
-        return desk.jobs.begin(MEASURE, topic.name, arguments)
+            arguments += [f"--before={topic.argument_of(critics[-2])}"]
+        return context.jobs.start(MEASURE, topic.name, arguments)
 
 
-def begin_fetching(desk: Desk, topic: TopicFiles, urls: Sequence[str], web: str | None) -> Job:
-    """Fetch pages to be judged, politely and within a crawl's limits; or read them from `web`.
+def start_fetching(
+    context: StudioContext, topic: TopicFiles, urls: Sequence[str], web: str | None
+) -> Job:
+    """Start a job that fetches pages to judge, or reads them from the recording `web`.
 
-    UserError if all were fetched before, or if a crawl follows the definition.
+    Raises
+    ------
+    UserError
+        All pages were fetched before, pages are being fetched, or the definition belongs to a
+        crawl.
     """
-    _refuse_of_crawl(topic)
-    with desk.beginning():
-        if desk.jobs.running(FETCH, topic.name) is not None:
-            raise UserError("pages are being fetched: name more when these are here")
+    check_not_of_crawl(topic)
+    with context.job_lock():
+        if context.jobs.running(FETCH, topic.name) is not None:
+            raise UserError("earlier pages are still being fetched: add pages when they are done")
         known = topic.fetched()
         new = [url for url in urls if url not in known]
         if not new:
-            raise UserError("every one of these pages is here already: name others")
+            raise UserError("all of these pages were fetched before: add other pages")
         folder = topic.next_examples()
-        listed = desk.folder.place(f"{folder}/asked.txt")
+        file = context.folder.safe_path(f"{folder}/asked.txt")
         try:
-            listed.parent.mkdir(parents=True)
-            write_whole(listed, "\n".join(new) + "\n")
+            file.parent.mkdir(parents=True)
+            write_whole(file, "\n".join(new) + "\n")
         except OSError as error:
-            raise UserError(f"{listed} cannot be written: {error.strerror}") from None
+            raise UserError(f"{file} cannot be written: {error.strerror}") from None
         arguments = ["topic", "fetch", f"{folder}/asked.txt", f"--crawl-dir={folder}"]
         if web is not None:
             arguments.append(f"--web={web}")
-        return desk.jobs.begin(FETCH, topic.name, arguments)
+        return context.jobs.start(FETCH, topic.name, arguments)
 
 
-def _refuse_of_crawl(topic: TopicFiles) -> None:
+def check_not_of_crawl(topic: TopicFiles) -> None:
+    """Raise `UserError` if a definition belongs to a crawl."""
     if topic.is_of_crawl:
-        raise UserError(f"{topic.name} is what a crawl follows: judge pages of the crawl instead")
+        raise UserError(f"{topic.name} belongs to a crawl: judge pages of the crawl instead")
 
 
-def _definition(topic: TopicFiles) -> TopicDefinition:
-    """Read the definition; UserError if a file that it names is behind a link in the folder."""
+def _read_definition(topic: TopicFiles) -> TopicDefinition:
+    """Read the definition; raise `UserError` if a path in it contains a symbolic link."""
     definition = read_definition(topic.path)
     for named in (definition.critic, definition.web):
         if named is not None and not PurePath(named).is_absolute() and "://" not in named:
-            topic.folder.place(named)
+            topic.folder.safe_path(named)
     return definition
 
 
-def quality_of(critic: Path) -> dict[str, Any] | None:
-    """Return what was measured of a critic, see `focuscrawl.critic.assessment`; None: nothing."""
+def read_quality(critic: Path) -> dict[str, Any] | None:
+    """Read the measured quality of a critic, see `focuscrawl.critic.assessment`, or None."""
     try:
-        with open(_file(critic), "rb", opener=open_plain) as file:
-            found = json.loads(file.read(_LONGEST))
+        with open(_quality_file(critic), "rb", opener=open_plain) as file:
+            found = json.loads(file.read(_MAX_FILE))
     except (OSError, UserError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
-def training_state(desk: Desk, topic: TopicFiles) -> dict[str, Any]:
+def training_state(context: StudioContext, topic: TopicFiles) -> dict[str, Any]:
     """Return the jobs and critics of a topic.
 
     Returns
     -------
-    ``training``, ``measuring``, ``fetching``: the last jobs, or None; ``critics``: names;
-    ``quality`` of the latest; ``unmeasured``: whether it has to be measured, which no job does or
-    has failed to do; ``running``: whether a job runs
+    dict
+        ``training``, ``measuring``, ``fetching``: the latest job of each kind, or None.
+        ``critics``: names. ``quality``: of the latest critic, or None. ``unmeasured``: whether
+        the latest critic has no measured quality, and no job has tried. ``running``: whether a
+        job is running.
     """
     critics = topic.critics()
-    newest = desk.jobs.all(subject=topic.name)
+    newest = context.jobs.all(subject=topic.name)
     jobs = {
         kind: next((job for job in newest if job.kind == kind), None)
         for kind in (TRAIN, MEASURE, FETCH)
     }
-    quality = quality_of(critics[-1]) if critics else None
+    quality = read_quality(critics[-1]) if critics else None
     measuring = jobs[MEASURE]
     tried = False
     if critics and measuring is not None:
-        tried = f"--out={topic.shown(_file(critics[-1]))}" in measuring.arguments
+        tried = f"--out={topic.argument_of(_quality_file(critics[-1]))}" in measuring.arguments
     running = any(job is not None and job.state is JobState.RUNNING for job in jobs.values())
     return {
         "training": jobs[TRAIN],
         "measuring": measuring,
         "fetching": jobs[FETCH],
-        "critics": [desk.folder.name_of(each) for each in critics],
+        "critics": [context.folder.name_of(each) for each in critics],
         "quality": quality,
         "unmeasured": bool(critics) and quality is None and not tried,
         "running": running,
     }
 
 
-def _file(critic: Path) -> Path:
-    """Return the file with the quality of a critic, named by the digest of its manifest."""
+def _quality_file(critic: Path) -> Path:
+    """Return the path of a critic's measured quality, named by the digest of its manifest."""
     digest = hashlib.sha256(read_regular(critic / MANIFEST)).hexdigest()[:12]
     return critic.parent / ".examples" / f"quality-{digest}.json"

@@ -1,7 +1,6 @@
-"""Routes of topics: starting one, judging its examples, its critics and their classes.
+"""Routes for topics: creating topics, judging examples, training critics, marking classes.
 
-All of it is done by the functions and commands that people use, and changes the same definition.
-Pages of a crawl are judged in `focuscrawl.studio.judging`.
+Routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 """
 
 from __future__ import annotations
@@ -24,31 +23,32 @@ from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
 from focuscrawl.studio.page_rendering import (
     PREFIX,
-    accepted,
-    json_of,
-    post,
-    text_of,
-    texts_of,
+    accepted_response,
+    json_endpoint,
+    post_route,
+    text_value,
+    text_values,
 )
-from focuscrawl.studio.topic_folder import Examples, TopicFiles, new_judgements
+from focuscrawl.studio.topic_folder import ExampleQueue, TopicFiles, count_new_judgements
 from focuscrawl.studio.topic_jobs import (
-    ENOUGH,
-    begin_fetching,
-    begin_measuring,
-    begin_training,
-    quality_of,
+    RETRAIN_AFTER,
+    check_not_of_crawl,
+    read_quality,
+    start_fetching,
+    start_measuring,
+    start_training,
     training_state,
 )
-from focuscrawl.taxonomy import read_topics
+from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import (
     TopicDefinition,
-    check_marked,
+    check_marked_classes,
     edit_definition,
     read_definition,
     write_definition,
 )
-from focuscrawl.topics.bookmarks import bookmarks_in
-from focuscrawl.topics.definition import refined
+from focuscrawl.topics.bookmarks import parse_bookmarks
+from focuscrawl.topics.definition import split_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,146 +57,157 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.served_folder import StudioFolder
 
     FindTopic = Callable[[Request], TopicFiles]
 
-_PHRASES_END = re.compile(r"[,\n]")
+_PHRASE_SEPARATOR = re.compile(r"[,\n]")
 _GOOD, _BAD, _SKIP = "good", "bad", "skip"
-#: events of htmx: pages that listen to them show the next page to judge, or the classes anew
+#: headers that let pages update the page to judge, or the classes (events of htmx)
 JUDGED = {"HX-Trigger": "judged"}
 _MARKED = {"HX-Trigger": "marked"}
 #: fields of a definition that the API returns
-_SHOWN = ("critic", "web", "topics", "words", "description", "seeds", "good", "bad", "classes")
+_DEFINITION_FIELDS = (
+    "critic",
+    "web",
+    "topics",
+    "words",
+    "description",
+    "seeds",
+    "good",
+    "bad",
+    "classes",
+)
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the pages and their API."""
-    examples = Examples()
+    examples = ExampleQueue()
 
     def topic(request: Request) -> TopicFiles:
-        return TopicFiles(desk.folder, desk.folder.topic(request.path_params["name"]))
+        return TopicFiles(context.folder, context.folder.topic(request.path_params["name"]))
 
     return [
-        *_topic_api(desk, topic, examples),
-        *_class_api(desk, topic),
-        *_topic_pages(desk, topic, examples),
-        *_class_pages(desk),
+        *_topic_api(context, topic, examples),
+        *_class_api(context, topic),
+        *_topic_pages(context, topic, examples),
+        *_class_pages(context),
     ]
 
 
-def _topic_api(desk: Desk, topic: FindTopic, examples: Examples) -> list[Route]:
-    def begin(_: Request, values: Mapping[str, Any]) -> Response:
-        train = text_of(values, "train")
-        made = TopicFiles(desk.folder, begin_topic(desk.folder, values))
+def _topic_api(context: StudioContext, topic: FindTopic, examples: ExampleQueue) -> list[Route]:
+    def create(_: Request, values: Mapping[str, Any]) -> Response:
+        train = text_value(values, "train")
+        created = TopicFiles(context.folder, create_topic(context.folder, values))
         if train:
-            begin_training(desk, made)
-        where = {"HX-Redirect": f"{desk.base}/topics/{quote(made.name)}/definition"}
-        return JSONResponse(_plain(made), HTTPStatus.CREATED, headers=where | JOBS_CHANGED)
+            start_training(context, created)
+        location = {"HX-Redirect": f"{context.base}/topics/{quote(created.name)}/definition"}
+        return JSONResponse(
+            _definition_values(created), HTTPStatus.CREATED, headers=location | JOBS_CHANGED
+        )
 
     def bookmarks(_: Request, values: Mapping[str, Any]) -> Response:
-        found = bookmarks_in(text_of(values, "text"), "the file")
+        found = parse_bookmarks(text_value(values, "text"), "the file")
         return JSONResponse([each._asdict() for each in found])
 
     def quality(request: Request) -> dict[str, Any] | None:
         critics = topic(request).critics()
-        return quality_of(critics[-1]) if critics else None
+        return read_quality(critics[-1]) if critics else None
 
     def state(request: Request) -> dict[str, Any]:
-        found = training_state(desk, topic(request))
+        found = training_state(context, topic(request))
         for name in ("training", "measuring", "fetching"):
-            found[name] = None if found[name] is None else found[name].plain()
+            found[name] = None if found[name] is None else found[name].to_dict()
         return found
 
     def judge(request: Request, values: Mapping[str, Any]) -> Response:
-        about, (url, verdict) = topic(request), judgement_of(values)
-        if about.is_of_crawl:
-            raise UserError(f"{about.name} is what a crawl follows: judge pages of the crawl")
+        about, (url, verdict) = topic(request), parse_judgement(values)
+        check_not_of_crawl(about)
         if verdict is None:
             examples.skip(about, url)
         else:
-            edit_definition(about.path, lambda known: judged(known, url, good=verdict))
-            if about.critics() and new_judgements(about) >= ENOUGH:
-                begin_training(desk, about)
+            edit_definition(about.path, lambda known: with_judgement(known, url, good=verdict))
+            if about.critics() and count_new_judgements(about) >= RETRAIN_AFTER:
+                start_training(context, about)
         return JSONResponse({"url": url}, headers=JUDGED)
 
     def train(request: Request, _: Mapping[str, Any]) -> Response:
-        return accepted(begin_training(desk, topic(request)).plain(), JOBS_CHANGED)
+        return accepted_response(start_training(context, topic(request)).to_dict(), JOBS_CHANGED)
 
     def measure(request: Request, _: Mapping[str, Any]) -> Response:
-        return accepted(begin_measuring(desk, topic(request)).plain(), JOBS_CHANGED)
+        return accepted_response(start_measuring(context, topic(request)).to_dict(), JOBS_CHANGED)
 
     def fetch(request: Request, values: Mapping[str, Any]) -> Response:
-        urls, web = urls_among(texts_of(values, "urls")), text_of(values, "web")
+        urls, web = parse_urls(text_values(values, "urls")), text_value(values, "web")
         if not urls:
-            raise UserError("name pages to fetch: URLs, one a line")
-        recording = desk.folder.recording(web) if web else None
-        job = begin_fetching(desk, topic(request), urls, recording)
-        return accepted(job.plain(), JOBS_CHANGED)
+            raise UserError("no pages to fetch: give one URL per line")
+        recording = context.folder.recording(web) if web else None
+        job = start_fetching(context, topic(request), urls, recording)
+        return accepted_response(job.to_dict(), JOBS_CHANGED)
 
     one = f"{PREFIX}/topics/{{name:path}}"
     return [
-        post(f"{PREFIX}/topics", begin),
-        post(f"{PREFIX}/bookmarks", bookmarks),
-        post(f"{one}/judge", judge),
-        post(f"{one}/train", train),
-        post(f"{one}/measure", measure),
-        post(f"{one}/examples", fetch),
-        Route(f"{one}/quality", json_of(quality)),
-        Route(f"{one}/training", json_of(state)),
-        Route(f"{one}/examples", json_of(lambda request: examples.plain(topic(request)))),
-        Route(one, json_of(lambda request: _plain(topic(request)))),
+        post_route(f"{PREFIX}/topics", create),
+        post_route(f"{PREFIX}/bookmarks", bookmarks),
+        post_route(f"{one}/judge", judge),
+        post_route(f"{one}/train", train),
+        post_route(f"{one}/measure", measure),
+        post_route(f"{one}/examples", fetch),
+        Route(f"{one}/quality", json_endpoint(quality)),
+        Route(f"{one}/training", json_endpoint(state)),
+        Route(f"{one}/examples", json_endpoint(lambda request: examples.to_dict(topic(request)))),
+        Route(one, json_endpoint(lambda request: _definition_values(topic(request)))),
     ]
 
 
-def _class_api(desk: Desk, topic: FindTopic) -> list[Route]:
+def _class_api(context: StudioContext, topic: FindTopic) -> list[Route]:
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
-        about, good = topic(request), _verdict_of(text_of(values, "verdict")) is True
+        about, good = topic(request), _parse_verdict(text_value(values, "verdict")) is True
 
         def change(known: TopicDefinition) -> TopicDefinition:
             if known.critic is None:
-                raise UserError("the definition names no critic: there are no classes to mark")
-            tree = topic_folder.tree_of(find_model(known.critic))
-            return topic_folder.marked(known, text_of(values, "class"), tree, good=good)
+                raise UserError("the definition names no critic, so it has no classes to mark")
+            tree = topic_folder.load_class_tree(find_model(known.critic))
+            return topic_folder.set_marked(known, text_value(values, "class"), tree, good=good)
 
         edit_definition(about.path, change)
-        return JSONResponse(_plain(about), headers=_MARKED)
+        return JSONResponse(_definition_values(about), headers=_MARKED)
 
     def split(request: Request, values: Mapping[str, Any]) -> Response:
-        about, name = topic(request), text_of(values, "sub").strip("/")
-        path = f"{text_of(values, 'class')}/{name}"
-        urls = urls_among(texts_of(values, "urls"))
+        about, name = topic(request), text_value(values, "sub").strip("/")
+        path = f"{text_value(values, 'class')}/{name}"
+        urls = parse_urls(text_values(values, "urls"))
         if not name or not urls:
-            raise UserError("choose the pages that move, and name the sub-class they move to")
-        marks = [path] if text_of(values, "only") else None
-        edit_definition(about.path, lambda known: refined(known, {path: urls}, marks))
-        return JSONResponse(_plain(about), headers=_MARKED)
+            raise UserError("choose the pages to move, and give the name of their new subclass")
+        marks = [path] if text_value(values, "only") else None
+        edit_definition(about.path, lambda known: split_classes(known, {path: urls}, marks))
+        return JSONResponse(_definition_values(about), headers=_MARKED)
 
     def class_rows(request: Request) -> dict[str, Any]:
-        tree = topic_folder.tree_of(desk.folder.critic(request.path_params["name"]))
+        tree = topic_folder.load_class_tree(context.folder.critic(request.path_params["name"]))
         under, search = request.query_params.get("under", "/"), request.query_params.get("q", "")
-        found, cut = topic_folder.rows(tree, None, under=under, search=search)
+        found, cut = topic_folder.class_rows(tree, None, under=under, search=search)
         return {"classes": found, "cut": cut}
 
     one = f"{PREFIX}/topics/{{name:path}}"
     return [
-        post(f"{one}/mark", mark),
-        post(f"{one}/split", split),
-        Route(f"{PREFIX}/critics/{{name:path}}/classes", json_of(class_rows)),
+        post_route(f"{one}/mark", mark),
+        post_route(f"{one}/split", split),
+        Route(f"{PREFIX}/critics/{{name:path}}/classes", json_endpoint(class_rows)),
     ]
 
 
-def _topic_pages(desk: Desk, topic: FindTopic, examples: Examples) -> list[Route]:
+def _topic_pages(context: StudioContext, topic: FindTopic, examples: ExampleQueue) -> list[Route]:
     def shown(about: TopicFiles, here: str, **values: Any) -> dict[str, Any]:
         known = {"topic": about, "definition": read_definition(about.path), "here": here}
-        return {**known, **training_state(desk, about), **values}
+        return {**known, **training_state(context, about), **values}
 
     def new(request: Request) -> dict[str, Any]:
         asked = {name: request.query_params.get(name, "") for name in ("critic", "classes")}
         return asked | {
-            "critics": listing.critics(desk.folder),
-            "recordings": desk.folder.recordings(),
+            "critics": listing.list_critics(context.folder),
+            "recordings": context.folder.recordings(),
         }
 
     def definition(request: Request) -> dict[str, Any]:
@@ -207,38 +218,38 @@ def _topic_pages(desk: Desk, topic: FindTopic, examples: Examples) -> list[Route
         return shown(topic(request), "")
 
     def judging(request: Request) -> dict[str, Any]:
-        return shown(topic(request), "examples", recordings=desk.folder.recordings())
+        return shown(topic(request), "examples", recordings=context.folder.recordings())
 
     def example(request: Request) -> dict[str, Any]:
         about = topic(request)
-        values = {"card": examples.next(about), "left": len(examples.waiting(about))}
-        return shown(about, "", **values, new=new_judgements(about), enough=ENOUGH)
+        values = {"card": examples.next(about), "left": len(examples.unjudged(about))}
+        return shown(about, "", **values, new=count_new_judgements(about), enough=RETRAIN_AFTER)
 
     def quality(request: Request) -> dict[str, Any]:
         about = topic(request)
-        found = [quality_of(critic) for critic in about.critics()]
+        found = [read_quality(critic) for critic in about.critics()]
         earlier = found[-2] if len(found) > 1 else None
         curve = draw_reliability(found[-1]["bins"]) if found and found[-1] else None
         return shown(about, "quality", earlier=earlier, curve=curve)
 
     one = "/topics/{name:path}"
     return [
-        Route("/topics/new", desk.page("topic_new", new)),
-        Route(f"{one}/definition", desk.page("topic_definition", definition)),
-        Route(f"{one}/examples", desk.page("topic_examples", judging)),
-        Route(f"{one}/quality", desk.page("topic_quality", quality)),
-        Route(f"/parts{one}/training", desk.page("topic_training", training)),
-        Route(f"/parts{one}/example", desk.page("topic_example", example)),
+        Route("/topics/new", context.page_endpoint("topic_new", new)),
+        Route(f"{one}/definition", context.page_endpoint("topic_definition", definition)),
+        Route(f"{one}/examples", context.page_endpoint("topic_examples", judging)),
+        Route(f"{one}/quality", context.page_endpoint("topic_quality", quality)),
+        Route(f"/parts{one}/training", context.page_endpoint("topic_training", training)),
+        Route(f"/parts{one}/example", context.page_endpoint("topic_example", example)),
     ]
 
 
-def _class_pages(desk: Desk) -> list[Route]:
+def _class_pages(context: StudioContext) -> list[Route]:
     def tree(request: Request) -> dict[str, Any]:
         name, query = request.path_params["name"], request.query_params
-        desk.folder.critic(name)
+        context.folder.critic(name)
         of = query.get("topic", "")
-        about = TopicFiles(desk.folder, desk.folder.topic(of)) if of else None
-        topics = listing.topics(desk.folder)
+        about = TopicFiles(context.folder, context.folder.topic(of)) if of else None
+        topics = listing.list_topics(context.folder)
         return {
             "name": name,
             "under": query.get("under", "/"),
@@ -250,10 +261,10 @@ def _class_pages(desk: Desk) -> list[Route]:
 
     def rows(request: Request) -> dict[str, Any]:
         asked = tree(request)
-        known = topic_folder.tree_of(desk.folder.critic(asked["name"]))
+        known = topic_folder.load_class_tree(context.folder.critic(asked["name"]))
         definition, under, search = asked["definition"], asked["under"], asked["search"]
-        found, cut = topic_folder.rows(known, definition, under=under, search=search)
-        below = topic_folder.examples(known, under, definition) if under != "/" else []
+        found, cut = topic_folder.class_rows(known, definition, under=under, search=search)
+        below = topic_folder.class_examples(known, under, definition) if under != "/" else []
         return asked | {
             "rows": found,
             "cut": cut,
@@ -263,61 +274,65 @@ def _class_pages(desk: Desk) -> list[Route]:
 
     one = "/critics/{name:path}/classes"
     return [
-        Route(one, desk.page("critic_classes", tree)),
-        Route(f"/parts{one}", desk.page("critic_class_rows", rows)),
+        Route(one, context.page_endpoint("critic_classes", tree)),
+        Route(f"/parts{one}", context.page_endpoint("critic_class_rows", rows)),
     ]
 
 
-def begin_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
+def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     """Write ``NAME/topic.toml``, and return its path.
 
     Parameters
     ----------
-    values : ``name``; ``words``, phrases with commas between; ``description``; ``urls``, pages on
-        the topic, which are also seeds; ``bad``, pages off it; ``critic`` and ``classes`` of it;
-        ``web``, a recording to read pages from. Empty values are left out
+    folder : StudioFolder
+    values : mapping of str to Any
+        ``name``; ``words``, phrases separated by commas; ``description``; ``urls``, on-topic
+        pages, also used as seeds; ``bad``, off-topic pages; ``critic`` and its ``classes`` on
+        topic; ``web``, a recording to read pages from. Values may be missing or empty.
 
     Raises
     ------
     UserError
-        A value makes no sense, or there are too few.
+        A value is invalid, or the values do not describe a topic.
     """
-    place = folder.new_folder(text_of(values, "name"))
-    critic, web = text_of(values, "critic"), text_of(values, "web")
-    urls = urls_among(texts_of(values, "urls"))
+    place = folder.new_folder(text_value(values, "name"))
+    critic, web = text_value(values, "critic"), text_value(values, "web")
+    urls = parse_urls(text_values(values, "urls"))
     if critic:
         folder.critic(critic)
-    topics = read_topics(text_of(values, "classes"))
+    topics = parse_topics(text_value(values, "classes"))
     if topics and not critic:
-        raise UserError("classes are those of a critic: name it, too")
+        raise UserError("classes are given without a critic: name the critic that has them")
     name = f"/{place.name}"
-    made = TopicDefinition(
+    created = TopicDefinition(
         critic=critic or None,
         web=folder.recording(web) if web else None,
         topics=topics,
         name=None if critic or name == OFF_TOPIC else name,
-        words=tuple(filter(None, map(str.strip, _PHRASES_END.split(text_of(values, "words"))))),
-        description=text_of(values, "description") or None,
+        words=tuple(
+            filter(None, map(str.strip, _PHRASE_SEPARATOR.split(text_value(values, "words"))))
+        ),
+        description=text_value(values, "description") or None,
         seeds=tuple(urls),
-    ).judging(urls, urls_among(texts_of(values, "bad")))
-    if not (made.words or made.description or made.good or made.critic):
-        raise UserError("say what the topic is: a phrase, or pages on it, or a class of a critic")
-    check_marked(made)
+    ).with_judgements(urls, parse_urls(text_values(values, "bad")))
+    if not (created.words or created.description or created.good or created.critic):
+        raise UserError("describe the topic with a phrase, on-topic pages or a class of a critic")
+    check_marked_classes(created)
     path = place / "topic.toml"
     try:
         place.mkdir()
     except OSError as error:
-        raise UserError(f"{place} cannot be made: {error.strerror}") from None
+        raise UserError(f"{place} cannot be created: {error.strerror}") from None
     try:
-        write_definition(made, path)
+        write_definition(created, path)
     except UserError:
         place.rmdir()
         raise
     return path
 
 
-def urls_among(lines: list[str]) -> list[str]:
-    """Return the URLs in lines, normalised, each once; UserError if a line is no URL."""
+def parse_urls(lines: list[str]) -> list[str]:
+    """Parse lines with one URL each; return each normalised URL once; # starts a comment."""
     found = {line: normalize(line) for line in lines if not line.startswith("#")}
     for line, url in found.items():
         if url is None:
@@ -325,25 +340,25 @@ def urls_among(lines: list[str]) -> list[str]:
     return list(dict.fromkeys(url for url in found.values() if url is not None))
 
 
-def judgement_of(values: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """Return the URL that was judged, normalised, and the verdict; None if it was skipped."""
-    url = normalize(text_of(values, "url"))
+def parse_judgement(values: Mapping[str, Any]) -> tuple[str, bool | None]:
+    """Parse a judgement; return the normalised URL, and the verdict or None for a skipped page."""
+    url = normalize(text_value(values, "url"))
     if url is None:
-        raise UserError("judge which page? Name its url")
-    return url, _verdict_of(text_of(values, "verdict"))
+        raise UserError("url must be the URL of the judged page")
+    return url, _parse_verdict(text_value(values, "verdict"))
 
 
-def _verdict_of(text: str) -> bool | None:
+def _parse_verdict(text: str) -> bool | None:
     if text not in (_GOOD, _BAD, _SKIP):
-        raise UserError(f"{text!r:.40} is no verdict: there are {_GOOD}, {_BAD}, {_SKIP}")
+        raise UserError(f"verdict {text!r:.40} is invalid: use {_GOOD}, {_BAD} or {_SKIP}")
     return None if text == _SKIP else text == _GOOD
 
 
-def judged(known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
+def with_judgement(known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
     """Return a definition with one more judgement."""
-    return known.judging([url], []) if good else known.judging([], [url])
+    return known.with_judgements([url], []) if good else known.with_judgements([], [url])
 
 
-def _plain(topic: TopicFiles) -> dict[str, Any]:
+def _definition_values(topic: TopicFiles) -> dict[str, Any]:
     known = read_definition(topic.path)
-    return {"name": topic.name} | {field: getattr(known, field) for field in _SHOWN}
+    return {"name": topic.name} | {field: getattr(known, field) for field in _DEFINITION_FIELDS}

@@ -5,7 +5,7 @@ tree fit to learn from [A02 section 3.1]. Not here: pages, training, judging.
 """
 
 from focuscrawl.taxonomy.dmoz import read_dmoz
-from focuscrawl.taxonomy.pruning import fitting_minimum, prune
+from focuscrawl.taxonomy.pruning import choose_min_examples, prune
 from focuscrawl.taxonomy.topic_tree import (
     OTHER,
     ROOT,
@@ -17,8 +17,8 @@ from focuscrawl.taxonomy.topic_tree import (
     lies_under,
     normalise,
     parent,
+    parse_topics,
     read_labels,
-    read_topics,
 )
 
 __all__ = [
@@ -28,13 +28,13 @@ __all__ = [
     "Sampling",
     "Taxonomy",
     "ancestors",
-    "fitting_minimum",
+    "choose_min_examples",
     "iterate_labels",
     "lies_under",
     "normalise",
     "parent",
+    "parse_topics",
     "prune",
     "read_dmoz",
     "read_labels",
-    "read_topics",
 ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import open_source
-from focuscrawl.taxonomy.topic_tree import Sampling, Taxonomy, normalise, too_deep
+from focuscrawl.taxonomy.topic_tree import Sampling, Taxonomy, is_too_deep, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ _TAG = re.compile(
     rb")"
 )
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));")
-_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_NAMED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 # control characters, which terminals obey, and the surrogates that a numeric entity can smuggle in
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+")
 
@@ -90,31 +90,31 @@ def _examples(source: BinaryIO) -> Iterator[tuple[str, list[str]]]:
     A dump lists a topic's links and right after it their pages, so nearly every topic comes
     once and whole. One with more levels than a taxonomy may have is damage.
     """
-    for topic, entries in groupby(_entries(source), key=itemgetter(0)):
-        urls = dict.fromkeys(url for _, url in entries if _is_web(url))
-        if not too_deep(path := normalise(topic)):
+    for topic, links in groupby(_links(source), key=itemgetter(0)):
+        urls = dict.fromkeys(url for _, url in links if _is_web(url))
+        if not is_too_deep(path := normalise(topic)):
             yield path, list(urls)
 
 
-def _entries(source: BinaryIO) -> Iterator[tuple[str, str]]:
+def _links(source: BinaryIO) -> Iterator[tuple[str, str]]:
     """Yield (topic, URL) in file order, with an empty URL where a topic begins."""
     topic = page = ""
-    within = False  # in a Topic; a link whose Topic tag was lost to damage has no topic
+    in_topic = False  # in a Topic; a link whose Topic tag was lost to damage has no topic
     unwanted: set[str] = set()  # PDFs and feeds of the topic: they have pages of their own too
     for name, text in _tags(source):
         match name:
             case "Topic":
-                topic, within, page = text, bool(text), ""
+                topic, in_topic, page = text, bool(text), ""
                 unwanted.clear()
                 if topic:
                     yield topic, ""
             case "/Topic":
-                within = False
+                in_topic = False
             case "link" | "link1":
-                if within:
+                if in_topic:
                     yield topic, text
             case "ExternalPage":
-                within, page = False, text
+                in_topic, page = False, text
             case "topic":
                 if page and text and page not in unwanted:
                     yield text, page
@@ -136,13 +136,13 @@ def _tags(source: BinaryIO) -> Iterator[tuple[str, str]]:
         end = rest.rfind(b"<")
         while end >= 0 and rest[end + 1 : end + 2] in (b"/", b""):
             end = rest.rfind(b"<", 0, end)
-        yield from _scan(rest[: max(end, 0)])
+        yield from _scan_tags(rest[: max(end, 0)])
         # a megabyte without a tag is damage: nothing there to wait for
         rest = rest[max(end, 0) :][-_CHUNK:]
-    yield from _scan(rest)
+    yield from _scan_tags(rest)
 
 
-def _scan(text: bytes) -> Iterator[tuple[str, str]]:
+def _scan_tags(text: bytes) -> Iterator[tuple[str, str]]:
     for opened, double, single, closed, inner, topic in _TAG.findall(text):
         yield (opened or closed or inner).decode(), _decode(double or single or topic)
 
@@ -154,14 +154,14 @@ def _decode(text: bytes) -> str:
     except UnicodeDecodeError:
         decoded = text.decode("latin-1")
     if "&" in decoded:
-        decoded = _ENTITY.sub(_character, decoded)
+        decoded = _ENTITY.sub(_decode_entity, decoded)
     return decoded.strip() if decoded.isprintable() else _FORBIDDEN.sub("", decoded).strip()
 
 
-def _character(entity: re.Match[str]) -> str:
+def _decode_entity(entity: re.Match[str]) -> str:
     """Return what an entity stands for; a broken one stands for itself."""
     name, decimal, hexadecimal = entity.groups()
     if name:
-        return _NAMED[name]
+        return _NAMED_ENTITIES[name]
     code = int(decimal) if decimal else int(hexadecimal, 16)
     return chr(code) if code <= 0x10FFFF else entity[0]

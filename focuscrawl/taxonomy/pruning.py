@@ -6,22 +6,25 @@ from focuscrawl.errors import UserError
 from focuscrawl.taxonomy.topic_tree import OTHER, ROOT, Sampling, Taxonomy, child, parent
 
 #: k of [A02]: pages that a class learns from, and what it is sampled down to
-ENOUGH = 300
-#: classes that a tree must have left after pruning at `ENOUGH` for that to be done unasked
-_MANY = 100
+EXAMPLES_PER_CLASS = 300
+#: classes that a tree must have left after pruning at `EXAMPLES_PER_CLASS`, if done unasked
+_MIN_CLASSES = 100
 
 
-def fitting_minimum(taxonomy: Taxonomy) -> int:
-    """Return the fewest examples that a leaf of a tree should have: `ENOUGH`, or 1.
+def choose_min_examples(taxonomy: Taxonomy) -> int:
+    """Return the fewest examples that a leaf of a tree should have: `EXAMPLES_PER_CLASS`, or 1.
 
     A tree as large as Dmoz has a hundred thousand topics with next to no examples, and is pruned
     as [A02] does; one that has fewer than a hundred leaves afterwards is left as its author made
     it.
     """
-    if sum(len(taxonomy.examples(topic)) for topic in taxonomy.topics) < _MANY * ENOUGH:
+    if (
+        sum(len(taxonomy.examples(topic)) for topic in taxonomy.topics)
+        < _MIN_CLASSES * EXAMPLES_PER_CLASS
+    ):
         return 1
-    left = _move_to_other(_merge_small_leaves(taxonomy, ENOUGH))
-    return ENOUGH if len(left) >= _MANY else 1
+    left = _move_to_other(_merge_small_leaves(taxonomy, EXAMPLES_PER_CLASS))
+    return EXAMPLES_PER_CLASS if len(left) >= _MIN_CLASSES else 1
 
 
 def prune(

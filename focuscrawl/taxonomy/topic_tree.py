@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 ROOT = "/"
 OTHER = "Other"
 """Name of the leaf that takes the examples an internal topic has of its own [A02 section 3.1]."""
-DEEPEST = 100
+MAX_LEVELS = 100
 """The most levels; all topics above one are topics too, so each costs the length of its path."""
 
 
-_ALIKE = 0.6  # difflib's own threshold for a close match
+_MIN_SIMILARITY = 0.6  # difflib's own threshold for a close match
 
 
 def normalise(topic: str) -> str:
@@ -43,14 +43,14 @@ def normalise(topic: str) -> str:
     return ROOT + "/".join(parts)
 
 
-def read_topics(text: str) -> tuple[str, ...]:
+def parse_topics(text: str) -> tuple[str, ...]:
     """Return the normalised paths that are written with commas between."""
     return tuple(normalise(part) for part in text.split(",") if part.strip())
 
 
-def too_deep(path: str) -> bool:
+def is_too_deep(path: str) -> bool:
     """Return whether a normalised `path` has more levels than a taxonomy may have."""
-    return path.count("/") > DEEPEST
+    return path.count("/") > MAX_LEVELS
 
 
 def parent(path: str) -> str:
@@ -179,7 +179,7 @@ class Taxonomy:
     Raises
     ------
     UserError
-        If a topic has more than `DEEPEST` levels.
+        If a topic has more than `MAX_LEVELS` levels.
 
     Notes
     -----
@@ -194,10 +194,10 @@ class Taxonomy:
         self._children: dict[str, list[str]] = {}
         for topic, urls in examples.items():
             path = normalise(topic)
-            if too_deep(path):
+            if is_too_deep(path):
                 raise UserError(
                     f"the topic {path[:60]}... has {path.count('/'):,} levels; "
-                    f"name topics with {DEEPEST} at most"
+                    f"name topics with {MAX_LEVELS} at most"
                 )
             known = self._examples.get(path)
             self._examples[path] = list(dict.fromkeys([*known, *urls] if known else urls))
@@ -269,11 +269,11 @@ class Taxonomy:
     def descendants(self, topic: str) -> list[str]:
         """Return every topic below, a topic before those below it; without the topic itself."""
         below: list[str] = []
-        waiting = self.children(topic)[::-1]
-        while waiting:
-            path = waiting.pop()
+        pending = self.children(topic)[::-1]
+        while pending:
+            path = pending.pop()
             below.append(path)
-            waiting.extend(reversed(self._children.get(path, ())))
+            pending.extend(reversed(self._children.get(path, ())))
         return below
 
     def leaves_under(self, *topics: str) -> list[str]:
@@ -318,26 +318,26 @@ def _nearest(topic: str, known: Iterable[str], n: int) -> list[str]:
     topic, known : normalised paths
     n : how many to return, at most; fewer when fewer are alike
     """
-    whole = SequenceMatcher(b=_fold(topic), autojunk=False)
-    last = SequenceMatcher(b=_fold(topic.rpartition("/")[2]), autojunk=False)
+    whole = SequenceMatcher(b=_normalise_case(topic), autojunk=False)
+    last = SequenceMatcher(b=_normalise_case(topic.rpartition("/")[2]), autojunk=False)
     scored = []
     for path in known:
         if path != ROOT:
-            folded = _fold(path)
-            ratios = (_ratio(whole, folded), _ratio(last, folded.rpartition("/")[2]))
-            if max(ratios) >= _ALIKE:
+            folded = _normalise_case(path)
+            ratios = (_similarity(whole, folded), _similarity(last, folded.rpartition("/")[2]))
+            if max(ratios) >= _MIN_SIMILARITY:
                 # among equals the other ratio decides, then the shorter path
                 scored.append((-max(ratios), -min(ratios), len(path), path))
     return [path for *_, path in sorted(scored)[:n]]
 
 
-def _fold(path: str) -> str:
+def _normalise_case(path: str) -> str:
     return path.casefold().replace(" ", "_")
 
 
-def _ratio(matcher: SequenceMatcher[str], text: str) -> float:
+def _similarity(matcher: SequenceMatcher[str], text: str) -> float:
     """Return the likeness of `text`, or 0 when a cheap upper bound already rules it out."""
     matcher.set_seq1(text)
-    if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+    if matcher.real_quick_ratio() < _MIN_SIMILARITY or matcher.quick_ratio() < _MIN_SIMILARITY:
         return 0.0
     return matcher.ratio()

@@ -1,19 +1,19 @@
 """Tests for users' own strategies and critics, and a web in memory to crawl in tests.
 
-`strategy_checks` and `critic_checks` check what every strategy and every critic has to guarantee.
-`TinyWeb` is a few pages in memory, which `crawl` crawls with the real loop; `Rehearsal` is the
-part of the loop that a strategy sees. pytest is not needed: checks are plain callables that raise
-`AssertionError`.
+`strategy_checks` and `critic_checks` return the checks that every strategy and every critic must
+pass. `TinyWeb` holds pages in memory; `crawl` crawls them with the loop of real crawls.
+`SimulatedCrawl` runs the part of the loop that a strategy sees. Checks are plain callables that
+raise `AssertionError` and do not need pytest.
 """
 
 from focuscrawl.testing.critic_checks import check_critic, critic_checks
-from focuscrawl.testing.rehearsal import Rehearsal
+from focuscrawl.testing.simulated_crawl import SimulatedCrawl
 from focuscrawl.testing.strategy_checks import check_strategy, strategy_checks
 from focuscrawl.testing.tiny_web import KeywordCritic, TinyWeb, crawl, new_crawl, step
 
 __all__ = [
     "KeywordCritic",
-    "Rehearsal",
+    "SimulatedCrawl",
     "TinyWeb",
     "check_critic",
     "check_strategy",

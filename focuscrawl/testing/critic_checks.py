@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.page import parse_page
-from focuscrawl.testing.strategy_checks import run_all
+from focuscrawl.testing.strategy_checks import run_checks
 from focuscrawl.testing.tiny_web import example_web
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def check_critic(critic: Critic, *, pages: Sequence[PageView] = ()) -> None:
     AssertionError
         The first check that fails, named in a note.
     """
-    run_all(critic_checks(critic, pages=pages), critic)
+    run_checks(critic_checks(critic, pages=pages), critic)
 
 
-def _says_what_it_is(critic: Critic, pages: Sequence[PageView]) -> None:
+def _attributes_have_their_types(critic: Critic, pages: Sequence[PageView]) -> None:
     """Check that `classes`, `marked`, `examples` and `fingerprint` are of their types."""
     assert isinstance(critic.classes, tuple)
     assert all(isinstance(name, str) and name for name in critic.classes)
@@ -109,7 +109,7 @@ def _probabilities_sum_to_one(critic: Critic, pages: Sequence[PageView]) -> None
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-6)
 
 
-def _a_batch_is_judged_like_its_pages(critic: Critic, pages: Sequence[PageView]) -> None:
+def _batch_and_order_do_not_matter(critic: Critic, pages: Sequence[PageView]) -> None:
     """Check that pages are judged one by one as they are together, in any order."""
     together = critic.judge(pages)
     backwards = critic.judge([*reversed(pages)])
@@ -118,7 +118,7 @@ def _a_batch_is_judged_like_its_pages(critic: Critic, pages: Sequence[PageView])
         _same(together, critic.judge([page]), np.array([i]))
 
 
-def _no_pages_are_no_trouble(critic: Critic, pages: Sequence[PageView]) -> None:
+def _empty_batch_is_accepted(critic: Critic, pages: Sequence[PageView]) -> None:
     """Check that there are no judgements of no pages."""
     judgement = critic.judge([])
     assert judgement.relevance.shape == (0,)
@@ -133,7 +133,7 @@ def _judgements_can_be_repeated(critic: Critic, pages: Sequence[PageView]) -> No
         np.testing.assert_array_equal(one.probabilities, other.probabilities)
 
 
-def _pages_are_left_alone(critic: Critic, pages: Sequence[PageView]) -> None:
+def _pages_are_not_modified(critic: Critic, pages: Sequence[PageView]) -> None:
     """Check that judging changes nothing in the pages, which others read too."""
     mine = copy.deepcopy([*pages])
     critic.judge(mine)
@@ -155,11 +155,11 @@ def _same(together: Judgement, other: Judgement, at: NDArray[np.int64]) -> None:
 
 
 _CHECKS: Sequence[Callable[[Critic, Sequence[PageView]], None]] = (
-    _says_what_it_is,
+    _attributes_have_their_types,
     _relevance_is_a_probability,
     _probabilities_sum_to_one,
-    _a_batch_is_judged_like_its_pages,
-    _no_pages_are_no_trouble,
+    _batch_and_order_do_not_matter,
+    _empty_batch_is_accepted,
     _judgements_can_be_repeated,
-    _pages_are_left_alone,
+    _pages_are_not_modified,
 )

@@ -13,8 +13,14 @@ import numpy as np
 from focuscrawl.foundation.urls import host
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage
-from focuscrawl.strategies.base import latest
-from focuscrawl.testing.rehearsal import FETCHES, PRECISION, Trial, by_url, same_scores
+from focuscrawl.strategies.base import merge_scores
+from focuscrawl.testing.simulated_crawl import (
+    FETCHES,
+    PRECISION,
+    StrategyUnderTest,
+    assert_same_scores,
+    by_url,
+)
 from focuscrawl.testing.tiny_web import SEED, KeywordCritic, example_web
 
 if TYPE_CHECKING:
@@ -23,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.strategies import RecalledPage, Strategy
-    from focuscrawl.testing.rehearsal import Factory
+    from focuscrawl.strategies import StoredPage, Strategy
+    from focuscrawl.testing.simulated_crawl import Factory
     from focuscrawl.webs.web_protocol import Web
 
 
@@ -53,7 +59,7 @@ def strategy_checks(
     critic, web, seeds : what is crawled; by default a web in memory of 60 pages, and a critic of
         one word
     """
-    trial = Trial(
+    trial = StrategyUnderTest(
         make,
         critic or KeywordCritic("tea", reads_words=True),
         web or example_web(),
@@ -76,10 +82,10 @@ def check_strategy(
     AssertionError
         The first check that fails, named in a note.
     """
-    run_all(strategy_checks(make, critic=critic, web=web, seeds=seeds), make)
+    run_checks(strategy_checks(make, critic=critic, web=web, seeds=seeds), make)
 
 
-def run_all(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
+def run_checks(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
     """Run checks one after another; add the name of one that fails as a note."""
     for name, check in checks:
         try:
@@ -92,7 +98,7 @@ def run_all(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> Non
 # -- what it returns -----------------------------------------------------------------------
 
 
-def _options_have_defaults(trial: Trial) -> None:
+def _options_have_defaults(trial: StrategyUnderTest) -> None:
     """Check that all parameters of the class but the context have a default."""
     made = trial.make if isinstance(trial.make, type) else type(trial.strategy())
     options = [*inspect.signature(made).parameters.values()][1:]
@@ -100,9 +106,9 @@ def _options_have_defaults(trial: Trial) -> None:
     assert not missing, f"options without a default: {missing}"
 
 
-def _every_link_has_a_score(trial: Trial) -> None:
+def _every_link_has_a_score(trial: StrategyUnderTest) -> None:
     """Check that `link_scores` is float64 (n,), each a number or -inf."""
-    crawl = trial.whole
+    crawl = trial.shared_crawl
     for number, expansion in crawl.expansions.items():
         page = next(each.page for each in crawl.outcomes if each.url == number)
         assert page is not None
@@ -110,9 +116,9 @@ def _every_link_has_a_score(trial: Trial) -> None:
         assert expansion.link_scores.shape == page.targets.shape
 
 
-def _every_url_is_scored_once(trial: Trial) -> None:
+def _every_url_is_scored_once(trial: StrategyUnderTest) -> None:
     """Check that `urls` are distinct, int64 (m,); `scores` float64 (m,), a number or -inf."""
-    crawl = trial.whole
+    crawl = trial.shared_crawl
     for expansion in crawl.expansions.values():
         urls, scores = expansion.urls, expansion.scores
         _are_scores(scores)
@@ -129,9 +135,9 @@ def _are_scores(scores: NDArray[np.float64]) -> None:
     assert not np.isposinf(scores).any(), "inf is the score of seeds"
 
 
-def _links_that_are_refused_bring_nothing(trial: Trial) -> None:
+def _refused_links_give_no_score(trial: StrategyUnderTest) -> None:
     """Check that a URL has a score once a link to it has, none while all of them have -inf."""
-    crawl = trial.whole
+    crawl = trial.shared_crawl
     followed: set[int] = set()
     scored: set[int] = set()
     for outcome in crawl.outcomes:
@@ -146,7 +152,7 @@ def _links_that_are_refused_bring_nothing(trial: Trial) -> None:
         assert not any(np.isfinite(new.get(url, -np.inf)) for url in refused)
 
 
-def _a_page_without_links_is_no_trouble(trial: Trial) -> None:
+def _page_without_links_is_accepted(trial: StrategyUnderTest) -> None:
     """Check that the expansion of a page without links to follow is empty."""
     none = np.zeros(0, np.int64)
     strategy = trial.strategy()
@@ -159,19 +165,19 @@ def _a_page_without_links_is_no_trouble(trial: Trial) -> None:
     assert np.isneginf(expansion.scores).all()
 
 
-def _worth_is_a_share(trial: Trial) -> None:
-    """Check that `worth` of every fetched page is in [0, 1]."""
-    crawl = trial.whole
+def _worth_is_a_share(trial: StrategyUnderTest) -> None:
+    """Check that `page_value` of every fetched page is in [0, 1]."""
+    crawl = trial.shared_crawl
     for outcome in crawl.outcomes:
-        assert 0.0 <= crawl.strategy.worth(outcome.url, outcome.relevance) <= 1.0
+        assert 0.0 <= crawl.strategy.page_value(outcome.url, outcome.relevance) <= 1.0
 
 
 # -- the same again ------------------------------------------------------------------------
 
 
-def _crawls_can_be_repeated(trial: Trial) -> None:
+def _crawls_can_be_repeated(trial: StrategyUnderTest) -> None:
     """Check that the same crawl again has the same order, and the same scores to the bit."""
-    one, other = trial.crawled(), trial.crawled()
+    one, other = trial.run_crawl(), trial.run_crawl()
     assert one.order == other.order
     assert one.scores == other.scores
     for number, expansion in one.expansions.items():
@@ -180,8 +186,8 @@ def _crawls_can_be_repeated(trial: Trial) -> None:
         assert expansion.memo == same.memo
 
 
-def _recall_is_like_expand(trial: Trial) -> None:
-    """Check that `recall` returns the URLs and scores that `expand` did, before any lesson."""
+def _recall_is_like_expand(trial: StrategyUnderTest) -> None:
+    """Check that `restore_page` returns what `expand` did, before any lesson."""
     crawl = trial.without_lessons
     strategy = trial.strategy()
     for outcome in crawl.outcomes:
@@ -189,15 +195,15 @@ def _recall_is_like_expand(trial: Trial) -> None:
         page = outcome.page
         if page is not None and (len(page.targets) or page.memo is not None):
             expansion = crawl.expansions[outcome.url]
-            same_scores(strategy.recall(page), (expansion.urls, expansion.scores))
+            assert_same_scores(strategy.restore_page(page), (expansion.urls, expansion.scores))
 
 
-def _resumed_crawls_go_on_as_if_uninterrupted(trial: Trial) -> None:
+def _resumed_crawl_equals_uninterrupted_crawl(trial: StrategyUnderTest) -> None:
     """Check that a resumed crawl has the same scores and order as one that is not interrupted."""
     for lag in {0, trial.strategy().lag}:
-        whole = trial.crawled(lag=lag)
+        whole = trial.run_crawl(lag=lag)
         for stop in _STOPS:
-            first = trial.begin(lag=lag).run(stop)
+            first = trial.start_crawl(lag=lag).run(stop)
             again = first.resumed(trial.strategy())
             assert again.strategy.model_version == first.strategy.model_version
             assert again.scores == first.scores, f"after {stop} fetches, lag {lag}"
@@ -209,13 +215,13 @@ def _resumed_crawls_go_on_as_if_uninterrupted(trial: Trial) -> None:
 # -- lessons -------------------------------------------------------------------------------
 
 
-def _who_learns_has_lessons(trial: Trial) -> None:
+def _learning_strategy_has_lessons(trial: StrategyUnderTest) -> None:
     """Check that one that `learns` has lessons, numbered from 1, and another has none."""
-    crawl = trial.crawled()
+    crawl = trial.run_crawl()
     strategy = crawl.strategy
     if not strategy.learns:
         assert strategy.model_version == 0
-        assert not strategy.lesson_due()
+        assert not strategy.is_training_due()
         assert len(strategy.rescore()[0]) == 0
         return
     assert crawl.lessons, f"no lesson within {len(crawl.outcomes)} fetches"
@@ -232,22 +238,22 @@ def _who_learns_has_lessons(trial: Trial) -> None:
         json.dumps(dict(lesson.metrics))
 
 
-def _a_lesson_is_about_what_was_known_when_it_began(trial: Trial) -> None:
+def _lesson_uses_only_earlier_pages(trial: StrategyUnderTest) -> None:
     """Check that pages judged while a lesson is learned do not change it."""
     lag = max(trial.strategy().lag, 2)
-    early = trial.crawled(lag=lag)
-    late = trial.crawled(lag=lag, late=True)
+    early = trial.run_crawl(lag=lag)
+    late = trial.run_crawl(lag=lag, late=True)
     assert late.order == early.order
     assert late.scores == early.scores
     for one, other in zip(early.lessons, late.lessons, strict=True):
         assert (one.version, one.trained_at_seq) == (other.version, other.trained_at_seq)
-        same_scores((one.urls, one.scores), (other.urls, other.scores))
+        assert_same_scores((one.urls, one.scores), (other.urls, other.scores))
 
 
 # -- in rounds -----------------------------------------------------------------------------
 
 
-def _links_can_be_told_to_another_process(trial: Trial) -> None:
+def _links_can_be_recalled_in_another_process(trial: StrategyUnderTest) -> None:
     """Check that links in parts, and otherwise numbered, give URLs the same scores."""
     crawl = trial.without_lessons
     if not crawl.strategy.in_rounds:
@@ -255,7 +261,7 @@ def _links_can_be_told_to_another_process(trial: Trial) -> None:
     there = trial.strategy()
     number = np.argsort(np.random.default_rng(0).random(len(crawl.urls)))  # of each URL there
     for outcome in crawl.outcomes:
-        there.fetched_before(int(number[outcome.url]), outcome.relevance)
+        there.observe_earlier_fetch(int(number[outcome.url]), outcome.relevance)
         page = outcome.page
         if page is None or not len(page.targets):
             continue
@@ -264,7 +270,7 @@ def _links_can_be_told_to_another_process(trial: Trial) -> None:
             replace(part, url=int(number[part.url]), targets=number[part.targets])
             for part in parts
         ]
-        urls, scores = there.recall_all(told)
+        urls, scores = there.restore_pages(told)
         assert len(np.unique(urls)) == len(urls)
         expansion = crawl.expansions[outcome.url]
         here = by_url((number[expansion.urls], expansion.scores))
@@ -274,19 +280,19 @@ def _links_can_be_told_to_another_process(trial: Trial) -> None:
         assert set(here) <= set(urls.tolist())
 
 
-def _parts(strategy: Strategy, page: RecalledPage, hosts: list[str]) -> list[RecalledPage]:
+def _parts(strategy: Strategy, page: StoredPage, hosts: list[str]) -> list[StoredPage]:
     """Cut a page up as for buckets of a host each."""
     names = np.array([hosts[target] for target in page.targets.tolist()])
     groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
-    memos = strategy.parts(page.memo, groups)
+    memos = strategy.split_memo(page.memo, groups)
     return [
         replace(page, targets=page.targets[group], link_scores=page.link_scores[group], memo=memo)
         for group, memo in zip(groups, memos, strict=True)
     ]
 
 
-def _recall_all_is_recall_of_each(trial: Trial) -> None:
-    """Check that `recall_all` scores the URLs that `recall` of each page does, each once."""
+def _recall_all_is_recall_of_each(trial: StrategyUnderTest) -> None:
+    """Check that `restore_pages` returns the scores of `restore_page`, each URL once."""
     crawl = trial.without_lessons
     if not crawl.strategy.in_rounds:
         return
@@ -294,32 +300,32 @@ def _recall_all_is_recall_of_each(trial: Trial) -> None:
     pages = [page for page in pages if len(page.targets)]
     together, one_by_one = trial.strategy(), trial.strategy()
     for outcome in crawl.outcomes:
-        together.fetched_before(outcome.url, outcome.relevance)
-        one_by_one.fetched_before(outcome.url, outcome.relevance)
-    left = together.recall_all(pages)
-    right = latest([one_by_one.recall(page) for page in pages])
+        together.observe_earlier_fetch(outcome.url, outcome.relevance)
+        one_by_one.observe_earlier_fetch(outcome.url, outcome.relevance)
+    left = together.restore_pages(pages)
+    right = merge_scores([one_by_one.restore_page(page) for page in pages])
     assert len(np.unique(left[0])) == len(left[0])
     assert set(left[0].tolist()) == set(right[0].tolist())
 
 
-def _one_process_trains_for_all(trial: Trial) -> None:
+def _one_process_can_train_for_all(trial: StrategyUnderTest) -> None:
     """Check that what was judged can be trained on, and the lesson taken up, elsewhere."""
-    strategy = trial.crawled(lessons=False).strategy
+    strategy = trial.run_crawl(lessons=False).strategy
     if not (strategy.learns and strategy.in_rounds):
         return
-    judged = strategy.judged()
+    judged = strategy.export_judged()
     assert judged is not None
-    trainer = trial.crawled().strategy
-    pool = trainer.pool()
+    trainer = trial.run_crawl().strategy
+    pool = trainer.new_pool()
     pool.add(judged)
     assert len(pool) > 0
-    state, instances, metrics = trainer.train(pool)
+    state, instances, metrics = trainer.train_on_pool(pool)
     assert instances > 0
     json.dumps(metrics)
-    others = [trial.crawled(lessons=False).strategy for _ in range(2)]
+    others = [trial.run_crawl(lessons=False).strategy for _ in range(2)]
     found: list[dict[int, float]] = []
     for other in others:
-        lesson = other.take_up(5, state)
+        lesson = other.load_trained(5, state)
         assert lesson.version == 5
         found.append(by_url((lesson.urls, lesson.scores)))
         other.adopt(lesson)
@@ -328,19 +334,19 @@ def _one_process_trains_for_all(trial: Trial) -> None:
     assert not np.isnan([*found[0].values()]).any()
 
 
-_CHECKS: Sequence[Callable[[Trial], None]] = (
+_CHECKS: Sequence[Callable[[StrategyUnderTest], None]] = (
     _options_have_defaults,
     _every_link_has_a_score,
     _every_url_is_scored_once,
-    _links_that_are_refused_bring_nothing,
-    _a_page_without_links_is_no_trouble,
+    _refused_links_give_no_score,
+    _page_without_links_is_accepted,
     _worth_is_a_share,
     _crawls_can_be_repeated,
     _recall_is_like_expand,
-    _resumed_crawls_go_on_as_if_uninterrupted,
-    _who_learns_has_lessons,
-    _a_lesson_is_about_what_was_known_when_it_began,
-    _links_can_be_told_to_another_process,
+    _resumed_crawl_equals_uninterrupted_crawl,
+    _learning_strategy_has_lessons,
+    _lesson_uses_only_earlier_pages,
+    _links_can_be_recalled_in_another_process,
     _recall_all_is_recall_of_each,
-    _one_process_trains_for_all,
+    _one_process_can_train_for_all,
 )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl import Crawl, CrawlConfig, CrawlFolder
-from focuscrawl.crawl.assembly import parts_of
-from focuscrawl.crawl.loop import NOW, answer_of, visit
+from focuscrawl.crawl.assembly import build_parts
+from focuscrawl.crawl.loop import REPLAY_TIME, fetch_answer, process_answer
 from focuscrawl.crawl.state import restore
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.foundation.urls import normalize
@@ -207,7 +207,7 @@ def new_crawl(
         web=web,
         config=given,
     )
-    crawl.parts = parts_of(crawl)
+    crawl.parts = build_parts(crawl)
     restore(crawl)
     crawl.start(list(seeds))
     return crawl
@@ -216,12 +216,12 @@ def new_crawl(
 def step(crawl: Crawl) -> Visit | None:
     """Fetch and judge the next page; None if nothing is left, or the budget is spent."""
     while True:
-        fetch = crawl.next(NOW)
+        fetch = crawl.next(REPLAY_TIME)
         if fetch is not None:
-            return visit(crawl, fetch, answer_of(crawl, fetch))
-        if not crawl.pausing:
+            return process_answer(crawl, fetch, fetch_answer(crawl, fetch))
+        if not crawl.is_waiting:
             return None
-        time.sleep(crawl.pause)  # waits for a lesson, or the store
+        time.sleep(crawl.wait_time)  # waits for a lesson, or the store
 
 
 def crawl(

@@ -1,8 +1,8 @@
-"""The main text of pages, and their metadata, for exports.
+"""Main text and metadata of pages, for exports and feeds.
 
-Not here: the words that a critic judges by (`focuscrawl.page`), which are all there are on a page.
+`focuscrawl.page` reads all words of a page, which critics judge by.
 """
 
-from focuscrawl.text.extraction import EXTRACTORS, ExtractorApart, PageText, extract_text
+from focuscrawl.text.extraction import EXTRACTORS, ExtractorPool, PageText, extract_text
 
-__all__ = ["EXTRACTORS", "ExtractorApart", "PageText", "extract_text"]
+__all__ = ["EXTRACTORS", "ExtractorPool", "PageText", "extract_text"]

@@ -1,4 +1,4 @@
-"""The main text of a page and its metadata, extracted in a process that can be killed."""
+"""Extraction of the main text and the metadata of pages, in child processes with limits."""
 
 from __future__ import annotations
 
@@ -17,45 +17,54 @@ from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.metadata import tell
-from focuscrawl.page.parser_process import Server, serve_pages
+from focuscrawl.page.metadata import detect_language
+from focuscrawl.page.parser_process import WorkerProcess, serve_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
 EXTRACTORS = ("trafilatura", "resiliparse")
-VISIBLE = "visible text"  #: extractor of a text where these found nothing
-PYPDF = "pypdf"  #: extractor of the texts of PDF
+VISIBLE = "visible text"  #: extractor name of a text that no library found
+PYPDF = "pypdf"  #: extractor name of the text of a PDF file
 
 LONGEST_EXTRACTION = 20.0  #: seconds of processor time for a page
-MEMORY = 2 << 30  #: bytes that a process may have
-_MOST_PAGES = 500  # pages; after so many a new process starts, with little memory
-_AHEAD = 4  # pages under way or waiting, for each process
-_WARMING = b"<p>" + b"What a library loads first is no work of the first page. " * 5
+MEMORY = 2 << 30  #: bytes of memory for a child process
+_PAGES_PER_PROCESS = 500  # a new child process then frees the memory
+_PENDING_PER_PROCESS = 4  # pages submitted at once, for each process
+_WARM_UP_PAGE = b"<p>" + b"The libraries load before the first page, not with the first page. " * 5
 
-LONGEST_TEXT = 1_000_000  #: characters of a text; what is longer is cut
-_MOST = 4_000_000  # bytes, as UTF-8, of a page that are looked at
-_FIELD = 1_000  # characters of a field of metadata
-_FEW = 10  # words: less is no text
+LONGEST_TEXT = 1_000_000  #: characters of a text; longer texts are cut
+_LARGEST_PAGE = 4_000_000  # bytes of UTF-8; the rest of a page is ignored
+_LONGEST_FIELD = 1_000  # characters of a field of metadata
+_MIN_WORDS = 10  # a shorter main text is replaced by all visible text
 _LICENSE = "a[rel~=license], link[rel~=license]"
 
 
 @dataclass(frozen=True)
 class PageText:
-    """What is taken home of a page.
+    """Text and metadata of a page; a field is empty, or None, if nothing was found.
 
     Attributes
     ----------
-    text, markdown : main text without and with headings, lists and emphasis; empty: none found
-    title, description, author : as the page declares; empty: it does not
-    date : it was published, or changed; None: unknown
-    language : code of ISO 639-1 by the words of `text`, else as the page declares; empty: unknown
-    confidence : probability of the language by the words; 0 if only the page declares it
-    canonical : URL that it names as its own; empty: none
-    license : URL or name of a licence that it links to as such; empty: none
-    kind : type of its JSON-LD or Open Graph, as Article; empty: none
-    extractor : library that found the text, or `VISIBLE`
+    text, markdown : str
+        Main text without and with headings, lists and emphasis.
+    title, description, author : str
+        Metadata declared by the page.
+    date : date | None
+        Date of publication or of the last change.
+    language : str
+        ISO 639-1 code, detected from the words of `text` or else declared by the page.
+    confidence : float
+        Probability of the detected language; 0 if the language is only declared.
+    canonical : str
+        Canonical URL declared by the page.
+    license : str
+        URL or name of the licence that the page links to.
+    kind : str
+        Type of the page by its JSON-LD or Open Graph, such as ``Article``.
+    extractor : str
+        Library that found the text, or `VISIBLE`.
     """
 
     text: str
@@ -73,12 +82,12 @@ class PageText:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
-        """Return the text of which these are the fields, as in JSON."""
+        """Create an instance from fields read from JSON."""
         published = fields["date"]
         return cls(**fields | {"date": published and date.fromisoformat(published)})
 
     def map(self, change: Callable[[str], str]) -> PageText:
-        """Return the same with every text changed."""
+        """Return a copy with `change` applied to every text field."""
         texts: dict[str, Any] = {
             name: change(value) for name, value in vars(self).items() if isinstance(value, str)
         }
@@ -88,29 +97,30 @@ class PageText:
 def extract_text(
     body: bytes, url: str, *, encoding: str | None = None, extractor: str = EXTRACTORS[0]
 ) -> PageText:
-    """Take the main text out of an HTML page.
+    """Extract the main text of an HTML page.
 
-    Where the library finds nothing, which is no proof that there is nothing, all visible text of
-    the page is taken.
+    If the library finds less than 10 words, the result is all visible text of the page.
 
     Parameters
     ----------
-    body, url, encoding : of the page; the encoding as ``Content-Type`` has it
-    extractor : one of `EXTRACTORS`; metadata is read by trafilatura either way
+    encoding : str | None
+        Encoding from ``Content-Type``.
+    extractor : str
+        One of `EXTRACTORS`; trafilatura always reads the metadata.
 
     Raises
     ------
     UserError
         The libraries are not installed.
     """
-    with needs("text", "taking text home"):
-        import lxml_html_clean  # noqa: F401, PLC0415 - in vain without it, see pyproject.toml
+    with needs("text", "extracting text"):
+        import lxml_html_clean  # noqa: F401, PLC0415 - required by trafilatura, see pyproject.toml
         from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
         from resiliparse.parse.html import HTMLTree  # noqa: PLC0415
         from trafilatura import bare_extraction  # noqa: PLC0415
         from trafilatura.metadata import extract_metadata  # noqa: PLC0415
         from trafilatura.xml import xmltotxt  # noqa: PLC0415
-    html = to_utf8(body, encoding, _MOST)[0].decode()
+    html = to_utf8(body, encoding, _LARGEST_PAGE)[0].decode()
     text = markdown = ""
     found: Any = None
     if extractor == "trafilatura":
@@ -133,7 +143,7 @@ def extract_text(
             text = extract_plain_text(html, main_content=True, alt_texts=False, list_bullets=False)
             markdown = extract_plain_text(html, main_content=True, alt_texts=False)
     used = extractor
-    if len(text.split()) < _FEW:
+    if len(text.split()) < _MIN_WORDS:
         visible = extract_plain_text(html, main_content=False, alt_texts=False)
         if len(visible.split()) > len(text.split()):
             text, markdown, used = visible, visible, VISIBLE
@@ -141,61 +151,61 @@ def extract_text(
     tree = HTMLTree.parse(html)
     root = tree.document.query_selector("html") if tree.document is not None else None
     declared = "" if root is None else root.getattr("lang") or ""
-    language, confidence = tell(text, declared)
+    language, confidence = detect_language(text, declared)
     return PageText(
         text=text,
         markdown=markdown,
-        title=_field(found.title),
-        description=_field(found.description),
-        author=_field(found.author),
-        date=_date(found.date),
+        title=_clean_field(found.title),
+        description=_clean_field(found.description),
+        author=_clean_field(found.author),
+        date=_parse_date(found.date),
         language=language,
         confidence=round(confidence, 4),
-        canonical=_resolved(_attribute(tree, "link[rel=canonical]", "href"), url),
-        license=_resolved(_attribute(tree, _LICENSE, "href") or _field(found.license), url),
-        kind=_kind(tree) or _field(found.pagetype),
+        canonical=_resolve(_attribute(tree, "link[rel=canonical]", "href"), url),
+        license=_resolve(_attribute(tree, _LICENSE, "href") or _clean_field(found.license), url),
+        kind=_kind(tree) or _clean_field(found.pagetype),
         extractor=used,
     )
 
 
-def _field(value: object) -> str:
-    return " ".join(value.split())[:_FIELD] if isinstance(value, str) else ""
+def _clean_field(value: object) -> str:
+    return " ".join(value.split())[:_LONGEST_FIELD] if isinstance(value, str) else ""
 
 
-def _date(value: object) -> date | None:
+def _parse_date(value: object) -> date | None:
     try:
         return date.fromisoformat(value[:10]) if isinstance(value, str) else None
     except ValueError:
         return None
 
 
-def _resolved(reference: str, url: str) -> str:
-    """Return where a reference from the root or of another host leads; others as they are."""
+def _resolve(reference: str, url: str) -> str:
+    """Resolve a reference that starts with a slash; return other references unchanged."""
     if not reference.startswith("/"):
         return reference
     try:
-        return urljoin(url, reference)[:_FIELD]
+        return urljoin(url, reference)[:_LONGEST_FIELD]
     except ValueError:
         return ""
 
 
 def _attribute(tree: Any, selector: str, name: str) -> str:
     element = tree.document.query_selector(selector)
-    return "" if element is None else _field(element.getattr(name))
+    return "" if element is None else _clean_field(element.getattr(name))
 
 
 def _kind(tree: Any) -> str:
     for script in tree.document.query_selector_all('script[type="application/ld+json"]'):
         try:
-            found = json.loads(script.text[:_MOST])
+            found = json.loads(script.text[:_LARGEST_PAGE])
         except (ValueError, RecursionError):
             continue
-        for each in _types(found):
-            return _field(each)
+        for each in _json_ld_types(found):
+            return _clean_field(each)
     return _attribute(tree, 'meta[property="og:type"]', "content")
 
 
-def _types(found: object) -> Iterator[str]:
+def _json_ld_types(found: object) -> Iterator[str]:
     if isinstance(found, list):
         found = found[0] if found else None
     if isinstance(found, dict):
@@ -205,24 +215,24 @@ def _types(found: object) -> Iterator[str]:
         if isinstance(kind, str):
             yield kind
         elif isinstance(found.get("@graph"), list):
-            yield from _types(found["@graph"][:1])
+            yield from _json_ld_types(found["@graph"][:1])
 
 
 def extract_pdf(body: bytes, url: str) -> PageText:
-    """Take the text out of a PDF, its pages as paragraphs.
+    """Extract the text of a PDF file, with its pages as paragraphs.
 
     Raises
     ------
     UnreadableError
-        It is damaged, or locked with a password.
+        The file is damaged or protected by a password.
     UserError
         The library is not installed.
     """
-    with needs("pdf", "taking the text of PDF home"):
+    with needs("pdf", "extracting the text of PDF files"):
         from focuscrawl.page.documents import pdf_text  # noqa: PLC0415
     found = pdf_text(body, url)
     text = "\n\n".join(filter(None, map(str.strip, found.pages)))[:LONGEST_TEXT]
-    language, confidence = tell(text, "")
+    language, confidence = detect_language(text, "")
     return PageText(
         text=text,
         markdown=text,
@@ -240,7 +250,7 @@ def extract_pdf(body: bytes, url: str) -> PageText:
 
 
 class RawPage(NamedTuple):
-    """A page as it came: HTML, with the encoding that its Content-Type has, or PDF."""
+    """A response to extract text from: HTML, with the encoding from Content-Type, or PDF."""
 
     url: str
     body: bytes
@@ -248,16 +258,19 @@ class RawPage(NamedTuple):
     pdf: bool = False
 
 
-class ExtractorApart:
-    """Extracts texts of many pages at once; see `extract_text`.
+class ExtractorPool:
+    """Extract the texts of many pages in parallel, in child processes.
 
     Parameters
     ----------
-    extractor : one of `EXTRACTORS`
-    processes : how many
-    longest : seconds of processor time for a page
-    memory : bytes that a process may have
-    niceness : lower priority of the processes, see nice(1)
+    extractor : str
+        One of `EXTRACTORS`.
+    longest : float
+        Seconds of processor time for a page.
+    memory : int
+        Bytes of memory for a child process.
+    niceness : int
+        Niceness of the child processes, see nice(1).
     """
 
     def __init__(
@@ -275,7 +288,7 @@ class ExtractorApart:
         for worker in self._workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(processes, "text")
-        self._ahead = _AHEAD * processes
+        self._max_pending = _PENDING_PER_PROCESS * processes
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -285,38 +298,38 @@ class ExtractorApart:
         self.close()
 
     def start(self) -> None:
-        """Start a process, which is done with the first page otherwise; errors as `extract`."""
+        """Start a child process now instead of with the first page; raise errors of `extract`."""
         with self._worker() as worker:
             worker.start()
 
     def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
-        """Yield the texts of pages in their order; None: it took too long, or too much memory.
+        """Yield the texts of pages in order; None: the page exceeded a limit or is unreadable.
 
         Raises
         ------
         UserError
-            What extracts texts is not installed.
+            The extraction libraries are not installed.
         WorkerError
-            A process cannot start, or lacks something that pages need.
+            A child process cannot start, or a library is incomplete.
         """
-        waiting = []
+        pending = []
         for page in pages:
-            waiting.append(self._threads.submit(self.extract_page, page))
-            if len(waiting) >= self._ahead:
-                yield waiting.pop(0).result()
-        for each in waiting:
+            pending.append(self._threads.submit(self.extract_page, page))
+            if len(pending) >= self._max_pending:
+                yield pending.pop(0).result()
+        for each in pending:
             yield each.result()
 
     def extract_page(self, page: RawPage) -> PageText | None:
-        """Return the text of a page, when a process has time for it; see `extract`.
+        """Return the text of a page like `extract`; None, too, if the pool is closed meanwhile.
 
-        Any thread may ask. None, too, if this is closed meanwhile.
+        Any thread may call this method. The call waits for an idle child process.
         """
         with self._worker() as worker:
             try:
                 return None if self._closed else worker.extract(page)
             except WorkerError:
-                if self._closed:  # then it was killed
+                if self._closed:  # `close` killed the process
                     return None
                 raise
 
@@ -329,63 +342,63 @@ class ExtractorApart:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """Kill the processes, whatever they are doing."""
+        """Kill the child processes and wait for the threads that use them."""
         self._closed = True
         for worker in self._workers:
             worker.kill()
-        idle = [self._idle.get() for _ in self._workers]  # no thread is at one any more
+        idle = [self._idle.get() for _ in self._workers]  # wait until no thread uses a worker
         for worker in idle:
-            worker.end()
+            worker.stop()
             self._idle.put(worker)
         self._threads.shutdown(cancel_futures=True)
 
 
-class _Worker(Server):
+class _Worker(WorkerProcess):
     def __init__(self, extractor: str, limits: str) -> None:
-        super().__init__("focuscrawl.text.extraction", limits, _MOST_PAGES)
+        super().__init__("focuscrawl.text.extraction", limits, _PAGES_PER_PROCESS)
         self._extractor = extractor
 
     def extract(self, page: RawPage) -> PageText | None:
-        asked = {"url": page.url, "pdf": page.pdf}
+        request = {"url": page.url, "pdf": page.pdf}
         if not page.pdf:
-            asked |= {"encoding": page.encoding, "extractor": self._extractor}
+            request |= {"encoding": page.encoding, "extractor": self._extractor}
         try:
-            answer = json.loads(self.ask(asked, page.body).readline())
-        except (OSError, ValueError):  # it has ended
-            self.end()
+            answer = json.loads(self.send(request, page.body).readline())
+        except (OSError, ValueError):  # the child process has ended
+            self.stop()
             return None
-        if "refused" in answer:
-            raise UserError(answer["refused"])
-        if "lacking" in answer:
-            raise WorkerError(f"no text can be taken: {answer['lacking']}")
+        if "user_error" in answer:
+            raise UserError(answer["user_error"])
+        if "import_error" in answer:
+            raise WorkerError(f"text extraction failed to start: {answer['import_error']}")
         return None if answer["text"] is None else PageText.of(answer["text"])
 
 
 def serve(*, longest: float, memory: int, niceness: int) -> None:
-    """Extract texts of pages from standard input; see `ExtractorApart`."""
+    """Run in a child process: extract texts of the pages on standard input."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    serve_pages(_answer, longest, _warm_up)
+    serve_requests(_extract_for_parent, longest, _warm_up)
 
 
 def _warm_up() -> str:
-    """Load the libraries; return what the user has to install, or an empty text."""
+    """Load the libraries; return which extra the user must install, or an empty text."""
     try:
-        extract_text(_WARMING, "http://a.example/")
+        extract_text(_WARM_UP_PAGE, "http://a.example/")
     except UserError as error:
         return str(error)
     return ""
 
 
-def _answer(page: dict[str, Any], body: bytes) -> list[bytes]:
+def _extract_for_parent(page: dict[str, Any], body: bytes) -> list[bytes]:
     answer: dict[str, Any] = {"text": None}
     try:
         extract = extract_pdf if page.pop("pdf") else extract_text
         answer["text"] = asdict(extract(body, **page))
     except UserError as error:
-        answer = {"refused": str(error)}
-    except ImportError as error:  # no page's fault, whichever it came up with
-        answer = {"lacking": f"{type(error).__name__}: {error}"}
-    except Exception:  # a page that no library can read is a page without text
+        answer = {"user_error": str(error)}
+    except ImportError as error:  # a damaged installation, not a damaged page
+        answer = {"import_error": f"{type(error).__name__}: {error}"}
+    except Exception:  # the libraries fail on some pages, which then have no text
         answer = {"text": None}
     return [json.dumps(answer, default=str).encode() + b"\n"]

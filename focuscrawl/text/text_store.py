@@ -1,6 +1,6 @@
-"""Texts of a crawl's pages, kept beside it: extracted once, exported as often as one likes.
+"""Cache of extracted texts in a crawl's folder, so that another export extracts no text twice.
 
-A crawl and an export may use it at the same time: each text is a transaction of its own.
+A crawl and an export can use the cache at the same time: each text is written in a transaction.
 """
 
 from __future__ import annotations
@@ -30,45 +30,44 @@ CREATE TABLE IF NOT EXISTS page (
     body BLOB NOT NULL, extractor TEXT NOT NULL, text BLOB, PRIMARY KEY (body, extractor)
 ) WITHOUT ROWID;
 """
-_LARGEST = 32 << 20  # bytes of a text unpacked
-_PATIENCE = 60.0  # seconds that others may take to write
+_LARGEST_TEXT = 32 << 20  # bytes, decompressed
+_LOCK_TIMEOUT = 60.0  # seconds to wait for another process that writes
 
 
 class TextStore:
-    """Texts by what their pages were made of; a text that several pages have is kept once.
-
-    Any thread may use it.
+    """Texts by the digest of the page's body; equal texts are stored once. Thread-safe.
 
     Parameters
     ----------
-    folder : of the crawl
+    folder : Path
+        Folder of the crawl.
 
     Raises
     ------
     UserError
-        It cannot be written, or is none of ours.
+        The file cannot be written, or is not a text cache.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
-        self._one = Lock()
+        self._lock = Lock()
         try:
-            self._database = open_database(self._path, timeout=_PATIENCE)
+            self._database = open_database(self._path, timeout=_LOCK_TIMEOUT)
             try:
-                self._begin()
+                self._create_tables()
             except BaseException:
                 self._database.close()
                 raise
         except sqlite3.Error as error:
-            raise self._trouble(error) from None
+            raise self._user_error(error) from None
 
-    def _begin(self) -> None:
+    def _create_tables(self) -> None:
         for name in foreign_to(self._database, _SCHEMA):
             raise UserError(
-                f"{self._path} is no store of texts of ours (it has {name}): remove it, texts are "
-                "extracted anew"
+                f"{self._path} is not a text cache of focuscrawl (it has the table {name}): move "
+                "the file away, texts are extracted again"
             )
-        # A text that a crash of the machine takes away is extracted anew.
+        # a crash of the machine may lose texts, which are then extracted again
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
         self._database.executescript(_SCHEMA)
@@ -80,62 +79,67 @@ class TextStore:
         self.close()
 
     def get(self, body: bytes, extractor: str) -> PageText | None:
-        """Return the text of a page by the digest of its body; KeyError if it is not here.
+        """Return the text of a page; None: no library could extract a text.
 
-        None: no library could read it.
+        Raises
+        ------
+        KeyError
+            The cache lacks the page.
         """
         try:
-            with self._one:
+            with self._lock:
                 row = self._database.execute(
                     "SELECT p.text, t.content FROM page p LEFT JOIN text t ON t.digest = p.text "
                     "WHERE p.body = ? AND p.extractor = ?",
                     (body, extractor),
                 ).fetchone()
             if row is not None:
-                return None if row[0] is None else _unpacked(row[1])
+                return None if row[0] is None else _unpack(row[1])
         except (sqlite3.Error, *UNSOUND) as error:
-            raise self._trouble(error) from None
+            raise self._user_error(error) from None
         raise KeyError(body)
 
     def put(self, body: bytes, extractor: str, text: PageText | None) -> None:
-        """Keep the text of a page; None: no library can read it."""
+        """Save the text of a page; None: no library can extract a text."""
         if text is None:
-            kept, digest = [], None
+            rows, digest = [], None
         else:
             content = json.dumps(asdict(text), default=str, sort_keys=True).encode()
             digest = blake2b(content, digest_size=16).digest()
-            kept = [(digest, zlib.compress(content, 6))]
-        with self._one:
+            rows = [(digest, zlib.compress(content, 6))]
+        with self._lock:
             try:
                 self._database.execute("BEGIN IMMEDIATE")
-                self._database.executemany("INSERT OR IGNORE INTO text VALUES (?, ?)", kept)
+                self._database.executemany("INSERT OR IGNORE INTO text VALUES (?, ?)", rows)
                 page = (body, extractor, digest)
                 self._database.execute("INSERT OR REPLACE INTO page VALUES (?, ?, ?)", page)
                 self._database.execute("COMMIT")
             except sqlite3.Error as error:
                 if self._database.in_transaction:
                     self._database.rollback()
-                raise self._trouble(error) from None
+                raise self._user_error(error) from None
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
-    def _trouble(self, error: Exception) -> UserError:
-        """Return the error for the user, who should remove only what is damaged."""
+    def _user_error(self, error: Exception) -> UserError:
+        """Return a `UserError`; recommend removing the file only if it is damaged."""
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
             return UserError(
-                f"{self._path} cannot be used ({error}): see whether the disk has room and the "
-                "folder can be written; the texts in it are good"
+                f"{self._path} cannot be used ({error}): check the free disk space and the "
+                "permissions of the folder; the file itself is intact"
             )
-        return UserError(f"{self._path} is damaged ({error}): remove it, texts are extracted anew")
+        return UserError(
+            f"{self._path} is damaged ({error}): remove the file, texts are extracted again"
+        )
 
 
-def _unpacked(packed: bytes) -> PageText:
-    text = PageText.of(json.loads(zlib.decompressobj().decompress(packed, _LARGEST)))
+def _unpack(packed: bytes) -> PageText:
+    text = PageText.of(json.loads(zlib.decompressobj().decompress(packed, _LARGEST_TEXT)))
     for field in fields(text):
         kind = {"date": date | None, "confidence": float | int}.get(field.name, str)
         if not isinstance(getattr(text, field.name), kind):
-            raise TypeError(f"{field.name} is none of a text")
+            raise TypeError(f"{field.name} has a wrong type")
     return text

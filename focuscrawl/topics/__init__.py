@@ -1,8 +1,7 @@
-"""A topic as a person defines it: one readable file, and the critic that follows from it.
+"""Topic definitions: TOML files that people edit, bookmarks, and training critics from them.
 
-Here: the definition file, bookmarks as examples, training a critic from a definition, which
-classes of a taxonomy fit pages best. Not here: which pages to ask a person about
-(`focuscrawl.feedback`), how a crawl follows a definition (`focuscrawl.crawl.rejudging`).
+Choosing pages for a person to judge is in `focuscrawl.feedback`, applying a definition to a crawl
+in `focuscrawl.crawl.rejudging`.
 """
 
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks
@@ -13,25 +12,25 @@ from focuscrawl.topics.definition import (
     write_definition,
 )
 from focuscrawl.topics.topic_training import (
-    Fit,
-    check_examples,
-    check_marked,
-    fit_classes,
-    pages_learned_from,
+    RankedClass,
+    check_marked_classes,
+    check_trainable,
+    rank_classes,
     train_definition,
+    training_urls,
 )
 
 __all__ = [
     "Bookmark",
-    "Fit",
+    "RankedClass",
     "TopicDefinition",
-    "check_examples",
-    "check_marked",
+    "check_marked_classes",
+    "check_trainable",
     "edit_definition",
-    "fit_classes",
-    "pages_learned_from",
+    "rank_classes",
     "read_bookmarks",
     "read_definition",
     "train_definition",
+    "training_urls",
     "write_definition",
 ]

@@ -1,4 +1,4 @@
-"""Bookmarks of a browser as examples [F99 section 2], in the format all browsers export."""
+"""Reads bookmarks as example pages [F99 section 2], from the HTML file that browsers export."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_DEEPEST = 64  # folders in folders
-_LONGEST = 1000  # characters of a title
-_TAGS = 200  # of elements in a title, ends counted too
+_MAX_FOLDER_DEPTH = 64
+_MAX_TITLE = 1000  # characters of a title
+_MAX_TAGS = 200  # start and end tags read of one title
 
 
 class Bookmark(NamedTuple):
-    """One bookmark.
+    """A bookmark.
 
     Attributes
     ----------
-    url : normalised
-    title : as the browser kept it
-    folder : names of the folders it lies in, from the outermost, joined by ``/``
+    url : str
+        Normalised URL.
+    title : str
+    folder : str
+        Names of the bookmark's folders, outermost first, joined by ``/``.
     """
 
     url: str
@@ -37,45 +39,46 @@ class Bookmark(NamedTuple):
 
 
 def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark]:
-    """Read a ``bookmarks.html``; what is no web page is left out, a URL counts once.
+    """Read the bookmarks of web pages in a ``bookmarks.html``, each URL once.
 
     Parameters
     ----------
-    folder : only what lies in a folder of this name, at any depth, or in one below it
+    folder : str, optional
+        Read only folders of this name, at any depth, and their subfolders.
 
     Raises
     ------
     UserError
-        If the file cannot be read, or has no bookmark, or none in `folder`.
+        The file cannot be read, has no bookmark, or has no bookmark in `folder`.
     """
-    return bookmarks_in(read_text(path), str(path), folder)
+    return parse_bookmarks(read_text(path), str(path), folder)
 
 
-def bookmarks_in(text: str, where: str, folder: str | None = None) -> list[Bookmark]:
-    """Return the bookmarks in the text of such a file; `where` it is from, for the message.
+def parse_bookmarks(text: str, where: str, folder: str | None = None) -> list[Bookmark]:
+    """Parse the text of a bookmarks file; error messages call the file `where`.
 
     Raises
     ------
     UserError
-        As `read_bookmarks`.
+        The text has no bookmark, or no bookmark in `folder`.
     """
     first: dict[str, Bookmark] = {}
-    for each in _bookmarks(text.encode(errors="replace")):
+    for each in _iter_bookmarks(text.encode(errors="replace")):
         first.setdefault(each.url, each)
     bookmarks = list(first.values())
     if not bookmarks:
-        raise UserError(f"{where}: no bookmark of a web page in it; export bookmarks as HTML")
+        raise UserError(f"{where} has no bookmark of a web page: export bookmarks as HTML")
     if folder is None:
         return bookmarks
     inside = [each for each in bookmarks if folder in each.folder.split("/")]
     if not inside:
         names = sorted({name for each in bookmarks for name in each.folder.split("/") if name})
-        raise UserError(f"{where}: no folder {folder}; there are {', '.join(names) or 'none'}")
+        raise UserError(f"{where} has no folder {folder}. Folders: {', '.join(names) or 'none'}")
     return inside
 
 
-def _bookmarks(html: bytes) -> Iterator[Bookmark]:
-    """Yield the bookmarks: a ``<DL>`` is a folder's content, the ``<H3>`` before it its name."""
+def _iter_bookmarks(html: bytes) -> Iterator[Bookmark]:
+    """Yield bookmarks: a ``<DL>`` has a folder's content, the ``<H3>`` before it the name."""
     root = parse_tree(html)
     if root is None:
         return
@@ -92,13 +95,15 @@ def _bookmarks(html: bytes) -> Iterator[Bookmark]:
             folders.append(heading)
             heading = ""
         elif (url := normalize(element.get("href", ""))) is not None:
-            yield Bookmark(url, _text(element), "/".join(filter(None, folders[:_DEEPEST])))
+            yield Bookmark(
+                url, _text(element), "/".join(filter(None, folders[:_MAX_FOLDER_DEPTH]))
+            )
 
 
 def _text(element: etree._Element) -> str:
-    """Return the beginning of the text in an element; titles in titles cost each its own tags."""
+    """Return the start of an element's text; the tag limit bounds the cost of nested titles."""
     pieces = []
-    for event, inner in itertools.islice(etree.iterwalk(element, ("start", "end")), _TAGS):
+    for event, inner in itertools.islice(etree.iterwalk(element, ("start", "end")), _MAX_TAGS):
         piece = inner.text if event == "start" else inner.tail if inner is not element else None
-        pieces.append((piece or "")[:_LONGEST])
-    return " ".join("".join(pieces).split())[:_LONGEST]
+        pieces.append((piece or "")[:_MAX_TITLE])
+    return " ".join("".join(pieces).split())[:_MAX_TITLE]

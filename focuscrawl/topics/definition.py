@@ -1,4 +1,4 @@
-"""The definition of a topic: a TOML file that people edit; its classes, marked and split."""
+"""Reads, edits and writes topic definitions; marks and splits the classes of their critics."""
 
 from __future__ import annotations
 
@@ -24,29 +24,39 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 
-_TEXTS = ("critic", "web", "name", "description")
-_LISTS = ("topics", "words", "seeds", "good", "bad")
-_URLS = ("seeds", "good", "bad")
-_CLASSES = "classes"
-_TRIES = 5  # to change what an editor saves meanwhile: it takes no lock
-_HEADING = "A topic: edit it, then `focuscrawl topic apply` it to a crawl."
+_TEXT_KEYS = ("critic", "web", "name", "description")
+_LIST_KEYS = ("topics", "words", "seeds", "good", "bad")
+_URL_KEYS = ("seeds", "good", "bad")
+_CLASSES_KEY = "classes"
+_MAX_ATTEMPTS = 5  # editors take no lock: a save between reading and writing needs a retry
+_HEADING = "A topic definition: edit it, then apply it to a crawl with `focuscrawl topic apply`."
 
 
 @dataclass(frozen=True)
 class TopicDefinition:
-    """What a topic is [F99 section 2: nodes of a taxonomy marked, and examples].
+    """A topic: marked classes of a taxonomy, keywords and examples [F99 section 2].
 
     Attributes
     ----------
-    critic : a trained critic whose classes are the taxonomy; None: only examples and words
-    web : where the pages of its examples are; None: where the crawl's are
-    topics : classes marked, normalised; those below them are marked, too
-    words : phrases of the topic
-    seeds : start URLs
-    good, bad : URLs of pages that a person has judged to be on the topic, and not to be
-    classes : sub-classes that a class was split into, by their paths, with the URLs moved there
-    name : what the class of the topic is called where `critic` has none for it, normalised
-    description : the topic in a paragraph
+    critic : str, optional
+        A trained critic whose classes are the taxonomy. None: the topic has keywords and examples
+        only.
+    web : str, optional
+        The recorded web that has the example pages. None: the web of the crawl.
+    topics : tuple of str
+        Normalised paths of the marked classes. A mark includes the classes below.
+    words : tuple of str
+        Keywords: phrases of the topic.
+    seeds : tuple of str
+        Start URLs.
+    good, bad : tuple of str
+        URLs of pages that a person judged to be on and off topic.
+    classes : mapping of str to tuple of str
+        Paths of subclasses that a class was split into, each with the URLs moved there.
+    name : str, optional
+        Normalised path of the topic's class where there is no `critic`.
+    description : str, optional
+        A paragraph about the topic.
     """
 
     critic: str | None = None
@@ -61,12 +71,14 @@ class TopicDefinition:
     description: str | None = None
 
     @property
-    def judged(self) -> frozenset[str]:
-        """URLs that a person has judged."""
+    def judged_urls(self) -> frozenset[str]:
+        """URLs of all judged pages."""
         return frozenset({*self.good, *self.bad})
 
-    def judging(self, good: Iterable[str] = (), bad: Iterable[str] = ()) -> TopicDefinition:
-        """Return the definition with more judgements; the latest of a page counts."""
+    def with_judgements(
+        self, good: Iterable[str] = (), bad: Iterable[str] = ()
+    ) -> TopicDefinition:
+        """Return the definition with more judgements; they replace earlier ones of a page."""
         new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
         kept_good = [url for url in self.good if url not in new]
         kept_bad = [url for url in self.bad if url not in new]
@@ -76,8 +88,8 @@ class TopicDefinition:
             bad=tuple(dict.fromkeys([*kept_bad, *(url for url, yes in new.items() if not yes)])),
         )
 
-    def splitting(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
-        """Return the definition with URLs moved into sub-classes, out of those they were in."""
+    def with_subclasses(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
+        """Return the definition with example URLs moved into subclasses."""
         away = {url for urls in moved.values() for url in urls}
         classes = {
             path: [url for url in urls if url not in away] for path, urls in self.classes.items()
@@ -94,28 +106,30 @@ def read_definition(path: str | Path) -> TopicDefinition:
     Raises
     ------
     UserError
-        If the file cannot be read, is no TOML, or says something that makes no sense.
+        The file cannot be read, is not TOML, or has an invalid value.
     """
     try:
         content = read_toml(text_of(Path(path)))
     except OSError as error:
         raise UserError(
-            f"{path}: {error.strerror}; make a definition with focuscrawl topic new"
+            f"{path}: {error.strerror}; create a definition with focuscrawl topic new"
         ) from None
     except ValueError as error:
         raise UserError(f"{path} is no TOML file: {error}") from None
-    return _checked(str(path), content)
+    return _parse_definition(str(path), content)
 
 
 def write_definition(definition: TopicDefinition, path: str | Path) -> None:
-    """Write a new definition, whole or not at all; `edit_definition` changes one that is there.
-
-    Comments in a file that is there stay.
+    """Write a definition atomically; comments of an existing file are kept.
 
     Raises
     ------
     UserError
-        If the file cannot be written, or could not be read again.
+        The file cannot be written, or the definition is invalid.
+
+    See Also
+    --------
+    edit_definition : change a definition that other programs may change, too
     """
     path = Path(path)
     try:
@@ -125,8 +139,8 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
             document = tomlkit.document()
             document.add(tomlkit.comment(_HEADING))
             document.add(tomlkit.nl())
-        _fill(document, definition)
-        _checked(str(path), document.unwrap())
+        _update_document(document, definition)
+        _parse_definition(str(path), document.unwrap())
         write_whole(path, tomlkit.dumps(document))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
@@ -137,154 +151,152 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
 def edit_definition(
     path: Path,
     change: Callable[[TopicDefinition], TopicDefinition],
-    begin: Callable[[], TopicDefinition] | None = None,
+    create: Callable[[], TopicDefinition] | None = None,
 ) -> TopicDefinition:
-    """Read a definition, change it and write it; no other program does so meanwhile.
+    """Change a definition file while holding its lock; return the new definition.
 
-    Where an editor has saved the file since it was read, the change is made to what is there then.
+    Editors take no lock. If an editor saves the file meanwhile, the change is applied to the saved
+    file.
 
     Parameters
     ----------
-    path : of the file
-    change : what is done to the definition; called again where it has to be done again
-    begin : makes the definition where there is no file yet; None: there has to be one
-
-    Returns
-    -------
-    The definition as written
+    path : Path
+    change : callable
+        Returns the changed definition. The callable runs again after a concurrent save.
+    create : callable, optional
+        Returns the definition to change if the file does not exist.
 
     Raises
     ------
     UserError
-        It cannot be read or written, or changes all the time.
+        The file cannot be read or written, or keeps changing.
     """
     try:
         with changing(path):
-            for _ in range(_TRIES):
-                before = _content(path)
-                if before is None and begin is not None:
-                    made = change(begin())
+            for _ in range(_MAX_ATTEMPTS):
+                before = _read_bytes(path)
+                if before is None and create is not None:
+                    changed = change(create())
                 else:
-                    made = change(read_definition(path))
-                if _content(path) == before:
-                    write_definition(made, path)
-                    return made
+                    changed = change(read_definition(path))
+                if _read_bytes(path) == before:
+                    write_definition(changed, path)
+                    return changed
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    raise UserError(f"{path} changes all the time: close what writes it, and do this again")
+    raise UserError(f"another program keeps changing {path}: close it and try again")
 
 
-def _content(path: Path) -> bytes | None:
+def _read_bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _fill(document: tomlkit.TOMLDocument, definition: TopicDefinition) -> None:
-    for name in (*_TEXTS, *_LISTS):
+def _update_document(document: tomlkit.TOMLDocument, definition: TopicDefinition) -> None:
+    for name in (*_TEXT_KEYS, *_LIST_KEYS):
         value = getattr(definition, name)
         if not value:
             document.pop(name, None)
-        elif name in _TEXTS:
+        elif name in _TEXT_KEYS:
             if document.get(name) != value:
                 document[name] = value
         elif list(document.get(name, ())) != list(value):
-            document[name] = _array(value)
+            document[name] = _toml_array(value)
     if not definition.classes:
-        document.pop(_CLASSES, None)
+        document.pop(_CLASSES_KEY, None)
         return
-    now = {path: list(urls) for path, urls in document.get(_CLASSES, {}).items()}
+    now = {path: list(urls) for path, urls in document.get(_CLASSES_KEY, {}).items()}
     if now != {path: list(urls) for path, urls in definition.classes.items()}:
         table = tomlkit.table()
         for path, urls in definition.classes.items():
-            table[path] = _array(urls)
-        document[_CLASSES] = table
+            table[path] = _toml_array(urls)
+        document[_CLASSES_KEY] = table
 
 
-def _array(values: Iterable[str]) -> tomlkit.items.Array:
-    # read from a text: values that are put in one after another take the square of their number
+def _toml_array(values: Iterable[str]) -> tomlkit.items.Array:
+    # parsing a text takes linear time, appending values one by one quadratic time
     lines = [f"    {tomlkit.string(value).as_string()},\n" for value in values]
     array = tomlkit.value(f"[\n{''.join(lines)}]" if lines else "[]")
     assert isinstance(array, tomlkit.items.Array)
     return array
 
 
-def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
-    known = {*_TEXTS, *_LISTS, _CLASSES}
+def _parse_definition(where: str, content: dict[str, Any]) -> TopicDefinition:
+    known = {*_TEXT_KEYS, *_LIST_KEYS, _CLASSES_KEY}
     unknown = sorted(set(content) - known)
     if unknown:
-        there = ", ".join(sorted(known))
-        raise UserError(f"{where}: unknown key {unknown[0][:80]}; there are {there}")
+        keys = ", ".join(sorted(known))
+        raise UserError(f"{where}: unknown key {unknown[0][:80]}. Valid keys: {keys}")
     given: dict[str, Any] = {}
-    for name in _TEXTS:
+    for name in _TEXT_KEYS:
         value = content.get(name)
         if not (value is None or (isinstance(value, str) and value.strip())):
-            raise UserError(f"{where}: {name} must be a text, not {value!r:.80}")
+            raise UserError(f"{where}: {name} must be a non-empty string, not {value!r:.80}")
         given[name] = value
-    for name in _LISTS:
-        given[name] = _texts(where, name, content.get(name, []))
-    for name in _URLS:
-        given[name] = tuple(_url(where, url) for url in given[name])
+    for name in _LIST_KEYS:
+        given[name] = _parse_texts(where, name, content.get(name, []))
+    for name in _URL_KEYS:
+        given[name] = tuple(_parse_url(where, url) for url in given[name])
     given["topics"] = tuple(map(normalise, given["topics"]))
     given["name"] = given["name"] and normalise(given["name"])
-    classes = content.get(_CLASSES, {})
+    classes = content.get(_CLASSES_KEY, {})
     if not isinstance(classes, dict):
-        raise UserError(f"{where}: {_CLASSES} must be a table of lists of URLs")
-    given[_CLASSES] = {
-        normalise(path): tuple(_url(where, url) for url in _texts(where, path, urls))
+        raise UserError(f"{where}: {_CLASSES_KEY} must be a table of lists of URLs")
+    given[_CLASSES_KEY] = {
+        normalise(path): tuple(_parse_url(where, url) for url in _parse_texts(where, path, urls))
         for path, urls in classes.items()
     }
     both = sorted(set(given["good"]) & set(given["bad"]))
     if both:
-        raise UserError(f"{where}: {both[0]} is both good and bad; take it out of one")
-    moved = Counter(url for urls in given[_CLASSES].values() for url in urls)
+        raise UserError(f"{where}: {both[0]} is both good and bad: remove one of the two entries")
+    moved = Counter(url for urls in given[_CLASSES_KEY].values() for url in urls)
     twice = sorted(url for url, times in moved.items() if times > 1)
     if twice:
-        raise UserError(f"{where}: {twice[0]} is in two classes; take it out of one")
-    _check_critic(where, given)
+        raise UserError(f"{where}: {twice[0]} is in two classes: remove one of the two entries")
+    _check_critic_keys(where, given)
     if not any(given[name] for name in ("critic", "words", "description", "good")):
         raise UserError(
-            f"{where} says too little: name a critic and topics, or words, a description or good "
-            "pages"
+            f"{where} does not define a topic: add critic and topics, or words, a description or "
+            "good pages"
         )
     if ROOT in given["topics"]:
-        raise UserError(f"{where}: {ROOT} is every topic; mark some below it")
+        raise UserError(f"{where}: {ROOT} includes all topics: name classes below it in topics")
     return TopicDefinition(**given)
 
 
-def _check_critic(where: str, given: Mapping[str, Any]) -> None:
-    """Raise `UserError` where what is said of a critic's classes does not go with the critic."""
+def _check_critic_keys(where: str, given: Mapping[str, Any]) -> None:
     critic = given["critic"]
-    if critic is None and (given["topics"] or given[_CLASSES]):
-        which = "topics" if given["topics"] else _CLASSES
-        raise UserError(f"{where}: {which} are those of a critic: name it, too, or take them out")
+    if critic is None and (given["topics"] or given[_CLASSES_KEY]):
+        which = "topics" if given["topics"] else _CLASSES_KEY
+        raise UserError(f"{where}: {which} needs a critic: add critic, or remove {which}")
     if critic is not None and not given["topics"]:
-        raise UserError(f"{where}: no class of {critic} is marked; name some in topics")
+        raise UserError(f"{where}: topics is empty: name classes of {critic} in topics")
     if critic is not None and given["name"] is not None:
-        raise UserError(f"{where}: the classes of {critic} have names: take out name")
+        raise UserError(f"{where}: name and critic exclude each other: remove name")
 
 
-def _texts(where: str, name: str, values: object) -> tuple[str, ...]:
+def _parse_texts(where: str, name: str, values: object) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise UserError(f"{where}: {name} must be a list of texts")
+        raise UserError(f"{where}: {name} must be a list of strings")
     return tuple(dict.fromkeys(value.strip() for value in values if value.strip()))
 
 
-def _url(where: str, text: str) -> str:
+def _parse_url(where: str, text: str) -> str:
     url = normalize(text)
     if url is None:
         raise UserError(f"{where}: {text!r:.200} {no_url(text)}")
     return url
 
 
-def critic_of(definition: TopicDefinition) -> TrainedCritic | None:
+def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:
     """Read the critic that a definition names; None if it names none.
 
     Raises
     ------
     UserError
-        There is no such critic, or it is damaged.
+        The critic does not exist or is damaged.
     """
     if definition.critic is None:
         return None
@@ -292,92 +304,94 @@ def critic_of(definition: TopicDefinition) -> TrainedCritic | None:
 
 
 def class_tree(trained: TrainedCritic) -> Taxonomy:
-    """Return the classes of a critic, with the pages that each was learned from."""
+    """Return the classes of a critic, with the training pages of each."""
     known: dict[str, list[str]] = {path: [] for path in trained.model.classes}
     for url, path in trained.examples:
         known.setdefault(path, []).append(url)
     return Taxonomy(known)
 
 
-def pages_below(classes: Taxonomy) -> dict[str, int]:
-    """Return how many examples each class has, those below it included."""
+def count_examples(classes: Taxonomy) -> dict[str, int]:
+    """Return the number of examples of each class, including the classes below."""
     counts: dict[str, int] = defaultdict(int)
-    for path in reversed(classes.topics):  # what is below comes first
+    for path in reversed(classes.topics):  # children before parents
         counts[path] += len(classes.examples(path))
         if path != ROOT:
             counts[path.rpartition("/")[0] or ROOT] += counts[path]
     return counts
 
 
-def marking(definition: TopicDefinition, path: str) -> TopicDefinition:
-    """Return the definition with one more class marked, and all below it with it."""
+def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
+    """Return the definition with one more class marked, which includes the classes below."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
-def unmarking(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
-    """Return the definition with a class and all below it marked no longer.
+def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
+    """Return the definition without the mark of a class and the classes below.
 
-    Where a class above is marked, the others below that are marked in its stead.
+    If an ancestor is marked, the ancestor's mark moves to its other descendants.
 
     Raises
     ------
     UserError
-        Nothing would be marked any more.
+        No marked class would remain.
     """
     topics: list[str] = []
     for each in definition.topics:
         if not lies_under(path, [each]):
             topics += [] if lies_under(each, [path]) else [each]
             continue
-        # what is beside the way from the marked class down to it stays marked
+        # siblings of the path from the marked ancestor down to the class stay marked
         for above in [*ancestors(path), path]:
             if above != each and lies_under(above, [each]):
-                beside = classes.children(parent(above))
-                topics += [other for other in beside if other != above]
+                siblings = classes.children(parent(above))
+                topics += [other for other in siblings if other != above]
     if not topics:
-        raise UserError(f"{path} is all that is marked: mark another class first")
+        raise UserError(f"{path} is the only marked class: mark another class first")
     return replace(definition, topics=tuple(topics))
 
 
-def refined(
+def split_classes(
     definition: TopicDefinition,
     moved: Mapping[str, Sequence[str]],
     mark: Sequence[str] | None = None,
 ) -> TopicDefinition:
-    """Return the definition with pages moved into sub-classes.
+    """Return the definition with example pages moved into subclasses.
 
     Parameters
     ----------
-    moved : URLs, normalised, by the path of a sub-class
-    mark : sub-classes that are marked instead of the class that is split; None: marked is what was
+    moved : mapping of str to sequence of str
+        Normalised URLs by the path of their new subclass.
+    mark : sequence of str, optional
+        Subclasses to mark instead of the class that is split. None: keep the marks.
 
     Raises
     ------
     UserError
-        The definition names no critic, or a path lies below none of its classes, or `mark` names
-        no sub-class.
+        The definition names no critic, a path is below none of the critic's classes, or `mark`
+        has an unknown subclass.
     """
-    trained = critic_of(definition)
+    trained = load_base_critic(definition)
     if trained is None:
-        raise UserError("the definition names no critic: there are no classes to split")
+        raise UserError("the definition has no classes to split: add a critic with a taxonomy")
     classes = (*trained.model.classes, *definition.classes)
     for path in moved:
-        if not any(_below(path, broad) for broad in classes):
+        if not any(_is_below(path, broad) for broad in classes):
             raise UserError(
-                f"{path} lies below no class of {definition.critic}: name its sub-classes like "
+                f"{path} is not below a class of {definition.critic}: name subclasses like "
                 f"{classes[0]}/Name"
             )
-    made = definition.splitting(moved)
+    changed = definition.with_subclasses(moved)
     if mark is None:
-        return made
-    unknown = [path for path in mark if path not in made.classes]
+        return changed
+    unknown = [path for path in mark if path not in changed.classes]
     if unknown:
-        raise UserError(f"{unknown[0]} is to be marked: the definition has no such sub-class")
-    split = {path for path in trained.model.classes if any(_below(m, path) for m in moved)}
-    kept = [path for path in made.topics if path not in split]
-    return replace(made, topics=tuple(dict.fromkeys([*kept, *mark])))
+        raise UserError(f"cannot mark {unknown[0]}: the definition has no such subclass")
+    split = {path for path in trained.model.classes if any(_is_below(m, path) for m in moved)}
+    kept = [path for path in changed.topics if path not in split]
+    return replace(changed, topics=tuple(dict.fromkeys([*kept, *mark])))
 
 
-def _below(path: str, topic: str) -> bool:
+def _is_below(path: str, topic: str) -> bool:
     return path.startswith(f"{topic}/")

@@ -1,4 +1,4 @@
-"""Training the critic of a definition, and ranking classes by how well pages fit them."""
+"""Trains the critic of a topic definition, and ranks classes by how well they fit pages."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import FEW_PAGES
 from focuscrawl.critic.classifiers import LogisticModel
-from focuscrawl.critic.corpus import read_known, resolve
+from focuscrawl.critic.corpus import find_pages, find_urls
 from focuscrawl.critic.languages import (
     ENGLISH,
+    detect_languages,
+    estimate_word_count,
+    expected_word_counts,
     frequency,
-    languages_of,
-    n_words,
-    normal,
-    runs,
-    words_as_written,
+    normalise_word,
+    split_scripts,
 )
-from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, phrases_of, words_of
-from focuscrawl.critic.training import learn_critic, topic_name, train_from_little
+from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, parse_description, parse_phrases
+from focuscrawl.critic.training import parse_topic_name, train_few_shot, train_on_bags
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import SILENT
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy import OTHER, ROOT, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_tree import child
-from focuscrawl.topics.definition import critic_of
+from focuscrawl.topics.definition import load_base_critic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     Example = tuple[tuple[str, str], Bag]  # (URL, class), words
 
-_OFTEN = 10  # words count as a page on the topic that has each so often
-_MOST = 0.5  # of the critic's examples must be readable
+_PHRASE_WORD_COUNT = 10  # keywords become an example page that has each word so often
+_MIN_READABLE = 0.5  # share of the critic's examples
 
 
 def train_definition(
@@ -55,118 +55,128 @@ def train_definition(
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
 
-    The examples of its critic, those moved into sub-classes there, are joined by the pages that
-    a person has judged: a good page becomes an example of the marked class that the critic
-    holds most probable for it, a bad one of the most probable class that is not marked. Words
-    count as one more good page. Where fewer than 100 examples are off the topic, everyday words
-    join them, and all classes are held for equally likely.
+    If the definition names a critic with a taxonomy, the new critic has the same classes and the
+    new subclasses. Its training pages are the examples of the old critic and the judged pages. A
+    good page becomes an example of its most probable marked class, a bad page of its most probable
+    unmarked class. Keywords become one more good page. With fewer than 100 off-topic examples,
+    general word frequencies are added to them, and all classes get the same prior.
 
-    Without a critic, or with one that knows one topic only, a critic of one topic is learned from
-    all that there is of it (`focuscrawl.critic.training`): phrases, a description, good
-    and bad pages, those of the critic included; pages of the webs stand for all others.
+    Without a critic, or with a critic of one topic, a few-shot critic is trained
+    (`focuscrawl.critic.training`) from keywords, the description and judged pages. Pages of the
+    webs are its sample of off-topic pages.
 
     Parameters
     ----------
-    webs : where pages are looked for, in this order
-    relevant : URLs of them that a crawl has judged to be on the topic so far
-    progress : reports how many pages will be read, and every few that were
+    definition : TopicDefinition
+    webs : sequence of Web
+        Webs to read pages from, in this order.
+    relevant : collection of str
+        URLs of pages in `webs` that a crawl has judged relevant so far.
+    progress : Progress
+        Gets the number of pages to read, and the pages read.
 
     Returns
     -------
-    The critic, and the classes of it that are marked
+    critic : TrainedCritic
+    topics : tuple of str
+        The marked classes of the critic.
 
     Raises
     ------
     UserError
-        If the critic or a class is unknown, or too many of the pages cannot be read.
+        The critic or a class is unknown, or too many training pages cannot be read.
     """
-    base = critic_of(definition)
-    if base is None or _is_of_one_topic(base, definition):
-        return _from_little(definition, base, webs, relevant, progress)
-    _check_marked(definition, base)
-    marked, inner = definition.topics, _inner(definition, base)
+    base = load_base_critic(definition)
+    if base is None or _is_single_topic(base, definition):
+        return _train_few_shot(definition, base, webs, relevant, progress)
+    _check_marked_classes(definition, base)
+    marked, inner = definition.topics, _inner_classes(definition, base)
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
-    wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged])
+    wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged_urls])
     progress.start(len(wanted))
-    pages = read_known(webs, list(wanted), progress=progress)
+    pages = find_pages(webs, list(wanted), progress=progress)
     bags = {url: page.bag for url, page in pages.items()}
     _check_enough(sum(url in bags for url, _ in base.examples), definition, base)
-    judged = {url for url in definition.judged if url in bags}
+    judged = {url for url in definition.judged_urls if url in bags}
     placed = {**dict(base.examples), **moved}
     kept = [(url, path) for url, path in placed.items() if url in bags and url not in judged]
-    kept += _placed(definition, base, bags, moved)
+    kept += _assign_classes(definition, base, bags, moved)
     leaves = [(url, child(path, OTHER) if path in inner else path) for url, path in kept]
     usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
     words = [*definition.words, *filter(None, [definition.description])]
     if words:
-        usable.append((("", _largest(marked, leaves)), dict.fromkeys(tokenize(words)[0], _OFTEN)))
-    few = _with_background(usable, marked)
-    trained = learn_critic(
+        usable.append(
+            (
+                ("", _largest_class(marked, leaves)),
+                dict.fromkeys(tokenize(words)[0], _PHRASE_WORD_COUNT),
+            )
+        )
+    few = _add_background(usable, marked)
+    trained = train_on_bags(
         usable,
         kind=base.model.kind,
         uniform_prior=few or getattr(base.model, "uniform_prior", False),
         calibrate=base.calibrated,
     )
-    # what stands for words, or for a language, is no page
+    # the examples made of keywords and of word frequencies have no URL
     examples = tuple(pair for pair in trained.examples if pair[0])
-    return replace(trained, examples=examples), _existing(marked, trained)
+    return replace(trained, examples=examples), _classes_with_examples(marked, trained)
 
 
-def check_marked(definition: TopicDefinition) -> None:
-    """Check that the critic of a definition has the classes that are marked.
-
-    Raises
-    ------
-    UserError
-        There is no such critic, or no such class; the nearest are named.
-    """
-    if (base := critic_of(definition)) is not None:
-        _check_marked(definition, base)
-
-
-def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
-    """Check, without reading a page, that the critic of a definition can be trained.
-
-    Parameters
-    ----------
-    webs : where pages are looked for
+def check_marked_classes(definition: TopicDefinition) -> None:
+    """Check that the critic of a definition has the marked classes.
 
     Raises
     ------
     UserError
-        If the critic or a class is unknown, or too few of the critic's examples are there.
+        The critic does not exist or lacks a class; the message names similar classes.
     """
-    base = critic_of(definition)
+    if (base := load_base_critic(definition)) is not None:
+        _check_marked_classes(definition, base)
+
+
+def check_trainable(definition: TopicDefinition, webs: Sequence[Web]) -> None:
+    """Check, without reading pages, that `train_definition` can train from `webs`.
+
+    Raises
+    ------
+    UserError
+        The critic or a class is unknown, or `webs` have too few of the critic's examples.
+    """
+    base = load_base_critic(definition)
     if base is None:
         return
-    _check_marked(definition, base)
+    _check_marked_classes(definition, base)
     if base.pages.n_pages:
         return
     urls = [url for url, _ in base.examples]
-    there = {a for web in webs for a, b in zip(urls, resolve(web, urls), strict=True) if b}
-    _check_enough(len(there), definition, base)
+    found = {a for web in webs for a, b in zip(urls, find_urls(web, urls), strict=True) if b}
+    _check_enough(len(found), definition, base)
 
 
-def pages_learned_from(definition: TopicDefinition) -> tuple[str, ...]:
-    """Return the URLs of all pages that a critic of one topic is learned from.
+def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
+    """Return the URLs of all training pages of a few-shot critic.
 
-    None where the critic of the definition has a taxonomy: what its examples were is recorded.
+    The result is empty if the definition's critic has a taxonomy, whose examples are recorded.
     """
-    base = critic_of(definition)
-    if base is not None and not _is_of_one_topic(base, definition):
+    base = load_base_critic(definition)
+    if base is not None and not _is_single_topic(base, definition):
         return ()
-    return tuple(_labelled(definition, base))
+    return tuple(_labels(definition, base))
 
 
-class Fit(NamedTuple):
-    """How well a node of the taxonomy fits some pages.
+class RankedClass(NamedTuple):
+    """A node of the taxonomy and how well it fits a set of pages.
 
     Attributes
     ----------
-    topic : path
-    share : mean posterior of the node over the pages, in [0, 1]; of an inner node, the sum of
-        the leaves below it
-    pages : of how many of them it is, or holds, the most probable leaf
+    topic : str
+        Path of the node.
+    share : float
+        Mean posterior of the node over the pages, in [0, 1]. The posterior of an inner node is
+        the sum over its leaves.
+    pages : int
+        Number of pages whose most probable leaf is the node or below it.
     """
 
     topic: str
@@ -174,31 +184,34 @@ class Fit(NamedTuple):
     pages: int
 
 
-def fit_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[Fit]:
-    """Rank the nodes of a taxonomy, leaves and inner ones, by how well they fit pages.
+def rank_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[RankedClass]:
+    """Rank the leaves and inner nodes of a taxonomy by how well they fit pages.
 
     Parameters
     ----------
-    classes : leaf paths
-    probabilities : (n_pages, n_classes), posteriors
+    classes : sequence of str
+        Paths of the leaves.
+    probabilities : NDArray[np.float64] of shape (n_pages, n_classes)
+        Posteriors.
 
     Returns
     -------
-    Nodes with a share, the largest first; of equals the one lowest in the tree first: an inner
-    node that holds what one leaf below it holds says nothing new, and is left out
+    list of RankedClass
+        Best fit first; of equal nodes the deepest first. Inner nodes with the same pages as one
+        of their children are omitted.
     """
     tree = Taxonomy({path: [] for path in classes})
-    number = {path: i for i, path in enumerate(classes)}
+    columns = {path: i for i, path in enumerate(classes)}
     if not len(probabilities):
         return []
     best = probabilities.argmax(axis=1)
-    fits: dict[str, Fit] = {}
+    fits: dict[str, RankedClass] = {}
     for path in tree.topics:
-        leaves = [number[leaf] for leaf in tree.leaves_under(path)]
+        leaves = [columns[leaf] for leaf in tree.leaves_under(path)]
         if path == ROOT or not leaves:
             continue
         share = float(probabilities[:, leaves].sum(axis=1).mean())
-        fits[path] = Fit(path, min(share, 1.0), int(np.isin(best, leaves).sum()))
+        fits[path] = RankedClass(path, min(share, 1.0), int(np.isin(best, leaves).sum()))
     kept = [
         fit
         for path, fit in fits.items()
@@ -208,54 +221,53 @@ def fit_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> l
 
 
 def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -> None:
-    if read < _MOST * len(base.examples):
+    if read < _MIN_READABLE * len(base.examples):
         raise UserError(
             f"only {read} of the {len(base.examples)} examples of {definition.critic} can be "
-            "read: name the recording that it was trained on, with web = in the definition, or "
-            "with --web"
+            "read: name the recording with its training pages as web in the definition, or with "
+            "--web"
         )
 
 
-def _labelled(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str, bool]:
-    """Return whether pages are on the one topic, by URL; the latest judgement of a page counts."""
+def _labels(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str, bool]:
+    """Return whether each training page is on topic, by URL; judgements override examples."""
     before = {} if base is None else {url: path != OFF_TOPIC for url, path in base.examples}
     return before | dict.fromkeys(definition.good, True) | dict.fromkeys(definition.bad, False)
 
 
-def _is_of_one_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
-    """Return whether a critic was learned from examples of one topic, and still is of one."""
-    if isinstance(base.model, WordsModel):
+def _is_single_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
+    """Return whether a critic knows one topic only, and the definition does not split it."""
+    if isinstance(base.model, PhraseModel):
         return True
     of_two = isinstance(base.model, LogisticModel) and len(base.model.classes) == 2
     return of_two and OFF_TOPIC in base.model.classes and not definition.classes
 
 
-def _from_little(
+def _train_few_shot(
     definition: TopicDefinition,
     base: TrainedCritic | None,
     webs: Sequence[Web],
     relevant: Collection[str],
     progress: Progress,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
-    """Train a critic of one topic, with what its critic was learned from."""
-    known = _labelled(definition, base)
+    known = _labels(definition, base)
     phrases = [list(phrase) for phrase in base.phrases] if base is not None else []
-    topic = topic_name(definition.name)
+    topic = parse_topic_name(definition.name)
     if base is not None:
-        _check_marked(definition, base)
+        _check_marked_classes(definition, base)
         topic = next(path for path in base.model.classes if path != OFF_TOPIC)
     if definition.words:
-        phrases += phrases_of(", ".join(definition.words))
+        phrases += parse_phrases(", ".join(definition.words))
     if definition.description:
-        phrases.append(words_of(definition.description))
-    trained = train_from_little(
+        phrases.append(parse_description(definition.description))
+    trained = train_few_shot(
         phrases,
         [url for url, yes in known.items() if yes],
         [url for url, yes in known.items() if not yes],
         webs,
         topic=topic,
         relevant=relevant,
-        before=base,
+        previous=base,
         progress=progress,
     )
     if base is not None:
@@ -264,32 +276,31 @@ def _from_little(
     return trained, (topic,)
 
 
-def _check_marked(definition: TopicDefinition, base: TrainedCritic) -> None:
-    """Raise `UserError` unless the critic or the definition knows every class that is marked."""
+def _check_marked_classes(definition: TopicDefinition, base: TrainedCritic) -> None:
     known = Taxonomy({path: [] for path in (*base.model.classes, *definition.classes)})
     for topic in definition.topics:
         if lies_under(topic, [OFF_TOPIC]):
-            raise UserError(f"{topic} is what is off the topic: it cannot be marked")
+            raise UserError(f"{topic} is the class of off-topic pages: it cannot be marked")
         if topic not in known:
             near = known.nearest(topic) or list(known.leaves[:5])
             raise UserError(
-                f"{definition.critic} has no class {topic}; near it: {', '.join(near)}"
+                f"{definition.critic} has no class {topic}. Similar classes: {', '.join(near)}"
             )
 
 
-def _inner(definition: TopicDefinition, base: TrainedCritic) -> frozenset[str]:
-    """Return the classes that have others below them; their own pages go to their ``Other``."""
+def _inner_classes(definition: TopicDefinition, base: TrainedCritic) -> frozenset[str]:
+    """Return the classes with subclasses; their own pages become examples of ``Other``."""
     classes = (*base.model.classes, *definition.classes)
     return frozenset(above for path in classes for above in ancestors(path))
 
 
-def _placed(
+def _assign_classes(
     definition: TopicDefinition,
     base: TrainedCritic,
     bags: Mapping[str, Bag],
     moved: Mapping[str, str],
 ) -> list[tuple[str, str]]:
-    """Return the judged pages, each with the class it fits best; or that it was moved to."""
+    """Return the judged pages, each with the class it was moved to or its most probable class."""
     classes = base.model.classes
     topics = definition.topics
     on = [
@@ -307,8 +318,8 @@ def _placed(
             if path is None:
                 if not columns:
                     raise UserError(
-                        f"every class of {definition.critic} is marked, so a page cannot be bad: "
-                        "mark fewer"
+                        f"every class of {definition.critic} is marked, so no class is left for "
+                        "bad pages: mark fewer classes"
                     )
                 log = base.model.log_posteriors([bags[url]])[0]
                 path = classes[max(columns, key=lambda i: float(log[i]))]
@@ -316,47 +327,50 @@ def _placed(
     return placed
 
 
-def _largest(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
-    """Return the marked class that has the most examples."""
+def _largest_class(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
     sizes = Counter(path for _, path in placed if lies_under(path, marked))
     return sizes.most_common(1)[0][0] if sizes else marked[0]
 
 
-def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
-    """Return the marked classes that have examples."""
+def _classes_with_examples(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
     there = tuple(t for t in marked if any(lies_under(c, [t]) for c in trained.model.classes))
     if not there:
-        raise UserError(f"no page of {', '.join(marked)} can be read: it cannot be learned")
+        raise UserError(f"no example of {', '.join(marked)} can be read: add good pages")
     return there
 
 
-def _with_background(usable: list[Example], marked: Sequence[str]) -> bool:
-    """Add languages as they are written to a side off the topic that has few examples.
+def _add_background(usable: list[Example], marked: Sequence[str]) -> bool:
+    """Add general word frequencies to the off-topic examples if those are few.
 
-    Everyday words that only the pages on the topic happen to have would speak for it, the more
-    of them a person has judged. So the largest class off the topic gets one more page: as many
-    words as the pages on the topic have, each of theirs as often as English has it; on pages in
-    other languages, each everyday word of these.
+    Otherwise everyday words that only the on-topic pages happen to contain would count for the
+    topic, the more on-topic pages a person judges. So the largest off-topic class gets one more
+    page, as long as the on-topic pages together. It has the words of these pages in their general
+    English frequencies, or the everyday words of other languages.
 
     Returns
     -------
-    Whether it was added: the numbers of examples then say nothing of how frequent a class is
+    bool
+        Whether the page was added. The class sizes are then no estimate of the priors.
     """
     off = [pair for pair, _ in usable if not lies_under(pair[1], marked)]
     if not off or len(off) >= FEW_PAGES:
         return False
-    heard: Counter[str] = Counter()
+    topic_words: Counter[str] = Counter()
     for (_, path), bag in usable:
         if lies_under(path, marked):
-            heard.update(bag)
-    languages = languages_of([bag for _, bag in usable])
+            topic_words.update(bag)
+    languages = detect_languages([bag for _, bag in usable])
     if languages == ENGLISH:
-        n = sum(heard.values())
-        counts = {word: round(n * frequency(word, languages)) for word in sorted(heard)}
+        n = sum(topic_words.values())
+        counts = {word: round(n * frequency(word, languages)) for word in sorted(topic_words)}
         background: Bag = {word: count for word, count in counts.items() if count}
     else:
-        length = sum(n * n_words(run) for word, n in heard.items() for run in runs(normal(word)))
-        background = words_as_written(length, languages)
+        length = sum(
+            n * estimate_word_count(run)
+            for word, n in topic_words.items()
+            for run in split_scripts(normalise_word(word))
+        )
+        background = expected_word_counts(length, languages)
     if not background:
         return False
     largest = Counter(path for _, path in off).most_common(1)[0][0]

@@ -13,7 +13,7 @@ from lxml import etree
 
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.parse import Effort, effort
+from focuscrawl.page.parse import ParseCost, estimate_cost
 from focuscrawl.page.walk import parse_tree
 from focuscrawl.webs.warc_index import schemeless
 from focuscrawl.webs.web_protocol import Answer, HtmlAnswer
@@ -201,7 +201,7 @@ def _revised(
     """
     page = HtmlAnswer.of(answer)
     utf8 = b"" if page is None else to_utf8(page.body, page.encoding)[0]
-    root = None if effort(utf8, Effort.LARGE) > Effort.LARGE else parse_tree(utf8)
+    root = None if estimate_cost(utf8, ParseCost.LARGE) > ParseCost.LARGE else parse_tree(utf8)
     if root is None:
         return replace(answer, url=url)
     anchors = list(root.iter("a", "area"))

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-from focuscrawl.page import TooMuchWorkError, is_html, read_content_type, shared_parser
+from focuscrawl.page import ParseLimitError, is_html, read_content_type, shared_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,7 +155,7 @@ class HtmlAnswer(NamedTuple):
         """Return the page; None: it is too hard to parse, as it would be for a crawl."""
         try:
             return shared_parser().parse(self.body, self.url, encoding=self.encoding)
-        except TooMuchWorkError:
+        except ParseLimitError:
             return None
 
 

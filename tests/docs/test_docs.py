@@ -16,7 +16,7 @@ from focuscrawl.apprentice.options import GROUPS as FEATURES
 from focuscrawl.cli.collect_command import collect
 from focuscrawl.cli.main import COMMANDS
 from focuscrawl.collection.collection import COLUMNS
-from focuscrawl.crawl_config import ARGUMENTS, SETTINGS, with_tables
+from focuscrawl.crawl_config import ARGUMENTS, SETTINGS, update_tables
 from focuscrawl.engine import visits
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.registry import GROUP, find_strategy
@@ -100,7 +100,7 @@ def test_arguments_are_those_of_the_spider() -> None:
 
 def test_the_tables_of_settings_are_made_from_the_code() -> None:
     again = "python -m focuscrawl.crawl_config docs/reference/settings.md"
-    assert with_tables(TEXTS[REFERENCE]) == TEXTS[REFERENCE], f"not as {again} writes them"
+    assert update_tables(TEXTS[REFERENCE]) == TEXTS[REFERENCE], f"not as {again} writes them"
 
 
 def test_settings_are_those_of_the_code() -> None:

@@ -15,7 +15,7 @@ from unit.test_page_robust import LABELS, check
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize, resolve
-from focuscrawl.page import Effort, TooMuchWorkError, parse_page
+from focuscrawl.page import ParseCost, ParseLimitError, parse_page
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import read_dmoz
@@ -37,8 +37,8 @@ def page(data: bytes) -> None:
     """Any bytes are a page, in any encoding they claim."""
     label = LABELS[data[0] % len(LABELS)] if data else None
     url = "http://site.example/a/b"
-    with suppress(TooMuchWorkError):  # it is parsed where it can be ended
-        check(parse_page(data[1:], url, encoding=label, most=Effort.LARGE))
+    with suppress(ParseLimitError):  # it is parsed where it can be ended
+        check(parse_page(data[1:], url, encoding=label, max_cost=ParseCost.LARGE))
 
 
 def urls(data: bytes) -> None:

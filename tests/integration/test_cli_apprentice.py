@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.apprentice.learners import options_in
+from focuscrawl.apprentice.learners import unpack_options
 
 from .running import DEMO, Kept, crawl, refused
 from .typed import focuscrawl, mistaken
@@ -23,7 +23,7 @@ def train(*arguments: object) -> Result:
 
 
 def kept_in(model: Path) -> dict[str, Any]:
-    return options_in((model / "apprentice.npz").read_bytes())
+    return unpack_options((model / "apprentice.npz").read_bytes())
 
 
 def mean_relevance(kept: Kept) -> float:

@@ -52,7 +52,7 @@ def test_show(first: Path) -> None:
     assert TOPIC in result.output
     with closing(Knowledge(first / "k.db")) as known:
         seeds, keywords = known.seeds(3), [*known.keywords.weights][:3]
-        assert known.waiting(10)
+        assert known.queued_urls(10)
     for text in (*seeds, *keywords):
         assert text in result.output
     of_one = focuscrawl(*show, seeds[0], "http://never.example/")
@@ -87,7 +87,7 @@ def test_of_several_crawls_those_learned_already_are_passed_over(
     assert "has crawl" in passed
     assert "20 fetches" in learned
     with closing(Knowledge(tmp_path / "k.db")) as known:
-        assert known.about["crawls"] == "2"
+        assert known.meta["crawls"] == "2"
 
 
 def replayed(folder: Path, **plan: Any) -> list[tuple[str, float]]:
@@ -180,13 +180,13 @@ def test_recrawl_is_one_command(
     assert re.search(r"\b[1-9]\d* changed", (tmp_path / "said").read_text().splitlines()[-1])
     with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
         assert [row[0] for row in known.history()] == [1, 2]
-        assert known.graduate is not None
-        before = known.about["state"]
+        assert known.trained_apprentice is not None
+        before = known.meta["state"]
     many = mistaken("recrawl", TOPIC, "--budget", "many", "--web", "demo@4")
     assert "--budget must be a whole number" in many
     focuscrawl("recrawl", TOPIC, "--budget", "5", "--web", "nothing.warc", code=2)
     with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
-        assert known.about["state"] == before
+        assert known.meta["state"] == before
 
 
 def ended(*words: str) -> str:

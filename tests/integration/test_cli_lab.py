@@ -56,7 +56,7 @@ def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
     failed = [line for line in done.stderr.splitlines() if line.startswith("failed:")]
     assert len(failed) == 2
     assert "demo /Sports/Cycling, draw 0, wrong: " in failed[0]
-    assert failed[1].endswith("draw 0, after wrong: the crawl it needs failed: wrong")
+    assert failed[1].endswith("draw 0, after wrong: skipped, since the crawl of 'wrong' failed")
     assert "2 of 4 runs failed" in done.stdout
     runs = pd.read_parquet(out / "runs.parquet")
     assert runs["strategy"].tolist() == ["best-first", "other order"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl.rejudging import REQUEST, ask_to_follow
+from focuscrawl.crawl.rejudging import REQUEST_FILE, request_topic_change
 from focuscrawl.topics import (
     TopicDefinition,
     edit_definition,
@@ -40,7 +40,7 @@ def pages_of(folder: Path) -> list[dict[str, object]]:
 
 def test_questions_are_asked_in_the_terminal(folder: Path) -> None:
     done = topic("suggest", folder, "--n", "4", answers="y\nn\ns\nq\n")
-    assert "1/4  uncertain, R " in done.output
+    assert "1/4  uncertain, relevance " in done.output
     kept = read_definition(folder / "topic.toml")
     assert (len(kept.good), len(kept.bad)) == (1, 1)
     nobody = topic("suggest", folder, "--n", "1", code=2, answers="")
@@ -69,9 +69,9 @@ def test_a_definition_is_made_added_to_and_applied(folder: Path, tmp_path: Path)
     assert kinds[-1] == "redefined"
     # judgements and marks are added to what was applied, whatever was left to be followed before
     assert read_definition(folder / "topic.toml") == read_definition(path)
-    ask_to_follow(folder, "critic-1", TOPIC, None)
+    request_topic_change(folder, "critic-1", TOPIC, None)
     topic("apply", folder, path)
-    assert not (folder / REQUEST).exists()
+    assert not (folder / REQUEST_FILE).exists()
 
 
 def test_what_is_judged_while_a_critic_is_trained_stays(folder: Path, tmp_path: Path) -> None:
@@ -83,7 +83,9 @@ def test_what_is_judged_while_a_critic_is_trained_stays(folder: Path, tmp_path: 
     def judge() -> None:
         while not over.wait(0.02):
             said.append(f"https://a.example/{len(said)}")
-            edit_definition(crawls_own, lambda now: now.judging([], said[-1:]), lambda: known)
+            edit_definition(
+                crawls_own, lambda now: now.with_judgements([], said[-1:]), lambda: known
+            )
 
     judging = Thread(target=judge)
     judging.start()
@@ -96,7 +98,7 @@ def test_what_is_judged_while_a_critic_is_trained_stays(folder: Path, tmp_path: 
 
 def test_what_an_alarm_proposes_is_marked_in_one_step(folder: Path) -> None:
     sum_before = sum(float(str(row["relevance"])) for row in pages_of(folder))
-    assert "no class /Sports/Runing; near it: /Sports/Running" in refused(
+    assert "no class /Sports/Runing. Similar classes: /Sports/Running" in refused(
         "mark", folder, "/Sports/Runing"
     )
     assert f"{TOPIC} is marked already" in refused("mark", folder, TOPIC)
@@ -143,7 +145,7 @@ def test_a_class_is_refined_and_its_other_pages_are_off_the_topic(
     fetched = [url for url in guides if url in of]
     assert sum(of[url] == f"{TOPIC}/Guides" for url in fetched) > 0.8 * len(fetched) > 0
     moved.write_text(f"url,topic\n{guides[0]},/Nowhere/Else\n")
-    assert "/Nowhere/Else lies below no class" in refused("refine", path, moved)
+    assert "/Nowhere/Else is not below a class" in refused("refine", path, moved)
 
 
 def test_classes_that_fit_pages_are_proposed(tmp_path: Path) -> None:
@@ -193,7 +195,7 @@ def test_pages_around_the_examples_are_proposed(folder: Path, tmp_path: Path) ->
     path.unlink()
     topic("new", path, "--critic", "demo", "--topic", TOPIC, "--good", cited["target"])
     around = topic("neighbours", path, "--crawl", folder, "--n", "500", answers="q\n")
-    assert "neighbour, R " in around.output
+    assert "neighbour, relevance " in around.output
     more = tmp_path / "more.csv"
     topic("neighbours", path, "--crawl", folder, "--n", "500", "--out", more)
     assert f"\n{cited['source']}," in more.read_text()
@@ -205,7 +207,7 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path, tmp_path: Path) -
     path = tmp_path / "mine.toml"
     assert "No such file" in refused("apply", folder, path)
     assert "holds no crawl" in refused("suggest", tmp_path / "none")
-    assert "says too little" in refused("new", path, "--bad", "http://a.example/")
+    assert "does not define a topic" in refused("new", path, "--bad", "http://a.example/")
     assert not path.exists()
     assert "no file of URLs" in refused("new", path, "--good", "nothing.txt")
     answers = tmp_path / "answers.csv"
@@ -217,7 +219,7 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path, tmp_path: Path) -
     assert "give one of them" in refused("suggest", folder, *both)
     path.write_text('critic = "models/demo"\ntopics = ["/Sports/Cyclng"]\n')
     before = (folder / "crawl.db").read_bytes()
-    assert "has no class /Sports/Cyclng; near it: /Sports/Cycling" in refused(
+    assert "has no class /Sports/Cyclng. Similar classes: /Sports/Cycling" in refused(
         "apply", folder, path
     )
     assert (folder / "crawl.db").read_bytes() == before
@@ -241,8 +243,8 @@ def test_several_urls_may_stand_in_one_option(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("marked", "said"),
     [
-        (["--critic", "models/demo", "--topic", "/Nope"], "no class /Nope; near it: /"),
-        (["--critic", "models/demo", "--topic", "/Sports/Cyclng"], "near it: /Sports/Cycling"),
+        (["--critic", "models/demo", "--topic", "/Nope"], "no class /Nope. Similar classes: /"),
+        (["--critic", "models/demo", "--topic", "/Sports/Cyclng"], "classes: /Sports/Cycling"),
         (["--critic", "models/nope", "--topic", "/Sports"], "models/nope"),
         (["--words", "peloton", "--topic", "/Sports"], "--critic"),
     ],

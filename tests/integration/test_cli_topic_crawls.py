@@ -49,7 +49,7 @@ def test_answers_in_a_table_are_followed_when_the_crawl_is_resumed(
     done = topic("suggest", folder, "--answers", questions)
     assert "60 pages judged anew" in done.output or "59 pages judged anew" in done.output
     kept = read_definition(folder / "topic.toml")
-    assert kept.judged == {row["url"] for row in rows[1:]}
+    assert kept.judged_urls == {row["url"] for row in rows[1:]}
     assert kept.topics == (TOPIC,)
     begun = Kept(folder).order
     after = crawl(folder, **demo, budget=90)  # as it was begun

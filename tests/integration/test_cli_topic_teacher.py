@@ -70,7 +70,7 @@ def test_when_a_server_fails_what_it_has_answered_is_kept(folder: Path) -> None:
         assert "topic.toml holds 2 answers of it" in line
         answered = server.urls[:2]
         assert len(server.asked) > 3  # it was tried again
-        assert read_definition(folder / "topic.toml").judged == set(answered)
+        assert read_definition(folder / "topic.toml").judged_urls == set(answered)
         assert not list(folder.glob("critic-*"))
         server.answer = by_word
         server.asked.clear()
@@ -78,7 +78,7 @@ def test_when_a_server_fails_what_it_has_answered_is_kept(folder: Path) -> None:
         assert len(server.asked) == 3
         assert not set(answered) & set(server.urls)
     kept = read_definition(folder / "topic.toml")
-    assert kept.judged == {*answered, *server.urls}
+    assert kept.judged_urls == {*answered, *server.urls}
     assert not holds(folder, KEY)
 
 
@@ -107,7 +107,7 @@ def test_interrupted_what_was_answered_counts(folder: Path) -> None:
     assert process.wait() == 0, errors
     assert "interrupted: what was answered counts" in errors
     assert "pages judged anew" in (folder / "said").read_text()
-    assert read_definition(folder / "topic.toml").judged == set(server.urls[:2])
+    assert read_definition(folder / "topic.toml").judged_urls == set(server.urls[:2])
     assert (folder / "critic-1").is_dir()
 
 
@@ -118,10 +118,10 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path) -> None:
         assert "--teacher" in line
         assert secret not in line
     for endpoint in ("ftp://a.example/v1", "a.example", "https://a.example/v1?key=x", "https://["):
-        assert "takes an endpoint, as in https://host/v1" in refused(folder, endpoint)
+        assert "needs the URL of an endpoint like https://host/v1" in refused(folder, endpoint)
     for key in (f"{KEY}\nX-More: 1", f"{KEY}\xe9", f"{KEY} {KEY}"):
         line = refused(folder, "https://a.example/v1", key=key)
-        assert "FOCUSCRAWL_TEACHER_KEY holds no key" in line
+        assert "FOCUSCRAWL_TEACHER_KEY is no valid key" in line
     assert "in clear text" in refused(folder, "http://a.example/v1", key=KEY)
 
     def said(*options: str) -> str:

@@ -48,14 +48,14 @@ def test_what_is_no_verdict_counts_for_nothing(folder: Path) -> None:
         done = suggest(folder, server, n + 1)
     assert f"{n} no verdict" in done.output
     assert "\x1b" not in done.output
-    assert read_definition(folder / "topic.toml").judged == {server.urls[0]}
+    assert read_definition(folder / "topic.toml").judged_urls == {server.urls[0]}
     assert len((folder / "teacher.jsonl").read_text().splitlines()) == 1
 
 
 def test_a_model_that_never_answers_as_asked_is_left(folder: Path) -> None:
     with model_server(always(saying("Hello! How can I help?"))) as server:
         line = refused(folder, server)
-    assert "tiny does not answer as it is asked to" in line
+    assert "answers of tiny are not verdicts" in line
     assert len(server.asked) == 3
     assert not (folder / "topic.toml").exists()
 
@@ -78,11 +78,11 @@ def test_a_model_that_refuses_to_be_exact_is_asked_plainly(folder: Path) -> None
 def test_what_a_server_refuses_is_one_line(folder: Path) -> None:
     echo = json.dumps({"error": {"message": f"bad \x1b[1mkey\nBearer {KEY}"}}).encode()
     refusals = {
-        (401, KEY): "lets nobody in (401): check FOCUSCRAWL_TEACHER_KEY",
-        (403, None): "lets nobody in (403): set FOCUSCRAWL_TEACHER_KEY",
-        (404, KEY): "has no model tiny, or is no endpoint: bad [1mkey Bearer ...",
-        (400, KEY): "does not take the question (400): bad [1mkey Bearer ...",
-        (405, KEY): "does not take the question (405): bad [1mkey Bearer ...",
+        (401, KEY): "denies access (401): check FOCUSCRAWL_TEACHER_KEY",
+        (403, None): "denies access (403): set FOCUSCRAWL_TEACHER_KEY",
+        (404, KEY): "has no model tiny, or is not an endpoint: bad [1mkey Bearer ...",
+        (400, KEY): "refuses the question (400): bad [1mkey Bearer ...",
+        (405, KEY): "refuses the question (405): bad [1mkey Bearer ...",
     }
     for (status, key), said in refusals.items():
         with model_server(always(Said(echo, status))) as server:
@@ -90,7 +90,7 @@ def test_what_a_server_refuses_is_one_line(folder: Path) -> None:
         assert said in line, line
         assert len(server.asked) == (2 if status == 400 else 1)
     with model_server(always(Said(b"", 429, {"Retry-After": "86400"}))) as server:
-        assert "asks to wait 86,400 s: start again later" in refused(folder, server)
+        assert "asks to wait 86,400 s: try again later" in refused(folder, server)
         gone = server.endpoint
     assert "cannot be reached" in refused(folder, gone)
     assert not (folder / "topic.toml").exists()
@@ -102,7 +102,7 @@ def test_the_key_follows_no_redirect(folder: Path) -> None:
         there = {"Location": f"{elsewhere.endpoint}/chat/completions"}
         for status in (301, 302, 307, 308):
             with model_server(always(Said(b"", status, there))) as server:
-                assert f"leads elsewhere ({status})" in refused(folder, server, key=KEY)
+                assert f"redirects ({status})" in refused(folder, server, key=KEY)
     assert elsewhere.asked == []
 
 
@@ -145,7 +145,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("what", ENDLESS)
 def test_an_answer_without_an_end_is_given_up(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(teacher, "_FAILURES", 1)
+    monkeypatch.setattr(teacher, "_MAX_FAILURES", 1)
     first, then = ENDLESS[what]
 
     class Dripping(BaseRequestHandler):
@@ -162,8 +162,8 @@ def test_an_answer_without_an_end_is_given_up(what: str, monkeypatch: pytest.Mon
         thread.start()
         endpoint = f"http://127.0.0.1:{server.server_address[1]}/v1"
         try:
-            late = pytest.raises(UserError, match=r"took longer than 0\.5 s: start again later")
-            with closing(Teacher(endpoint, "m", longest=0.5)) as asking, late:
+            late = pytest.raises(UserError, match=r"took longer than 0\.5 s: try again later")
+            with closing(Teacher(endpoint, "m", timeout=0.5)) as asking, late:
                 asking.ask([{"role": "user", "content": "good?"}])
         finally:
             over.set()

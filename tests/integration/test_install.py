@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.cli.main import COMMANDS, EXTRA_OF
+from focuscrawl.cli.main import COMMANDS, REQUIRED_EXTRAS
 from focuscrawl.foundation.extras import EXTRAS
 
 from . import warm
@@ -104,7 +104,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_needs_no_extra(crawled: Path, tmp_path: Path) -> None:
-    helped = [*([name] for name in sorted(COMMANDS.keys() - EXTRA_OF.keys()))]
+    helped = [*([name] for name in sorted(COMMANDS.keys() - REQUIRED_EXTRAS.keys()))]
     helped += [[], ["topic", "apply"], ["paths", "forage"]]
     commands = [
         *([*name, "--help"] for name in helped),

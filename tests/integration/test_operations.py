@@ -213,20 +213,20 @@ def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> No
     folder = tmp_path / "crawl"
     crawl(folder, **demo, budget=10)
     assert "not running" in ask("pause", folder)
-    FileControl(folder).ask(Command.PAUSE)
+    FileControl(folder).send(Command.PAUSE)
     with start(folder, **demo, budget=0) as running:
         await_pause(folder)
         assert status(folder)["fetched"] == 10
         run = running.stop(signal.SIGTERM)
     assert (run.returncode, run.kept.stop_reasons) == (0, ["budget", "interrupted"])
-    assert FileControl(folder).wanted is Command.PAUSE
+    assert FileControl(folder).command is Command.PAUSE
 
 
 def test_another_budget_is_exact(demo: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     crawl(folder, **demo, budget=10)
-    FileControl(folder).ask(Command.PAUSE)
-    FileControl(folder).extend(3)  # of an earlier run: not meant for this one
+    FileControl(folder).send(Command.PAUSE)
+    FileControl(folder).set_budget(3)  # of an earlier run: not meant for this one
     with start(folder, **demo, budget=20) as running:
         await_pause(folder)
         assert "extended" in ask("extend", folder, 14)

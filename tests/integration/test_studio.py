@@ -13,7 +13,7 @@ import pytest
 
 from focuscrawl.studio.access import Access
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.page_rendering import Desk
+from focuscrawl.studio.page_rendering import StudioContext
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.serving import make_application
 
@@ -66,7 +66,9 @@ def test_a_script_reads_a_crawl_and_nothing_outside(address: str) -> None:
     for path in ("/crawls/..%2Foutside", "/crawls/%2Fetc"):
         status, text = asked(root + path, None, headers)
         assert (status, [*json.loads(text)]) == (400, ["error"])
-    assert client.refused(f"{at}/stop", {}) == "nobody crawls in crawls/cycling: nothing to stop"
+    assert client.refused(f"{at}/stop", {}) == (
+        "crawls/cycling is not running, so it cannot be stopped"
+    )
     assert asked(f"{root}/nothing", None, headers)[0] == 404
 
 
@@ -82,7 +84,9 @@ def test_a_larger_budget_is_spent_whenever_it_is_given(folder: Path, address: st
 
 def test_nothing_that_no_text_has_is_taken(folder: Path, address: str) -> None:
     access = Access("x", frozenset(), "x")
-    routes = make_application(Desk(StudioFolder(folder), Jobs(folder), False), access).routes
+    routes = make_application(
+        StudioContext(StudioFolder(folder), Jobs(folder), False), access
+    ).routes
     root, _, token = address.partition("/?token=")
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
@@ -160,7 +164,7 @@ def test_a_crawl_is_begun_by_a_key_while_its_start_pages_are_asked_for(
     page.route("**/parts/estimate", hold)
     with page.expect_request("**/parts/estimate"):
         page.goto(f"{address.partition('?')[0]}crawls/new?web=demo")
-    page.get_by_label("Fetches, 0 for no limit").fill("5")
-    page.get_by_role("button", name="Begin").press("Enter")
+    page.get_by_label("Budget in fetches").fill("5")
+    page.get_by_role("button", name="Start crawl").press("Enter")
     page.wait_for_url("**/crawls/first/live")
     assert held

@@ -150,7 +150,7 @@ def test_behind_a_proxy_with_tls_everything_works(
             return
         page.get_by_role("link", name="New crawl").click()
         page.goto(f"{page.url}?web=demo")
-        page.get_by_label("Fetches, 0 for no limit").fill("15")
+        page.get_by_label("Budget in fetches").fill("15")
         page.get_by_role("button", name="Begin").click()
         page.wait_for_url("**/crawls/first/live")
         expect(page.locator("#fetched")).to_have_text("15")  # by the stream of events

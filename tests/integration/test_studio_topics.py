@@ -65,7 +65,7 @@ def test_classes_are_found_marked_and_split_by_keys(
     root = tab.url
     tab.goto(f"{root}topics/new?critic=models/demo&classes={CYCLING}")
     tab.fill("#name", "wheels")
-    tab.get_by_role("button", name="Begin only").press("Enter")
+    tab.get_by_role("button", name="Create", exact=True).press("Enter")
     tab.get_by_role("link", name="Classes").press("Enter")
     tab.locator("#q").press_sequentially("running")
     expect(tab.locator(".tree tbody tr")).to_have_count(1)
@@ -80,7 +80,7 @@ def test_classes_are_found_marked_and_split_by_keys(
     first.press("Space")
     tab.fill("#sub", "Mountain")
     tab.locator("#sub").press("Enter")
-    expect(tab.get_by_text(f"in {CYCLING}/Mountain")).to_be_visible()
+    expect(tab.get_by_text(f"moved to {CYCLING}/Mountain")).to_be_visible()
     assert read_definition(path).classes == {f"{CYCLING}/Mountain": (url,)}
 
     # an example that no recording has is fetched, and none of its links is
@@ -88,7 +88,7 @@ def test_classes_are_found_marked_and_split_by_keys(
     before = len(local_web.requests())
     tab.goto(f"{root}topics/wheels/topic.toml/examples")
     tab.fill("#urls", asked)
-    tab.get_by_role("button", name="Get the pages").press("Enter")
+    tab.get_by_role("button", name="Add pages").press("Enter")
     expect(tab.locator("article")).to_contain_text("bicycle")
     expect(tab.locator("article")).to_have_attribute("data-url", asked)
     tab.locator("h1").click()
@@ -106,7 +106,7 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) 
     waiting = settled(tab, f"{at}/frontier", "sorting")["rows"]
     scores = {row["url"]: row["score"] for row in waiting}
     tab.goto(f"{root}crawls/crawls/cycling/judge")
-    expect(tab.get_by_text(re.compile("^R [01][.][0-9]{2} uncertain$"))).to_be_visible()
+    expect(tab.get_by_text(re.compile("^relevance [01][.][0-9]{2} uncertain$"))).to_be_visible()
     bad = judge(tab, "b")
     judge(tab, "s")
     good = judge(tab, "g")
@@ -121,7 +121,7 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) 
         assert before[url] == pytest.approx(scores[url])
     tab.go_back()
     expect(tab.locator("#moved table tbody tr").first).to_be_visible()
-    following = tab.get_by_text("The crawl takes up what you said")
+    following = tab.get_by_text("Applying your judgements")
     expect(following).to_have_count(0)
     known = read_definition(folder / "crawls" / "cycling" / "topic.toml")
     assert (known.good, known.bad) == ((good,), (bad,))

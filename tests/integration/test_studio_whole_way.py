@@ -98,8 +98,8 @@ class Way:
         picture(page, "new-topic")
         page.locator("summary").press("Enter")
         page.get_by_label("Recording").fill("demo:9")
-        self.button("Begin, and train its critic")
-        page.get_by_role("link", name="Crawl with it").wait_for()
+        self.button("Create and train")
+        page.get_by_role("link", name="Crawl with this critic").wait_for()
         picture(page, "topic")
         if PICTURES:
             self.link("Quality")
@@ -110,21 +110,21 @@ class Way:
     def begin_a_crawl(self) -> None:
         """Crawl sixty pages, and many more."""
         page = self.page
-        self.link("Crawl with it")
-        page.get_by_label("Fetches, 0 for no limit").fill("60")
+        self.link("Crawl with this critic")
+        page.get_by_label("Budget in fetches").fill("60")
         estimate = page.locator("#estimate")
-        self.expect(estimate).to_contain_text("3 of 3 could be had")
+        self.expect(estimate).to_contain_text("3 of 3")
         self.expect(estimate).to_contain_text("for 60 fetches")
         picture(page, "new-crawl")
-        picture(page, "outlook", at="#begin")
-        self.button("Begin")
+        picture(page, "outlook", at="#start")
+        self.button("Start crawl")
         page.wait_for_url("**/live")
         self.live = page.url
         self.expect(self.state).to_have_text("the budget of 60 fetches is spent")
         self.expect(page.locator("#fetched")).to_have_text("60")
         self.expect(page.locator("#latest tr")).to_have_count(25)
         self.expect(page.locator("#curve canvas")).to_be_visible()
-        page.get_by_label("Fetches in all").fill("15000")
+        page.get_by_label("Budget in fetches").fill("15000")
         page.keyboard.press("Enter")
 
     def pause_in_two_tabs(self) -> None:
@@ -156,7 +156,7 @@ class Way:
         page.locator("#moved").scroll_into_view_if_needed()
         picture(page, "moved")
         self.link("Live")
-        self.button("End")
+        self.button("Stop")
         self.expect(self.state).to_have_text(re.compile("stopped by|spent"))
 
     def look_around(self) -> None:
@@ -168,16 +168,16 @@ class Way:
         self.page.goto(self.live)
         self.page.locator("#latest a").first.press("Enter")
         self.page.locator("h1").wait_for()
-        self.expect(self.page.get_by_text("Looked up")).to_have_count(0)
+        self.expect(self.page.get_by_text("Loading the reasons")).to_have_count(0)
         picture(self.page, "page")
 
     def take_home(self) -> Path:
         """Make a collection, and return the file that is downloaded."""
         page = self.page
-        self.link("Take home")
-        page.get_by_label("As", exact=True).select_option("jsonl")
-        page.get_by_label("R at least").fill("0.95")
-        self.button("Make collection")
+        self.link("Export")
+        page.get_by_label("File format").select_option("jsonl")
+        page.get_by_label("Minimum relevance").fill("0.95")
+        self.button("Export pages")
         download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl$"))
         download.wait_for()
         picture(page, "take-home")
@@ -209,10 +209,10 @@ def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
             studio.wait()
             way.expect(page.locator("#wrong")).to_be_visible()
             way.button("Resume")
-            way.expect(page.locator("#said")).to_contain_text("The studio does not answer")
+            way.expect(page.locator("#message")).to_contain_text("The studio does not answer")
             studio, again = served(tmp_path, port)
             assert again == address
-            way.expect(page.locator("#said")).to_be_hidden()
+            way.expect(page.locator("#message")).to_be_hidden()
             way.resume()
             way.judge(topics)
             way.look_around()

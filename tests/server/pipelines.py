@@ -25,7 +25,7 @@ class SecondOpinion:
 
     async def process_item(self, item: PageVisit) -> PageVisit:
         await asyncio.sleep(0)
-        if item.view is not None and item.twin is None:
+        if item.view is not None and item.duplicate_id is None:
             item.relevance = 1.0 - item.relevance
         return item
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from focuscrawl.crawl.loop import answer_of, visit
+from focuscrawl.crawl.loop import fetch_answer, process_answer
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.testing import KeywordCritic, TinyWeb, new_crawl, step
 
@@ -65,14 +65,14 @@ def given_out(crawl: Crawl, now: float = 0.0) -> Fetch:
 
 def exclude(crawl: Crawl, fetch: Fetch, why: str) -> None:
     """Leave a URL that was given out unfetched, as for robots.txt."""
-    visit = crawl.failed(fetch.id, why)
+    visit = crawl.start_failed_visit(fetch.id, why)
     visit.excluded = why
     crawl.record(visit, 0.0)
 
 
 def answer(crawl: Crawl, fetch: Fetch) -> Visit:
     """Give the crawl what its web has for `fetch`."""
-    return visit(crawl, fetch, answer_of(crawl, fetch))
+    return process_answer(crawl, fetch, fetch_answer(crawl, fetch))
 
 
 def run(crawl: Crawl, fetches: int = 1000) -> list[Visit]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.store import CrawlStore
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.page_rendering import Desk
+from focuscrawl.studio.page_rendering import StudioContext
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from focuscrawl.studio.served_folder import StudioFolder
 
 
-def desk_of(folder: StudioFolder) -> Desk:
-    return Desk(folder, Jobs(folder.root), read_only=False)
+def make_context(folder: StudioFolder) -> StudioContext:
+    return StudioContext(folder, Jobs(folder.root), read_only=False)
 
 
 def make_crawl(path: Path) -> Path:

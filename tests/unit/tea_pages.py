@@ -80,7 +80,7 @@ def visit(strategy: Strategy, fetched: JudgedPage) -> dict[int, float]:
 def teach(strategy: Strategy) -> dict[int, float]:
     """Have a lesson learned and adopted; return the scores it brought."""
     assert strategy.learns
-    assert strategy.lesson_due()
+    assert strategy.is_training_due()
     lesson = strategy.learn()
     found = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
     urls, new = strategy.adopt(lesson)

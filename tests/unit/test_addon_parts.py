@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.engine.config_from_settings import read_config
-from focuscrawl.engine.spider_requests import LinkRequests, RequestFile, redirected
+from focuscrawl.engine.spider_requests import LinkRequestSettings, RequestFile, redirected_request
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def kept(tmp_path: Path, *requests: Request) -> RequestFile:
     tmp_path.mkdir(exist_ok=True)
     first = RequestFile(tmp_path, Reader())
     for request in requests:
-        first.hold(request.url, request)
+        first.add(request.url, request)
     return read(tmp_path)
 
 
@@ -79,7 +79,7 @@ def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
         dont_filter=True,
     )
     first = RequestFile(tmp_path, spider)
-    first.hold(URL, made)
+    first.add(URL, made)
     again = RequestFile(tmp_path, spider)
     again.load(lambda _: True)
     back = again.pop(URL)
@@ -90,25 +90,25 @@ def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_only_what_waits_is_kept(tmp_path: Path) -> None:
     file = RequestFile(tmp_path, Reader())
-    file.hold(URL, Request(URL))
-    file.hold(f"{URL}b", Request(f"{URL}b"))
-    file.give(URL)
+    file.add(URL, Request(URL))
+    file.add(f"{URL}b", Request(f"{URL}b"))
+    file.mark_fetched(URL)
     again = RequestFile(tmp_path, Reader())
     assert again.load(lambda url: url != URL) == []
-    assert again.given == {URL}
+    assert again.fetched == {URL}
     assert again.pop(URL) is None
     assert again.pop(f"{URL}b") is not None
 
 
 def test_what_was_fetched_for_somebody_else_is_still_owed(tmp_path: Path) -> None:
     file = RequestFile(tmp_path, Reader())
-    file.hold(URL, Request(URL, meta={"a": 1}))
+    file.add(URL, Request(URL, meta={"a": 1}))
     again = RequestFile(tmp_path, Reader())
     (owed,) = again.load(lambda _: False)
     assert (owed.url, owed.meta) == (URL, {"a": 1})
     third = RequestFile(tmp_path, Reader())  # it was not given yet
     assert len(third.load(lambda _: False)) == 1
-    third.give(URL)
+    third.mark_fetched(URL)
     assert RequestFile(tmp_path, Reader()).load(lambda _: False) == []
 
 
@@ -220,14 +220,14 @@ def test_pages_nobody_asked_for_go_to_parse_if_there_is_one() -> None:
 
         def parse(self, response: Any) -> None: ...
 
-    assert LinkRequests.of(Parsing(), CrawlConfig()).callback is None  # Scrapy calls parse
-    nobody = LinkRequests.of(Reader(), CrawlConfig()).callback
+    assert LinkRequestSettings.of(Parsing(), CrawlConfig()).callback is None  # Scrapy calls parse
+    nobody = LinkRequestSettings.of(Reader(), CrawlConfig()).callback
     assert nobody is not None
     assert nobody(None) == ()  # type: ignore[arg-type]
-    page = LinkRequests.of(Reader(), CrawlConfig(callback="parse_page")).callback
+    page = LinkRequestSettings.of(Reader(), CrawlConfig(callback="parse_page")).callback
     assert getattr(page, "__name__", "") == "parse_page"
     with pytest.raises(UserError, match="no such method"):
-        LinkRequests.of(Reader(), CrawlConfig(callback="parse_pages"))
+        LinkRequestSettings.of(Reader(), CrawlConfig(callback="parse_pages"))
 
 
 def test_pages_are_bounded_unless_the_project_says_otherwise() -> None:
@@ -249,7 +249,7 @@ def test_pages_are_bounded_unless_the_project_says_otherwise() -> None:
 def test_a_redirect_tells_no_other_server_what_one_was_told(to: str, kept: set[bytes]) -> None:
     secrets = {"Authorization": "Basic x", "Cookie": "a=b"}
     request = Request(URL, headers={"X": "y", **secrets}, cookies={"c": "d"}, meta={"mine": 1})
-    moved = redirected(request, to)
+    moved = redirected_request(request, to)
     assert moved.url == to
     assert set(moved.headers) == {b"X"} | kept
     assert not moved.cookies
@@ -259,4 +259,4 @@ def test_a_redirect_tells_no_other_server_what_one_was_told(to: str, kept: set[b
 
 def test_an_encrypted_request_tells_nothing_in_the_clear() -> None:
     request = Request("https://a.example/", headers={"Cookie": "a=b"})
-    assert not redirected(request, URL).headers
+    assert not redirected_request(request, URL).headers

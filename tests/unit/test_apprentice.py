@@ -11,7 +11,7 @@ import pytest
 from longer import long
 
 from focuscrawl.apprentice.apprentice import Apprentice, read_apprentice, save_apprentice
-from focuscrawl.apprentice.evidence import RelevanceRates, least_promising
+from focuscrawl.apprentice.evidence import RelevanceRates, select_pages_to_forget
 from focuscrawl.apprentice.hashing import SparseRows
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.learners import NaiveBayesLearner
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.link_table import PageFacts
+    from focuscrawl.apprentice.link_table import PageFeatures
 
 ALL = Options(batch=10)
 FEW = Options(batch=10, links=150)  # a page has 12
@@ -175,10 +175,10 @@ class Family(Toy):
         self.targets = (2 + 6 * np.arange(900)[:, None] + np.arange(6)) % 900
         self.kind = np.arange(900) if kind is None else kind
 
-    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
-        facts = super().facts(u, new)
-        kinds = self.kind[facts.new].astype(np.int32)
-        return replace(facts, urls=SparseRows(kinds, facts.urls.indptr))
+    def features(self, u: int, new: NDArray[np.bool_]) -> PageFeatures:
+        features = super().features(u, new)
+        kinds = self.kind[features.new].astype(np.int32)
+        return replace(features, urls=SparseRows(kinds, features.urls.indptr))
 
 
 def learned_from(apprentice: Apprentice) -> set[int]:
@@ -292,7 +292,7 @@ def test_a_page_without_links_and_a_failed_seed_are_no_error() -> None:
     apprentice = Apprentice()
     apprentice.observe(3, 0.0)
     bare = replace(
-        Toy().facts(0, np.zeros(12, bool)),
+        Toy().features(0, np.zeros(12, bool)),
         targets=np.zeros(0, np.int64),
         reading=np.zeros(0, np.float32),
         links=SparseRows.empty(0),
@@ -304,9 +304,9 @@ def test_a_page_without_links_and_a_failed_seed_are_no_error() -> None:
 
 def test_links_a_template_repeats_count_little_more_than_once() -> None:
     toy, known = Toy(), LinkTable()
-    facts = toy.facts(0, np.ones(12, bool))
+    features = toy.features(0, np.ones(12, bool))
     for u in (0, 7, 14, 21, 1):  # all but the last on host 0
-        known.add(u, replace(facts, own_keys=toy.keys[u : u + 1]))
+        known.add(u, replace(features, own_keys=toy.keys[u : u + 1]))
     weight = known.weight.data.reshape(5, 12)
     assert np.allclose(weight[3], 0.5)
     assert np.allclose(weight[4], 1.0)
@@ -316,11 +316,11 @@ def test_the_first_link_is_the_one_that_made_its_target_known() -> None:
     toy, known = Toy(), LinkTable()
     targets = np.array([5, 6, 5, 7, 0, 6, 8, 9, 9, 9, 9, 10])
     new = np.array([5, 6, 7, 8, 9, 10])  # not 0: as if its address were known
-    facts = replace(toy.facts(0, np.ones(12, bool)), targets=targets)
+    features = replace(toy.features(0, np.ones(12, bool)), targets=targets)
     urls = SparseRows(np.zeros(6, np.int32), np.arange(7))
-    known.add(0, replace(facts, new=new, urls=urls, url_keys=toy.keys[new]))
+    known.add(0, replace(features, new=new, urls=urls, url_keys=toy.keys[new]))
     assert np.flatnonzero(known.first.data).tolist() == [0, 1, 3, 6, 7, 11]
-    known.add(1, replace(facts, new=new[:0], urls=SparseRows.empty(0), url_keys=toy.keys[:0]))
+    known.add(1, replace(features, new=new[:0], urls=SparseRows.empty(0), url_keys=toy.keys[:0]))
     assert not known.first.data[12:].any()
     assert len(known) == 24
 
@@ -364,7 +364,7 @@ def test_pages_with_nothing_left_to_fetch_go_first() -> None:
     waiting = [url for url in crawl.queue if url < known.n_urls]
     promise[waiting] = [crawl.queue[url] for url in waiting]
     promise[known.target.data[np.isin(known.page.data, [3, 7, 40])]] = -1.0
-    out = least_promising(known, len(known), len(known.pages), promise, 103 * 12)
+    out = select_pages_to_forget(known, len(known), len(known.pages), promise, 103 * 12)
     best = np.array([promise[known.target.data[known.page.data == u]].max() for u in range(80)])
     done = set(np.flatnonzero(best == -1.0))
     assert {3, 7, 40} <= done <= set(np.flatnonzero(out))
@@ -377,9 +377,11 @@ def test_what_only_led_to_fetched_pages_is_not_missed() -> None:
     known = crawl.apprentice.table
     done = np.array([set(crawl.web.targets[u].tolist()) <= {*crawl.order} for u in crawl.order])
     assert done.any()
-    left, y = known.without(done, len(known)), known.y.data
-    before, after = (crawl.apprentice.scorer.over(each) for each in (known, left))
-    was_waiting, waiting = (each.rebuild(len(each.table), y)[0] for each in (before, after))
+    left, y = known.without_pages(done, len(known)), known.y.data
+    before, after = (crawl.apprentice.scorer.with_table(each) for each in (known, left))
+    was_waiting, waiting = (
+        each.rebuild_evidence(len(each.table), y)[0] for each in (before, after)
+    )
     assert waiting.tolist() == was_waiting.tolist()
     margins = before.evidence.margins(waiting)
     assert after.evidence.margins(waiting) == pytest.approx(margins)

@@ -16,11 +16,11 @@ from focuscrawl.apprentice import feature_extraction
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.feature_extraction import (
     FeatureExtractor,
-    TextReader,
-    WordReader,
+    TextEvidence,
+    WordEvidence,
     name_features,
 )
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, ranges
+from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hash_features, multi_arange
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
     BITS,
@@ -30,15 +30,15 @@ from focuscrawl.apprentice.link_features import (
     PREFIXES,
     RELATION_FEATURES,
     RELATIONS,
-    address_features,
-    address_keys,
-    by_offset,
     cocitation,
+    offset_features,
     site_features,
-    table_of_keys,
+    url_features,
+    url_key_table,
+    url_set_keys,
     window,
 )
-from focuscrawl.apprentice.link_table import PageFacts, unpack_words
+from focuscrawl.apprentice.link_table import PageFeatures, unpack_words
 from focuscrawl.apprentice.options import EVIDENCE, GROUPS, LEARNERS, Options
 from focuscrawl.page import parse_page
 from focuscrawl.page.words import tokenize
@@ -58,10 +58,12 @@ PAGE = f"""<title>All boats</title><h1>Sailing <i>far</i></h1><div><p>read of
 <a href="http://other.example/"><img alt="a picture"></a></p>"""
 
 
-def read(options: Options, page: str = PAGE, links: NDArray[np.int64] | None = None) -> PageFacts:
+def read(
+    options: Options, page: str = PAGE, links: NDArray[np.int64] | None = None
+) -> PageFeatures:
     view = parse_page(page.encode(), HERE)
     chosen = np.arange(len(view.links)) if links is None else links
-    return FeatureExtractor(toy_critic(), options).read(
+    return FeatureExtractor(toy_critic(), options).extract(
         view,
         chosen,
         chosen + 1,
@@ -80,7 +82,9 @@ def features(rows: SparseRows, number: int) -> Counter[int]:
 
 def hashed(pairs: list[tuple[str, int]]) -> Counter[int]:
     hashes = WordHashes()
-    return Counter(int(bucket(hashes([word]), OFFSET_SALT + d, BITS)[0]) for word, d in pairs)
+    return Counter(
+        int(hash_features(hashes([word]), OFFSET_SALT + d, BITS)[0]) for word, d in pairs
+    )
 
 
 def test_of_a_long_leaf_the_nearest_words_are_looked_at() -> None:
@@ -90,7 +94,7 @@ def test_of_a_long_leaf_the_nearest_words_are_looked_at() -> None:
     left, right = view.links.left, view.links.right
     near = window(WordHashes()(view.tokens), view.token_leaf, left, right, d_max=1)
     nearest = [(f"w{i}", -1) for i in range(5, MAX_TOKENS + 5)]
-    assert features(by_offset(near), 0) == hashed([*nearest, ("link", 0), ("more", 1)])
+    assert features(offset_features(near), 0) == hashed([*nearest, ("link", 0), ("more", 1)])
 
 
 @settings(max_examples=50, deadline=None)
@@ -136,14 +140,14 @@ def test_words_have_their_offset_from_each_link(
 
 
 def test_ranges_lie_one_after_another() -> None:
-    assert ranges(np.array([5, 0, 2]), np.array([2, 0, 3])).tolist() == [5, 6, 2, 3, 4]
+    assert multi_arange(np.array([5, 0, 2]), np.array([2, 0, 3])).tolist() == [5, 6, 2, 3, 4]
 
 
 # -- addresses ---------------------------------------------------------------------------------
 
 
 def test_addresses_share_what_they_have_in_common() -> None:
-    a, b, c = table_of_keys(
+    a, b, c = url_key_table(
         [
             "http://x.example/talk/slide01.html",
             "http://x.example/talk/slide17.html",
@@ -159,10 +163,10 @@ def test_addresses_share_what_they_have_in_common() -> None:
 
 
 def test_twins_differ_in_index_page_slash_or_query() -> None:
-    plain = address_keys("http://x.example/a/")
-    assert address_keys("http://x.example/a/index.html")[-2:] == plain[-2:]
-    assert address_keys("http://x.example/a")[-2:] == plain[-2:]
-    asked = address_keys("http://x.example/a?C=N;O=D")
+    plain = url_set_keys("http://x.example/a/")
+    assert url_set_keys("http://x.example/a/index.html")[-2:] == plain[-2:]
+    assert url_set_keys("http://x.example/a")[-2:] == plain[-2:]
+    asked = url_set_keys("http://x.example/a?C=N;O=D")
     assert asked[-1] == plain[-1]
     assert asked[-2] != plain[-2]
 
@@ -171,7 +175,7 @@ def test_twins_differ_in_index_page_slash_or_query() -> None:
 @given(st.text(max_size=30))
 def test_any_url_has_keys_and_features(path: str) -> None:
     urls = [f"http://x.example/{path}", "http://x.example/"]
-    rows = address_features(urls, table_of_keys(urls), WordHashes())
+    rows = url_features(urls, url_key_table(urls), WordHashes())
     assert len(rows) == 2
     assert 0 <= rows.indices.min() <= rows.indices.max() < 1 << 18
 
@@ -239,29 +243,29 @@ def test_a_critic_that_reads_no_words_is_not_asked() -> None:
         def judge(self, pages: object) -> Judgement:
             raise AssertionError(pages)
 
-    reader = WordReader(Slow(), ask=False)
+    reader = WordEvidence(Slow(), use_critic=False)
     evidence = reader.evidence(["knots", "tax"], np.array([0, 1]), 3)
     np.testing.assert_allclose(reader.log_odds(evidence), np.log(0.5), rtol=1e-6)
 
 
 def test_words_put_together_are_what_naive_bayes_says_of_the_text() -> None:
     critic = toy_critic()
-    reader = WordReader(critic)
+    reader = WordEvidence(critic)
     odds = reader.log_odds(reader.evidence(["reef", "knots", "unheard"], np.zeros(3, np.int32), 1))
     whole = critic.judge_bags([{"reef": 1, "knots": 1}]).relevance[0]
     assert np.isclose(odds[0], np.log(whole / (1 - whole)), atol=1e-4)
 
 
 def test_words_and_texts_are_read_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader, owner = WordReader(toy_critic()), np.zeros(2, np.int32)
-    anchors = TextReader(reader, tokenize)
+    reader, owner = WordEvidence(toy_critic()), np.zeros(2, np.int32)
+    anchors = TextEvidence(reader, tokenize)
     first = anchors.read(["reef", "tax year", ""])
     assert np.array_equal(anchors.read(["", "new knots", "tax year"])[[0, 2]], first[[2, 1]])
     assert not first[2].any()
     texts = [["reef", "knots"], ["tax", "year"], ["knots", "unheard"]]
     known = [reader.evidence(words, owner, 1) for words in texts]
-    monkeypatch.setattr(feature_extraction, "_REMEMBERED_WORDS", 1)
-    reader = WordReader(toy_critic())  # forgets all again and again
+    monkeypatch.setattr(feature_extraction, "_WORD_CACHE_SIZE", 1)
+    reader = WordEvidence(toy_critic())  # forgets all again and again
     for words, evidence in zip(texts, known, strict=True):
         assert np.array_equal(reader.evidence(words, owner, 1), evidence)
 
@@ -270,19 +274,19 @@ def test_words_and_texts_are_read_the_same_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_facts_of_a_page_survive_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = read(Options())
-    assert len(facts.links) == len(facts.urls) == len(facts.targets) == 2
-    assert facts.reading[0] > 0 > facts.around[1]  # knots, tax
-    assert facts.url_keys[0, 0] == facts.own_keys[0, 0] != facts.url_keys[1, 0]
-    packed = facts.to_bytes()  # from here on types are known
+    features = read(Options())
+    assert len(features.links) == len(features.urls) == len(features.targets) == 2
+    assert features.reading[0] > 0 > features.around[1]  # knots, tax
+    assert features.url_keys[0, 0] == features.own_keys[0, 0] != features.url_keys[1, 0]
+    packed = features.to_bytes()  # from here on types are known
 
     def parse(*_: object, **__: object) -> None:
         raise SystemError("AST constructor recursion depth mismatch")  # with several threads
 
     monkeypatch.setattr(ast, "literal_eval", parse)  # NumPy's parser of types
-    again = PageFacts.from_bytes(packed)
+    again = PageFeatures.from_bytes(packed)
     assert again.to_bytes() == packed
-    assert np.array_equal(again.links.indices, facts.links.indices)
+    assert np.array_equal(again.links.indices, features.links.indices)
 
 
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x2028, 0x2029, 0xFEFF]
@@ -314,7 +318,7 @@ def test_what_is_known_of_a_link_comes_from_that_link_alone(
         assert whole.reading[i] == alone.reading[0]
         assert whole.around[i] == alone.around[0]
         for rows, row in ((whole.links, alone.links), (whole.urls, alone.urls)):
-            np.testing.assert_array_equal(rows.part(i, i + 1).indices, row.indices)
+            np.testing.assert_array_equal(rows.row_slice(i, i + 1).indices, row.indices)
 
 
 # -- names of features -------------------------------------------------------------------------
@@ -343,10 +347,10 @@ NAMES = {
 def names_of(link: int, url: str, groups: tuple[str, ...], page: str = PAGE) -> set[str]:
     """Return the names of the features of a link, each of which has one."""
     options, at = Options(groups=groups, d_max=2), np.array([link])
-    facts = read(options, page)
-    of_link, of_url = facts.links.take(at).indices, facts.urls.take(at).indices
-    numbers = np.concatenate([of_link, of_url + SPACE, facts.page_indices + 2 * SPACE])
-    words, classes = unpack_words(facts.vocabulary), toy_critic().classes
+    features = read(options, page)
+    of_link, of_url = features.links.take(at).indices, features.urls.take(at).indices
+    numbers = np.concatenate([of_link, of_url + SPACE, features.page_indices + 2 * SPACE])
+    words, classes = unpack_words(features.vocabulary), toy_critic().classes
     names = name_features(numbers, url=url, words=words, classes=classes, options=options)
     assert names.keys() == set(numbers.tolist())
     assert len(set(names.values())) == len(names)

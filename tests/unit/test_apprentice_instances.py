@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.apprentice import Apprentice, judged_batch
-from focuscrawl.apprentice.hashing import SparseRows, beside, pointers
+from focuscrawl.apprentice.apprentice import Apprentice, pack_judged_batch
+from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
     SPACE,
@@ -41,7 +41,7 @@ def grown(pages: int, known: LinkTable | None = None, begin: int = 0) -> LinkTab
     for u in range(begin, begin + pages):
         known.grow(N_URLS)
         targets = toy.targets[u % N_URLS]
-        known.add(u % N_URLS, toy.facts(u % N_URLS, known.address.data[targets] < 0))
+        known.add(u % N_URLS, toy.features(u % N_URLS, known.url_row.data[targets] < 0))
     return known
 
 
@@ -59,11 +59,11 @@ def test_rows_beside_each_other(data: st.DataObject) -> None:
     parts = [
         SparseRows(
             np.array([f for row in table for f in row], np.int32),
-            pointers(np.array([len(row) for row in table], np.int64)),
+            row_pointers(np.array([len(row) for row in table], np.int64)),
         )
         for table in tables
     ]
-    rows, order = beside(*parts)
+    rows, order = hstack(*parts)
     together = [[f for table in tables for f in table[i]] for i in range(n)]
     assert rows.lengths.tolist() == [len(row) for row in together]
     assert rows.indices.tolist() == [f for row in together for f in row]
@@ -87,7 +87,7 @@ def test_instances_hold_links_pages_and_addresses(
         unit_length=unit_length,
         each_link=each_link,
         only_first=only_first,
-        most=most,
+        max_links=most,
     )
     expected: list[tuple[int, Counter[int]]] = []
     for number, url in enumerate(URLS.tolist()):
@@ -101,7 +101,7 @@ def test_instances_hold_links_pages_and_addresses(
         groups = [[i] for i in range(len(links))] if each_link else [[*range(len(links))]]
         for group in groups:
             bag: Counter[int] = Counter()
-            parts = [(known.addresses, int(known.address.data[url]), 1.0, SPACE)]
+            parts = [(known.url_rows, int(known.url_row.data[url]), 1.0, SPACE)]
             for i in group:
                 link, share = int(links[i]), float(shares[i])
                 parts.append((known.links, link, share, 0))
@@ -127,7 +127,7 @@ def test_instances_hold_links_pages_and_addresses(
 def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) -> None:
     weights = np.random.default_rng(0).normal(size=N_FEATURES)
     instances, _ = make_instances(
-        known, len(known), URLS, DENSE, unit_length=unit_length, most=len(known)
+        known, len(known), URLS, DENSE, unit_length=unit_length, max_links=len(known)
     )
     of_links, of_urls, of_pages = weights.reshape(3, SPACE)
 
@@ -136,7 +136,7 @@ def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) ->
         return link_margins(by_link, of_pages, known, links, unit_length=unit_length)
 
     of_all = margins(range(len(known)))
-    of_address = row_margins(of_urls, known.addresses_of(URLS), unit_length)
+    of_address = row_margins(of_urls, known.features_of_urls(URLS), unit_length)
     for i, url in enumerate(URLS.tolist()):
         links = known.target.data == url
         mean = np.average(of_all[links], weights=known.weight.data[links])
@@ -165,7 +165,7 @@ def check(cache: InstanceCache, known: LinkTable, n_links: int, learned: JudgedU
         learned.urls,
         learned.inputs,
         unit_length=True,
-        most=MAX_LINKS,
+        max_links=MAX_LINKS,
         n_pages=learned.n_pages,
     )
     found = cache.instances(known, n_links, learned)
@@ -188,29 +188,29 @@ def check(cache: InstanceCache, known: LinkTable, n_links: int, learned: JudgedU
     ),
     st.integers(1, 40),
 )
-def test_a_cache_from_lesson_to_lesson(
-    lessons: list[tuple[int, list[int]]], remembered: int
+def test_a_cache_from_training_to_training(
+    trainings: list[tuple[int, list[int]]], remembered: int
 ) -> None:
-    known, cache, pages = grown(12), InstanceCache(unit_length=True, most=MAX_LINKS), 12
+    known, cache, pages = grown(12), InstanceCache(unit_length=True, max_links=MAX_LINKS), 12
     learned: list[JudgedUrls] = []
     fetched: set[int] = set()
-    for more, wanted in lessons:
+    for more, wanted in trainings:
         met = set(known.target.data.tolist()) - fetched
         new = [v for v in wanted if v in met]
         fetched |= set(new)
         learned.append(judged(known, np.array(new, np.int64)))
         n_links = len(known)
-        grown(more, known, pages)  # pages that come during a lesson are not in it
+        grown(more, known, pages)  # pages expanded during a training are not in it
         pages += more
         check(cache, known, n_links, together(learned).latest(remembered))
 
 
 @pytest.mark.parametrize("same_links", [True, False])
 def test_a_cache_after_links_were_forgotten(same_links: bool) -> None:
-    known, cache = grown(20), InstanceCache(unit_length=True, most=MAX_LINKS)
+    known, cache = grown(20), InstanceCache(unit_length=True, max_links=MAX_LINKS)
     learned = judged(known, np.unique(known.target.data[-30:]))
     check(cache, known, len(known), learned)
-    kept = known.without(np.arange(20) < 10, len(known))
+    kept = known.without_pages(np.arange(20) < 10, len(known))
     if not same_links:
         grown(15, kept, 20)
     check(cache, kept, len(kept), learned)
@@ -223,7 +223,7 @@ def test_a_prefix_of_a_crawl_gives_the_instances_of_the_whole_crawl(evidence: st
     crawl = Crawl(web, Apprentice(Options(batch=10, evidence=evidence)))
     at_prefix: dict[int, list[tuple[list[int], list[float], list[float]]]] = {}
     for _ in range(12):
-        batch = unpack_arrays(judged_batch(crawl.run(7).apprentice) or b"")
+        batch = unpack_arrays(pack_judged_batch(crawl.run(7).apprentice) or b"")
         ends = np.cumsum(batch["lengths"]).tolist()
         rows = [
             (batch["indices"][a:b].tolist(), batch["values"][a:b].tolist(), dense.tolist())
@@ -249,7 +249,7 @@ def test_an_instance_has_the_links_of_pages_fetched_before_and_none_to_itself() 
         learned.urls,
         learned.inputs,
         unit_length=True,
-        most=MAX_LINKS,
+        max_links=MAX_LINKS,
         each_link=True,
         n_pages=learned.n_pages,
     )

@@ -20,7 +20,7 @@ from .toy_crawl import Toy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.link_table import PageFacts
+    from focuscrawl.apprentice.link_table import PageFeatures
 
 RELEVANCE = st.floats(0.0, 1.0)
 #: as naive Bayes has it: the heart of a topic, its edge, and beyond
@@ -38,18 +38,18 @@ def grades(*judged: float) -> GradedLabels:
 @given(st.lists(RELEVANCE, max_size=20), st.lists(RELEVANCE, min_size=2, max_size=20))
 def test_grades_keep_the_order_and_the_middle(judged: list[float], asked: list[float]) -> None:
     relevance = np.sort(np.array(asked))
-    graded = grades(*judged).of(relevance)
+    graded = grades(*judged).grade(relevance)
     assert np.all(np.diff(graded) >= 0.0)
     assert np.all((graded >= 0.0) & (graded <= 1.0))
     assert np.all(graded[relevance < 0.5] <= 0.5)
     assert np.all(graded[relevance > 0.5] >= 0.5)
-    assert grades(*judged).of(np.array([0.0, 0.5, 1.0])).tolist() == [0.0, 0.5, 1.0]
+    assert grades(*judged).grade(np.array([0.0, 0.5, 1.0])).tolist() == [0.0, 0.5, 1.0]
 
 
 def test_a_critic_is_graded_on_its_own_scale() -> None:
     asked = np.array([0.1, 0.9, 0.99, 1.0 - 1e-9])
-    modest = grades(*[0.9, 0.1, 0.8, 0.3] * 5).of(asked)
-    sure = grades(*[1.0, 1e-30, 1.0 - 1e-14] * 5).of(asked)
+    modest = grades(*[0.9, 0.1, 0.8, 0.3] * 5).grade(asked)
+    sure = grades(*[1.0, 1e-30, 1.0 - 1e-14] * 5).grade(asked)
     assert modest == pytest.approx([0.261, 0.739, 1.0, 1.0], abs=0.001)
     assert sure == pytest.approx([0.4695, 0.5305, 0.5638, 0.7878], abs=0.0005)
 
@@ -63,7 +63,7 @@ def values_of(options: Options, relevance: list[float]) -> tuple[list[float], li
     values = Labels(options)
     for url, each in enumerate(relevance):
         values.observe(url, each)
-    own, value = values.of(np.arange(len(relevance)), np.array(relevance))
+    own, value = values.label(np.arange(len(relevance)), np.array(relevance))
     return own.tolist(), value.tolist()
 
 
@@ -88,11 +88,11 @@ def test_near_misses_count_while_there_are_no_misses(tunnel: bool) -> None:
 def test_what_a_page_opened_counts_by_its_grades() -> None:
     def opened(child: float) -> float:
         values = Labels(Options())
-        values.found(0, np.arange(1, 9), 100)
+        values.add_links(0, np.arange(1, 9), 100)
         relevance = [1e-4, *[child] * 8, *[HEART] * 91]
         for url, each in enumerate(relevance):
             values.observe(url, each)
-        own, value = values.of(np.arange(100), np.array(relevance))
+        own, value = values.label(np.arange(100), np.array(relevance))
         assert own[0] < 0.45
         return float(value[0])
 
@@ -110,10 +110,10 @@ class Edge(Toy):
         self.relevance = np.where(self.odd, EDGE, HEART)
         self.good[:] = True
 
-    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
-        facts = super().facts(u, new)
-        kinds = self.odd[facts.new].astype(np.int32)
-        return replace(facts, urls=SparseRows(kinds, facts.urls.indptr))
+    def features(self, u: int, new: NDArray[np.bool_]) -> PageFeatures:
+        features = super().features(u, new)
+        kinds = self.odd[features.new].astype(np.int32)
+        return replace(features, urls=SparseRows(kinds, features.urls.indptr))
 
 
 @pytest.mark.parametrize("graded", [True, False])
@@ -139,8 +139,8 @@ def rewards(found_on: dict[int, list[int]], fetches: list[tuple[int, float]]) ->
     for url, relevance in fetches:
         rates.observe(url, relevance)
         if url in found_on:
-            rates.found(url, np.array(found_on[url], np.int64), n)
-    value: list[float] = rates.of(np.array([url for url, _ in fetches])).tolist()
+            rates.add_links(url, np.array(found_on[url], np.int64), n)
+    value: list[float] = rates.reward(np.array([url for url, _ in fetches])).tolist()
     return value
 
 

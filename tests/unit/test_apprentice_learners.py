@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.hashing import SparseRows, row_pointers
 from focuscrawl.apprentice.learners import (
     Instances,
     Learner,
     LinearRegressor,
     LogisticLearner,
     NaiveBayesLearner,
-    descend,
+    minimize_lbfgs,
     row_sums,
-    unit,
+    unit_scale,
 )
-from focuscrawl.apprentice.lessons import auc, drift, validate
+from focuscrawl.apprentice.training import auc, drift, validate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,9 @@ LEARNERS: list[type[Learner]] = [LogisticLearner, LinearRegressor, NaiveBayesLea
 
 def bag(*rows: Sequence[int], dense: Sequence[Sequence[float]] | None = None) -> Instances:
     lengths = np.array([len(row) for row in rows], np.int64)
-    hashed = SparseRows(np.array([f for row in rows for f in row], np.int32), pointers(lengths))
+    hashed = SparseRows(
+        np.array([f for row in rows for f in row], np.int32), row_pointers(lengths)
+    )
     inputs = np.zeros((len(rows), 0)) if dense is None else np.array(dense)
     return Instances(hashed, np.ones(lengths.sum()), inputs)
 
@@ -42,7 +44,7 @@ def lesson(n: int = 200, seed: int = 0) -> tuple[Instances, NDArray[np.float64]]
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.5).astype(float)
     made = bag(*([1 if high else 2, *rng.integers(3, SPACE, 4).tolist()] for high in y))
-    return Instances(made.rows, np.repeat(unit(made.rows), made.rows.lengths), made.dense), y
+    return Instances(made.rows, np.repeat(unit_scale(made.rows), made.rows.lengths), made.dense), y
 
 
 def with_dense(made: Instances, dense: NDArray[np.float64]) -> Instances:
@@ -148,7 +150,7 @@ def test_the_prior_decides_until_there_is_evidence() -> None:
 
 def test_a_believer_changes_its_mind_only_by_evidence() -> None:
     X, y = lesson()  # noqa: N806
-    learner = LogisticLearner(SPACE).partial_fit(X, y).believe()
+    learner = LogisticLearner(SPACE).partial_fit(X, y).use_as_prior()
     before = learner.predict(X)
     assert np.array_equal(learner.partial_fit(bag(), np.zeros(0)).predict(X), before)
     few = Instances(X.rows.take(np.arange(3)), X.values[:15], X.dense[:3])
@@ -166,9 +168,9 @@ def test_descent_finds_the_minimum_of_a_quadratic() -> None:
         slope = curve @ (x - goal)
         return float(0.5 * (x - goal) @ slope), slope
 
-    found = descend(function, np.zeros(12), steps=100, tolerance=0.0)
+    found = minimize_lbfgs(function, np.zeros(12), steps=100, tolerance=0.0)
     assert np.allclose(found, goal, atol=1e-3)
-    few = descend(function, np.zeros(12), steps=2)
+    few = minimize_lbfgs(function, np.zeros(12), steps=2)
     assert function(few)[0] < function(np.zeros(12))[0]
 
 

@@ -18,7 +18,7 @@ from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.instances import N_FEATURES, SPACE, link_margins, make_instances
-from focuscrawl.apprentice.link_table import LinkTable, PageFacts
+from focuscrawl.apprentice.link_table import LinkTable, PageFeatures
 from focuscrawl.apprentice.options import (
     GROUPS,
     INPUT_GROUPS,
@@ -27,9 +27,9 @@ from focuscrawl.apprentice.options import (
     PAGE_GROUPS,
     URL_GROUPS,
     Options,
+    active_inputs,
     input_names,
-    prior_of,
-    switched_on,
+    prior_weights,
 )
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.errors import UserError
@@ -55,10 +55,10 @@ OF_INPUTS = {
 }
 
 
-def read(options: Options, page: bytes, likely: float = 0.7) -> PageFacts:
+def read(options: Options, page: bytes, likely: float = 0.7) -> PageFeatures:
     view = parse_page(page, "http://boats.example/sea/index.html")
     links = np.arange(len(view.links))
-    return FeatureExtractor(toy_critic(), options).read(
+    return FeatureExtractor(toy_critic(), options).extract(
         view,
         links,
         links + 1,
@@ -69,7 +69,7 @@ def read(options: Options, page: bytes, likely: float = 0.7) -> PageFacts:
 
 
 @cache
-def facts(*groups: str) -> PageFacts:
+def features(*groups: str) -> PageFeatures:
     return read(Options(groups=groups, d_max=3), PAGE)
 
 
@@ -96,7 +96,7 @@ OF_PAGE = {"title": 2, "headings": 3, "classes": 3, "probabilities": 2}  # featu
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_group_adds_its_own_features_and_nothing_else(group: str) -> None:
-    alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
+    alone, rest, all_on = features(group), features(*without(group)), features(*GROUPS)
     mine, others, both = (bags_of(each.links) for each in (alone, rest, all_on))
     assert all(mine) == (group in LINK_GROUPS)
     assert [one + other for one, other in zip(mine, others, strict=True)] == both
@@ -113,12 +113,14 @@ def test_a_group_adds_its_own_features_and_nothing_else(group: str) -> None:
 
 
 def test_probabilities_are_values_and_all_else_on_the_page_is_one() -> None:
-    read = facts("title", "probabilities")
+    read = features("title", "probabilities")
     assert read.page_values.tolist() == pytest.approx([1.0, 1.0, 0.7, 0.3])
-    assert not len(facts("title", "classes").page_values)
-    assert PageFacts.from_bytes(read.to_bytes()).page_values.tolist() == read.page_values.tolist()
+    assert not len(features("title", "classes").page_values)
+    assert (
+        PageFeatures.from_bytes(read.to_bytes()).page_values.tolist() == read.page_values.tolist()
+    )
     table = LinkTable()
-    table.add(0, facts("title"))
+    table.add(0, features("title"))
     table.add(5, read)
     rows = table.pages.rows(2)
     assert rows.values is not None
@@ -130,7 +132,7 @@ def test_probabilities_are_values_and_all_else_on_the_page_is_one() -> None:
         np.zeros((1, 0)),
         unit_length=False,
         each_link=True,
-        most=9,
+        max_links=9,
     )
     assert sorted(learned.values.tolist())[:2] == pytest.approx([0.3, 0.7])
     weights = np.zeros(N_FEATURES)
@@ -179,11 +181,17 @@ def test_so_many_links_into_a_url_are_learned_from(links_into: int) -> None:
     options = Options(learner="nb", evidence="first", links_into=links_into, batch=1000)
     crawl = Crawl(Pages(options), Apprentice(options)).run(60)
     table = crawl.apprentice.table
-    judged = crawl.apprentice.memory.buffer.judged.urls
-    into = np.bincount(table.target.data, minlength=table.n_urls)[judged]
+    judged = crawl.apprentice.memory.buffer.judged
+    expanded = table.expansion.data[table.page.data]
+    into = np.array(
+        [
+            np.sum((table.target.data == url) & (expanded < n_pages))
+            for url, n_pages in zip(judged.urls, judged.n_pages, strict=True)
+        ]
+    )
     assert into.max() > 3
-    lesson = crawl.apprentice.learn()
-    assert lesson.instances == np.minimum(into, links_into or into.max()).sum()
+    training = crawl.apprentice.learn()
+    assert training.instances == np.minimum(into, links_into or into.max()).sum()
 
 
 # -- inputs ------------------------------------------------------------------------------------
@@ -201,7 +209,7 @@ def inputs_with(crawl: Crawl, *groups: str) -> dict[str, NDArray[np.float64]]:
     for u in crawl.order:
         fetched.observe(known.keys(np.array([u]))[0], float(crawl.web.relevance[u]))
     scorer = Scorer(new_learner(options), options, known, fetched)
-    scorer.rebuild(len(known), known.y.data)
+    scorer.rebuild_evidence(len(known), known.y.data)
     inputs = scorer.inputs(scorer.evidence.urls())
     return dict(zip(input_names(options), inputs.T, strict=True))
 
@@ -231,11 +239,11 @@ def test_cocitation_has_inputs_of_its_own(crawled: Crawl) -> None:
 
 
 def test_the_prior_is_of_inputs_that_are_on() -> None:
-    assert not any(prior_of(Options(groups=("context",)))[:-1])
+    assert not any(prior_weights(Options(groups=("context",)))[:-1])
     options = Options(groups=("reading", "cocitation"), d_max=1)
-    prior = dict(zip([*input_names(options), "intercept"], prior_of(options), strict=True))
+    prior = dict(zip([*input_names(options), "intercept"], prior_weights(options), strict=True))
     assert {name for name, weight in prior.items() if weight} == {"reading", "intercept"}
-    assert len(switched_on(options)) == len(INPUTS) + 6
+    assert len(active_inputs(options)) == len(INPUTS) + 6
 
 
 # -- values ------------------------------------------------------------------------------------
@@ -262,7 +270,7 @@ BAD: list[tuple[str, list[Any], str]] = [
 )
 def test_what_cannot_be_is_refused_in_one_line(name: str, value: object, said: str) -> None:
     with pytest.raises(UserError, match=said) as error:
-        Options.of({name: value})
+        Options.from_mapping({name: value})
     assert "\n" not in str(error.value)
 
 
@@ -293,8 +301,8 @@ def test_the_documented_defaults_are_those_of_the_options() -> None:
 
 def test_of_takes_what_it_knows() -> None:
     given = {"groups": ["url"], "d_max": 0, "begin_with": "model", "strategy": "apprentice"}
-    assert Options.of(given) == Options(groups=("url",), d_max=0)
-    assert Options.of({}) == Options()
+    assert Options.from_mapping(given) == Options(groups=("url",), d_max=0)
+    assert Options.from_mapping({}) == Options()
 
 
 def test_following_keeps_what_the_weights_are_for() -> None:
@@ -302,4 +310,4 @@ def test_following_keeps_what_the_weights_are_for() -> None:
     kept = {"groups": ["url", "section"], **weights_are_for, "batch": 99, "contrast": 0.5}
     own: dict[str, Any] = {"batch": 7, "memory": 8, "growth": 0.5, "contrast": 0.9}
     expected = Options(**own, tunnel=False, groups=("url", "section"), **weights_are_for)
-    assert Options(**own, tunnel=False).following(kept) == expected
+    assert Options(**own, tunnel=False).with_model_options(kept) == expected

@@ -15,20 +15,26 @@ import pytest
 
 from focuscrawl.collection.collection import (
     COLUMNS,
-    CollectedPage,
     Collection,
-    Wanted,
-    chunks_of,
+    ExportedPage,
+    ExportOptions,
     collect,
+    split_into_chunks,
 )
 from focuscrawl.collection.export_files import (
     arrow_schema,
-    check_out,
-    check_pages,
+    check_not_empty,
+    check_output,
     write_collection,
     write_edges,
 )
-from focuscrawl.collection.origin import FILE, CriticCard, Origin, critic_card, signals_of
+from focuscrawl.collection.origin import (
+    FILE,
+    CriticQuality,
+    Origin,
+    get_critic_quality,
+    read_robots_signals,
+)
 from focuscrawl.completeness.recall_estimate import Estimate
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
@@ -49,10 +55,12 @@ def collection(number: int = 1) -> Collection:
         TEXT, TEXT, TITLE, "", "|a|", date(2020, 1, 2), "en", 0.9, "", "", "", "trafilatura"
     )
     pages = [
-        CollectedPage(n, f"http://a.example/{n}", FETCHED, 0.9, "/A", TITLE, text, "00")
+        ExportedPage(n, f"http://a.example/{n}", FETCHED, 0.9, "/A", TITLE, text, "00")
         for n in range(number)
     ]
-    return Collection({"topic": "/A|`#"}, Wanted(), pages, Counter({"<why>": 2}), number + 2)
+    return Collection(
+        {"topic": "/A|`#"}, ExportOptions(), pages, Counter({"<why>": 2}), number + 2
+    )
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -81,12 +89,12 @@ def test_a_collection_loads_in_one_line_with_types_that_do_not_depend_on_it(
 
 
 def test_a_collection_without_pages_is_refused_with_what_became_of_them() -> None:
-    check_pages(collection())
+    check_not_empty(collection())
     with pytest.raises(UserError, match=r"of 2 pages with R ≥ 0\.5 none is left; left out: 2"):
-        check_pages(collection(0))
-    nothing = Collection({}, Wanted(), [], Counter(), 0)
+        check_not_empty(collection(0))
+    nothing = Collection({}, ExportOptions(), [], Counter(), 0)
     with pytest.raises(UserError, match=r"no page of the crawl has R ≥ 0\.5; --min"):
-        check_pages(nothing)
+        check_not_empty(nothing)
 
 
 # what a terminal obeys: escape sequences, in one byte, too; and what it does at once
@@ -98,7 +106,9 @@ def test_nothing_that_a_terminal_obeys_is_written(tmp_path: Path, ending: str) -
     found = collection()
     (page,) = found.pages
     text = f"a{OBEYED}\tb\r\nc\r{TEXT}"
-    page.of = dataclasses.replace(page.of, text=text, markdown=text, author=text, license=OBEYED)
+    page.content = dataclasses.replace(
+        page.content, text=text, markdown=text, author=text, license=OBEYED
+    )
     page.title, page.topic, page.duplicates = text, OBEYED, [f"http://a.example/{OBEYED}"]
     out = tmp_path / f"c{ending}"
     write_collection(found, out)
@@ -169,7 +179,7 @@ SCRIPTS = [
 @pytest.mark.parametrize("most", [1, 7, 30])
 def test_chunks_are_the_characters_that_their_offsets_say(text: str, most: int) -> None:
     splitter = pytest.importorskip("semantic_text_splitter").TextSplitter(most)
-    chunks = chunks_of(text, most)
+    chunks = split_into_chunks(text, most)
     assert [text[start:end] for start, end in chunks] == splitter.chunks(text)
     assert all(0 < end - start <= most for start, end in chunks)
     ends = [0, *(end for _, end in chunks)]
@@ -188,13 +198,13 @@ def test_what_pages_ask_of_robots_is_told_wherever_they_say_it() -> None:
         b"<!-- <meta name=robots content=noarchive> --><meta name=Robots content='noai, noindex'>"
         b"<meta name=tdm-policy content='https://a.example/p\n\x1b[2J'><meta name=robots><meta>"
     )
-    assert signals_of(Answer("http://a.example/", 200, headers, body)) == [
+    assert read_robots_signals(Answer("http://a.example/", 200, headers, body)) == [
         *("noindex", "googlebot: nofollow", "tdm-reservation=1", "noai"),
         "tdm-policy=https://a.example/p [2J",
     ]
-    assert signals_of(Answer("http://a.example/", 200, [], b"")) == []
+    assert read_robots_signals(Answer("http://a.example/", 200, [], b"")) == []
     many = b"<meta name=robots content='%s'>" % b",".join(b"%d" % n for n in range(9_000))
-    assert len(signals_of(Answer("http://a.example/", 200, [], many))) == 20
+    assert len(read_robots_signals(Answer("http://a.example/", 200, [], many))) == 20
 
 
 def test_what_is_not_known_of_pages_is_not_made_up(tmp_path: Path) -> None:
@@ -220,7 +230,7 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
     found = collection()
     found.pages[0].robots = ["noindex", "<b>"]
     found.origin = Origin(
-        begun_with=("topic=/A, `x`",),
+        start_arguments=("topic=/A, `x`",),
         seeds=(("http://a.example/|", 0.5), ("http://b.example/", None)),
         stopped="the frontier is empty",
         fetched=9,
@@ -243,7 +253,7 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
 @pytest.mark.parametrize("count", ["Infinity", "-1e999", "NaN", "[]"])
 def test_a_card_with_a_count_that_is_none_is_no_card(tmp_path: Path, count: str) -> None:
     (tmp_path / FILE).write_text(f'{{"critic": "aa", "on": {count}}}')
-    card = critic_card({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])
+    card = get_critic_quality({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])
     assert card.why_not == "the critic is a program"
 
 
@@ -253,23 +263,23 @@ def test_what_was_measured_of_a_critic_is_read_again_if_it_is_of_that_critic(
     shares = {"precision": [0.9, 0.8, 1.0], "recall": None, "phrases": ["a b"], "why_not": ""}
     kept = {"critic": "aa", "on": 3, "off": 4, "others": 5, "called": 1, **shares}
     (tmp_path / FILE).write_text(json.dumps(kept))
-    card = critic_card({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])
-    assert card == CriticCard(3, 4, (0.9, 0.8, 1.0), None, 5, 1, ("a b",))
+    card = get_critic_quality({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])
+    assert card == CriticQuality(3, 4, (0.9, 0.8, 1.0), None, 5, 1, ("a b",))
     for wrong in ("{", "[]", json.dumps({**kept, "recall": ["x"]}), json.dumps(kept)):
         (tmp_path / FILE).write_text(wrong)
         named = {"critic": "bb", "critic_name": "os:abort"}  # is not run
-        assert critic_card(named, tmp_path, []).why_not == "the critic is a program"
+        assert get_critic_quality(named, tmp_path, []).why_not == "the critic is a program"
     nowhere = {"critic": "bb", "critic_name": "models/none-of-this-name"}
-    assert "models/none-of-this-name" in critic_card(nowhere, tmp_path, []).why_not
+    assert "models/none-of-this-name" in get_critic_quality(nowhere, tmp_path, []).why_not
 
 
 def test_a_live_crawl_without_recording_has_to_have_texts(tmp_path: Path) -> None:
     store = CrawlStore.create(tmp_path / "crawl.db", {"web": "live", "topic": "/A"})
     try:
         with pytest.raises(UserError, match="no recording"):
-            collect(store, tmp_path, Wanted())
+            collect(store, tmp_path, ExportOptions())
         TextStore(tmp_path).close()
-        assert collect(store, tmp_path, Wanted()).pages == []
+        assert collect(store, tmp_path, ExportOptions()).pages == []
     finally:
         store.close()
 
@@ -279,7 +289,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_left(tmp_path: Path) -> N
     (tmp_path / "full" / "mine").touch()
     for name in ("c.xlsx", "full", "none/c.csv"):
         with pytest.raises(UserError):
-            check_out(tmp_path / name)
+            check_output(tmp_path / name)
     broken = collection()
     broken.pages[0].relevance = "x"  # type: ignore[assignment]
     with pytest.raises(Exception, match=r"float|double|str"):

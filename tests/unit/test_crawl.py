@@ -13,7 +13,7 @@ from longer import long
 
 from focuscrawl.crawl import CrawlConfig, Download
 from focuscrawl.crawl.part import Part
-from focuscrawl.crawl.state import FAILED_IN_A_ROW
+from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.baselines import BestFirst
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Judgement
     from focuscrawl.page import PageView
-    from focuscrawl.strategies import Expansion, JudgedPage, RecalledPage, Scores
+    from focuscrawl.strategies import Expansion, JudgedPage, Scores, StoredPage
 
 FAILED_ON_IT = "critic failed: IndexError: no idea"
 
@@ -90,7 +90,7 @@ def test_the_budget_counts_what_is_under_way(web: Shelf, tmp_path: Path) -> None
 def test_what_is_excluded_or_put_back_costs_no_budget(web: Shelf, tmp_path: Path) -> None:
     crawl = open_crawl(tmp_path, web, "/", "/jazz", "/dull", budget=2)
     first = given_out(crawl)
-    crawl.put_back(first.id, 0.0)
+    crawl.requeue(first.id, 0.0)
     assert crawl.next(0.0) == first
     exclude(crawl, first, "not wanted")
     assert len(run(crawl)) == 2
@@ -103,7 +103,7 @@ def test_best_first_by_tries_asks_again_for_what_failed_last(web: Shelf, tmp_pat
     home = given_out(crawl)
     answer(crawl, home)
     first = given_out(crawl)
-    crawl.put_back(first.id, 0.0, tried=True)
+    crawl.requeue(first.id, 0.0, tried=True)
     rest = run(crawl)
     assert len(rest) > 2
     assert rest[-2].url == first.url  # what only it links to comes after it
@@ -115,11 +115,11 @@ def test_nothing_is_written_between_expanding_and_recording(web: Shelf, tmp_path
     crawl = open_crawl(tmp_path, web, "/")
     fetch = given_out(crawl)
     body = b'<a href="/dull">x</a> <a href="/jazz">x</a>'
-    visit = crawl.arrived(fetch.id, Download(200, body, "text/html"))
+    visit = crawl.start_visit(fetch.id, Download(200, body, "text/html"))
     crawl.parse(visit)
     crawl.judge(visit)
     crawl.expand(visit)
-    crawl.note("lesson", "of another thread")
+    crawl.record_event("lesson", "of another thread")
     crawl.flush()
     stored = "SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM page)"
     assert [tuple(row) for row in crawl.store.rows(stored)] == [(1, 0)]
@@ -135,13 +135,13 @@ def test_nothing_is_given_out_while_links_are_scored(web: Shelf, tmp_path: Path)
     """The strategy may be at it in another thread."""
     crawl = open_crawl(tmp_path, web, "/", "/jazz", per_host=2)
     fetch = given_out(crawl)
-    visit = crawl.arrived(fetch.id, Download(200, b'<a href="/dull">x</a>', "text/html"))
+    visit = crawl.start_visit(fetch.id, Download(200, b'<a href="/dull">x</a>', "text/html"))
     crawl.parse(visit)
     crawl.judge(visit)
     page = crawl.start_expansion(visit)
     assert page is not None
     assert crawl.next(0.0) is None
-    assert crawl.pausing
+    assert crawl.is_waiting
     steps = crawl.finish_expansion(visit, page, crawl.score(visit, page))
     next(steps)
     assert crawl.next(0.0) is None
@@ -154,7 +154,7 @@ def test_nothing_is_given_out_while_links_are_scored(web: Shelf, tmp_path: Path)
 class Failing(Part):
     """Fails when a page is about to be recorded."""
 
-    def on_page(self, visit: PageVisit) -> None:
+    def before_record(self, visit: PageVisit) -> None:
         raise ValueError(visit.url)
 
 
@@ -175,7 +175,7 @@ def test_a_part_that_fails_loses_no_page(web: Shelf, tmp_path: Path) -> None:
 def test_a_relevance_is_between_0_and_1(web: Shelf, tmp_path: Path, relevance: float) -> None:
     crawl = open_crawl(tmp_path, web, "/")
     fetch = given_out(crawl)
-    visit = crawl.failed(fetch.id, "")
+    visit = crawl.start_failed_visit(fetch.id, "")
     visit.relevance = relevance
     with pytest.raises(ValueError, match="not in 0 to 1"):
         crawl.expand(visit)
@@ -185,7 +185,7 @@ def test_a_relevance_is_between_0_and_1(web: Shelf, tmp_path: Path, relevance: f
 def test_a_failure_is_a_fetch_of_no_relevance(web: Shelf, tmp_path: Path) -> None:
     crawl = open_crawl(tmp_path, web, "/")
     fetch = given_out(crawl)
-    visit = crawl.fail(fetch.id, "no route", 0.0)
+    visit = crawl.record_failed(fetch.id, "no route", 0.0)
     assert (visit.seq, visit.status, visit.relevance) == (1, 0, 0.0)
     assert visit.error == "no route"
     assert crawl.harvest_rate == 0.0
@@ -198,10 +198,10 @@ def test_a_crawl_that_got_no_page_says_so(web: Shelf, tmp_path: Path) -> None:
     seeds = ("/", "/jazz", "/gone", "/away")
     crawl = open_crawl(tmp_path, web, *seeds)
     first = given_out(crawl)
-    crawl.fail(first.id, "refused", 0.0)
+    crawl.record_failed(first.id, "refused", 0.0)
     second = given_out(crawl)
     exclude(crawl, second, "robots.txt")
-    assert crawl.unfinished
+    assert crawl.is_unfinished
     assert [visit.status for visit in run(crawl)] == [404, 301]
     assert crawl.stop_reason == "seeds_unreachable"
     crawl.close(crawl.stop_reason)
@@ -277,10 +277,10 @@ class Touchy(BestFirst):
             raise ValueError("no idea")
         return super().expand(page)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         if not self.recalls:
             raise ValueError("what was that")
-        return super().recall(page)
+        return super().restore_page(page)
 
 
 def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(
@@ -344,12 +344,12 @@ def test_a_stored_page_that_the_strategy_fails_on_is_left_out_of_the_past(
 
 def test_a_critic_that_fails_on_many_pages_in_a_row_ends_the_crawl(tmp_path: Path) -> None:
     web = Shelf()
-    web.page("/", "start", *(f"/{n}" for n in range(2 * FAILED_IN_A_ROW)))
-    for n in range(2 * FAILED_IN_A_ROW):
+    web.page("/", "start", *(f"/{n}" for n in range(2 * MAX_CONSECUTIVE_FAILURES)))
+    for n in range(2 * MAX_CONSECUTIVE_FAILURES):
         web.page(f"/{n}", f"bad {n}" if n > 1 else f"good {n}")
     crawl, visits = crawled(tmp_path, web, "/", critic=Choosy("bad"))
-    assert (len(visits), crawl.stop_reason) == (3 + FAILED_IN_A_ROW, "error")
-    assert len(crawled(tmp_path, web, "/").visits) == FAILED_IN_A_ROW - 2
+    assert (len(visits), crawl.stop_reason) == (3 + MAX_CONSECUTIVE_FAILURES, "error")
+    assert len(crawled(tmp_path, web, "/").visits) == MAX_CONSECUTIVE_FAILURES - 2
 
 
 def test_a_critic_that_fails_on_all_that_there_is_is_no_good_end(

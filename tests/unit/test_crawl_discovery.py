@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.crawl import CrawlConfig
-from focuscrawl.crawl.discovery import LISTED, MOST_FILES, Discovery
+from focuscrawl.crawl.discovery import LISTED, MAX_FILES, Discovery
 from focuscrawl.store.history import History
 
 from .shelves import Shelf, at, crawled, open_crawl, run, urls
@@ -153,7 +153,7 @@ def ring(web: Shelf) -> None:
 def test_a_ring_of_indices_comes_to_an_end(web: Shelf, tmp_path: Path) -> None:
     ring(web)
     errors = [visit.error for visit in crawled(tmp_path, web, "/", discover=("sitemaps",)).visits]
-    assert errors.count("site map index") == MOST_FILES
+    assert errors.count("site map index") == MAX_FILES
 
 
 def test_redirects_of_a_site_map_lead_to_one(web: Shelf, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def crawl_on(
     while crawl.stop_reason is None:
         fetch = crawl.next(0.0)
         if fetch is None:
-            assert crawl.pausing
+            assert crawl.is_waiting
             time.sleep(0.001)
             continue
         found = web.fetch(fetch.url)
@@ -77,9 +77,9 @@ def crawl_on(
             encoding=encoding,
             location=normalize(headers.get("location", "")),
         )
-        if fetch.again and grown is not None:
+        if fetch.is_refetch and grown is not None:
             fetched = replace(fetched, body=fetched.body + grown(fetch.url))
-        visit = crawl.arrived(fetch.id, fetched)
+        visit = crawl.start_visit(fetch.id, fetched)
         crawl.parse(visit)
         crawl.visit(visit, 0.0)
     return crawl
@@ -176,24 +176,24 @@ def loop(tmp_path: Path, replay: bool) -> Iterator[Loop]:
 
 @pytest.mark.parametrize("replay", [True])
 def test_the_best_target_of_hubs_is_raised_and_stays_so(loop: Loop) -> None:
-    sorted_before = loop.frontier.arrange(np.array([4, 5]), np.array([0.1, 0.7]))
+    sorted_before = loop.frontier.sort_queues(np.array([4, 5]), np.array([0.1, 0.7]))
     assert loop.adopt(3) == []
     assert loop.adopt(4) == []
     ((seq, detail),) = loop.adopt(5)
     assert seq == 5
     assert detail.startswith("1 of 1 unfetched targets")
     assert loop.urls.score(4) is None
-    loop.frontier.adopt(sorted_before)  # a lesson that knows nothing of it
+    loop.frontier.replace_queues(sorted_before)  # a lesson that knows nothing of it
     loop.adopt(6)
     assert [loop.frontier.pop(0.0) for _ in range(3)] == [4, 5, 3]
 
 
 @pytest.mark.parametrize("replay", [True])
 def test_what_is_under_way_is_left_alone(loop: Loop) -> None:
-    sorted_before = loop.frontier.arrange(np.array([4]), np.array([0.1]))
+    sorted_before = loop.frontier.sort_queues(np.array([4]), np.array([0.1]))
     loop.adopt(5)
     assert loop.frontier.pop(0.0) == 4
-    loop.frontier.adopt(sorted_before)
+    loop.frontier.replace_queues(sorted_before)
     loop.adopt(6)
     assert {loop.frontier.pop(0.0) for _ in range(2)} == {3, 5}
 

@@ -54,7 +54,7 @@ def growing(folder: Path, budget: int, strategy: str, pages: list[str]) -> None:
     crawl = crawl_on(
         folder, budget, strategy, grown=lambda url: new_links(url, pages), revisit_hubs=AGE
     )
-    assert crawl.spent == budget
+    assert crawl.budget_spent == budget
     crawl.close("budget")
 
 
@@ -119,9 +119,9 @@ def hub_given_out(crawl: Crawl) -> Fetch:
     while True:
         fetch = crawl.next(0.0)
         if fetch is None:
-            assert crawl.pausing, "no hub was given out"
+            assert crawl.is_waiting, "no hub was given out"
             time.sleep(0.001)  # the distiller runs in another thread
-        elif fetch.again:
+        elif fetch.is_refetch:
             return fetch
         else:
             exclude(crawl, fetch, "not asked for")
@@ -129,15 +129,15 @@ def hub_given_out(crawl: Crawl) -> Fetch:
 
 def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
     crawl = crawl_on(tmp_path / "crawl", EVERY + 5, revisit_hubs=5)
-    crawl.config = crawl.config.changed(budget=0, not_modified_cost=0.5)
+    crawl.config = crawl.config.with_values(budget=0, not_modified_cost=0.5)
     costs = []
     for ending in (304, 304, 404, 0):
-        fetch, before = hub_given_out(crawl), crawl.spent
+        fetch, before = hub_given_out(crawl), crawl.budget_spent
         if ending:
-            crawl.visit(crawl.arrived(fetch.id, Download(status=ending)), 0.0)
+            crawl.visit(crawl.start_visit(fetch.id, Download(status=ending)), 0.0)
         else:
             exclude(crawl, fetch, "Forbidden by robots.txt")
-        costs.append(crawl.spent - before)
+        costs.append(crawl.budget_spent - before)
         assert crawl.fetched == EVERY + 5
     assert costs == [1, 0, 1, 0]  # two that are not modified are one
     crawl.close("stopped")
@@ -146,19 +146,19 @@ def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
     ends = sorted(detail.rpartition(": ")[2] for _, detail in told)
     assert ends == ["Forbidden by robots.txt", "not modified", "not modified", "status 404"]
     again = crawl_on(tmp_path / "crawl", EVERY + 5, revisit_hubs=5, not_modified_cost=0.5)
-    assert again.spent == EVERY + 5 + sum(costs)
+    assert again.budget_spent == EVERY + 5 + sum(costs)
     again.close("budget")
 
 
 def test_a_failure_changes_nothing_of_the_page(tmp_path: Path) -> None:
     crawl = crawl_on(tmp_path / "crawl", EVERY + 5, revisit_hubs=5)
-    crawl.config = crawl.config.changed(budget=0)
+    crawl.config = crawl.config.with_values(budget=0)
     crawl.flush()
     before = kept(tmp_path / "crawl")[0]
     fetch = hub_given_out(crawl)
-    crawl.put_back(fetch.id, 0.0)  # its host is busy
+    crawl.requeue(fetch.id, 0.0)  # its host is busy
     fetch = hub_given_out(crawl)
-    visit = crawl.fail(fetch.id, "timeout: 30 s", 0.0)
+    visit = crawl.record_failed(fetch.id, "timeout: 30 s", 0.0)
     assert (visit.url, visit.status, visit.links) == (fetch.url, 0, 0)
     crawl.close("stopped")
     pages, *_, revisits = kept(tmp_path / "crawl", REVISITS)
@@ -168,7 +168,7 @@ def test_a_failure_changes_nothing_of_the_page(tmp_path: Path) -> None:
 
 def test_stopped_before_a_second_fetch_it_is_made_later(tmp_path: Path) -> None:
     crawl = crawl_on(tmp_path / "crawl", EVERY + 5, revisit_hubs=5)
-    crawl.config = crawl.config.changed(budget=0)
+    crawl.config = crawl.config.with_values(budget=0)
     first = hub_given_out(crawl)
     crawl.close("stopped")  # what is under way is not waited for
     with closing(sqlite3.connect(tmp_path / "crawl" / "crawl.db")) as store:

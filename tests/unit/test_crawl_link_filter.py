@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from focuscrawl.crawl.scope import followed, may_be_page
+from focuscrawl.crawl.scope import can_be_page, select_links
 from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.page import parse_page
 
@@ -26,13 +26,13 @@ from focuscrawl.page import parse_page
     ],
 )
 def test_endings(url: str, page: bool) -> None:
-    assert may_be_page(url) is page
+    assert can_be_page(url) is page
 
 
 def test_endless_urls() -> None:
     stem = "http://a.example/"
-    assert may_be_page(stem + "a" * (MAX_URL - len(stem)))
-    assert not may_be_page(stem + "a" * (MAX_URL - len(stem) + 1))
+    assert can_be_page(stem + "a" * (MAX_URL - len(stem)))
+    assert not can_be_page(stem + "a" * (MAX_URL - len(stem) + 1))
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_links_that_are_followed(
     anchors = "<a href=/a>a<a href=/out>b<a href=/c.pdf>c<a rel=nofollow href=/d>d"
     view = parse_page(f"{head}{anchors}".encode(), "http://a.example/")
     urls = [None if url.endswith("out") else url for url in view.links.urls]
-    found = followed(view, urls, any_media=any_media, obey_robots=obey_robots)
+    found = select_links(view, urls, any_media=any_media, obey_robots=obey_robots)
     assert found == {place: urls[place] for place in places}

@@ -7,7 +7,7 @@ from zlib import crc32
 
 from datasketch import MinHash, MinHashLSH
 
-from focuscrawl.crawl.duplicates import SIMILAR, MinHashIndex, sketch
+from focuscrawl.crawl.duplicates import MIN_RESEMBLANCE, MinHashIndex, sketch
 from focuscrawl.page.words import PageWords
 
 
@@ -25,7 +25,7 @@ def _found(seen: MinHashIndex, number: int, text: list[str]) -> int | None:
     data = sketch(PageWords(text))
     assert data is not None
     near = seen.find_or_add(number, data)
-    assert near is None or SIMILAR <= near[1] <= 1.0
+    assert near is None or MIN_RESEMBLANCE <= near[1] <= 1.0
     return None if near is None else near[0]
 
 
@@ -88,7 +88,7 @@ def test_they_are_those_of_datasketch() -> None:
         assert data == page.hashvalues.astype("<u4").tobytes()
         alike = {other: page.jaccard(pages[other]) for other in sorted(near.query(page))}
         best = max(alike, key=alike.__getitem__, default=None)
-        expected = None if best is None or alike[best] < SIMILAR else (best, alike[best])
+        expected = None if best is None or alike[best] < MIN_RESEMBLANCE else (best, alike[best])
         assert seen.find_or_add(number, data) == expected
         if expected is None:
             near.insert(number, page)

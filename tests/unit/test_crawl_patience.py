@@ -116,7 +116,7 @@ def test_links_do_not_wait_for_start_pages_of_a_host_that_is_away(
     web: Shelf, tmp_path: Path, until: float
 ) -> None:
     crawl = open_crawl(tmp_path / "c", web, "dull/", "jazz/1", budget=6, delay=1.0)
-    crawl.frontier.hold(crawl.urls.host(1), until)
+    crawl.frontier.hold(crawl.urls.host_id(1), until)
     urls, end = run(crawl)
     assert relevant(urls) == 0
     assert end < 10.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl.state import MOST, refresh_target
+from focuscrawl.crawl.state import MAX_REDIRECTS, refresh_target
 from focuscrawl.page import parse_page
 
 from .shelves import Shelf, at, crawled
@@ -14,7 +14,7 @@ from .shelves import Shelf, at, crawled
 if TYPE_CHECKING:
     from pathlib import Path
 
-WITHOUT_END = f"redirects without end: {MOST} in a row"
+WITHOUT_END = f"redirects without end: {MAX_REDIRECTS} in a row"
 
 
 def _chain(length: int) -> Shelf:
@@ -30,20 +30,20 @@ def _refreshing(target: str, delay: int = 0) -> str:
 
 
 def test_a_chain_as_long_as_browsers_follow_is_followed(tmp_path: Path) -> None:
-    visits = crawled(tmp_path, _chain(MOST - 1), "h0/0").visits
-    assert [visit.status for visit in visits] == [302] * (MOST - 1) + [200]
+    visits = crawled(tmp_path, _chain(MAX_REDIRECTS - 1), "h0/0").visits
+    assert [visit.status for visit in visits] == [302] * (MAX_REDIRECTS - 1) + [200]
     assert not any(visit.error for visit in visits)
 
 
-@pytest.mark.parametrize("stop", [0, 7, MOST - 1])
+@pytest.mark.parametrize("stop", [0, 7, MAX_REDIRECTS - 1])
 @pytest.mark.parametrize("refreshes", [False, True])
 def test_a_longer_one_is_not_also_when_it_is_resumed(
     tmp_path: Path, stop: int, refreshes: bool
 ) -> None:
     web, seed = _chain(50), "h0/0"
-    moved: list[str | None] = [None] * (MOST - 1)
+    moved: list[str | None] = [None] * (MAX_REDIRECTS - 1)
     if refreshes:
-        seed, moved = "/0", [f"meta refresh: {at(f'/{n + 1}')}" for n in range(MOST - 1)]
+        seed, moved = "/0", [f"meta refresh: {at(f'/{n + 1}')}" for n in range(MAX_REDIRECTS - 1)]
         for number in range(50):
             web.page(f"/{number}", "jazz", "/aside", head=_refreshing(f"/{number + 1}"))
     runs = [crawled(tmp_path, web, seed, fetches=n, meta_refresh=5.0) for n in (stop, 1000)]

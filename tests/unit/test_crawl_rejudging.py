@@ -9,7 +9,7 @@ import pytest
 
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.crawl.rejudging import Rejudging
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext, make_strategy
 
@@ -39,12 +39,14 @@ def rejudged(folder: Path, strategy: str, critic: WordCritic) -> tuple[Rejudged,
     for i in range(20):
         web.page(f"/jazz{i}", "jazz the fifth" if i == 5 else "jazz", f"/jazz{i + 1}")
     crawl = open_crawl(folder, web, "/jazz0", strategy=strategy)
-    asked = crawl.add_asked(at("/asked"), 0, 0.01)
+    asked = crawl.add_requested(at("/asked"), 0, 0.01)
     run(crawl, 10)
     crawl.close("interrupted")
     again = make_strategy(strategy, StrategyContext(critic, 0, web, ("/",)), {})
     with closing(CrawlStore.open(CrawlFolder(folder).store_path)) as store:
-        found = Rejudging(store, [web], critic=critic, strategy=again, languages=Languages()).run()
+        found = Rejudging(
+            store, [web], critic=critic, strategy=again, languages=LanguageFilter()
+        ).run()
     return found, asked
 
 

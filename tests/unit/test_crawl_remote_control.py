@@ -22,37 +22,37 @@ from focuscrawl.errors import UserError
 
 def test_a_crawl_runs_until_something_else_is_asked(tmp_path: Path) -> None:
     ours, theirs = FileControl(tmp_path), FileControl(tmp_path)
-    assert theirs.wanted is Command.RUN
+    assert theirs.command is Command.RUN
     for wanted in (Command.PAUSE, Command.STOP, Command.PAUSE, Command.RUN, Command.RUN):
-        ours.ask(wanted)
-        assert theirs.wanted is wanted
+        ours.send(wanted)
+        assert theirs.command is wanted
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_stop_is_for_one_run_and_a_pause_for_all(tmp_path: Path) -> None:
     control = FileControl(tmp_path)
-    control.ask(Command.STOP)
-    control.obeyed(Command.STOP)
-    assert FileControl(tmp_path).wanted is Command.RUN
-    control.ask(Command.PAUSE)
-    control.obeyed(Command.STOP)  # asked for a pause since: that holds
-    control.obeyed(Command.PAUSE)
-    assert control.wanted is Command.PAUSE
+    control.send(Command.STOP)
+    control.clear_command(Command.STOP)
+    assert FileControl(tmp_path).command is Command.RUN
+    control.send(Command.PAUSE)
+    control.clear_command(Command.STOP)  # asked for a pause since: that holds
+    control.clear_command(Command.PAUSE)
+    assert control.command is Command.PAUSE
 
 
 def test_a_budget_and_a_pause_do_not_undo_each_other(tmp_path: Path) -> None:
     control = FileControl(tmp_path)
-    control.extend(30)
-    control.ask(Command.PAUSE)
-    assert (control.wanted, control.budget) == (Command.PAUSE, 30)
-    control.extended(20)  # 30 was asked for since
+    control.set_budget(30)
+    control.send(Command.PAUSE)
+    assert (control.command, control.budget) == (Command.PAUSE, 30)
+    control.clear_budget(20)  # 30 was asked for since
     assert control.budget == 30
-    control.extended(30)
-    assert [control.wanted, control.budget] == [Command.PAUSE, None]
-    control.extend(0)
-    control.ask(Command.RUN)
-    assert (control.wanted, control.budget) == (Command.RUN, 0)
-    control.extended(0)
+    control.clear_budget(30)
+    assert [control.command, control.budget] == [Command.PAUSE, None]
+    control.set_budget(0)
+    control.send(Command.RUN)
+    assert (control.command, control.budget) == (Command.RUN, 0)
+    control.clear_budget(0)
     assert not [*tmp_path.iterdir()]
 
 
@@ -61,15 +61,15 @@ def test_what_two_programs_ask_at_once_is_all_kept(tmp_path: Path) -> None:
 
     def budgets() -> None:
         for budget in range(60):
-            ours.extend(budget)
-            ours.extended(budget)
+            ours.set_budget(budget)
+            ours.clear_budget(budget)
 
     with ThreadPoolExecutor(1) as other:
         done = other.submit(budgets)
         while not done.done():
             for wanted in (Command.PAUSE, Command.RUN):
-                theirs.ask(wanted)
-                assert theirs.wanted is wanted
+                theirs.send(wanted)
+                assert theirs.command is wanted
         done.result()
     assert not [*tmp_path.iterdir()]
 
@@ -83,12 +83,12 @@ def test_a_file_that_says_nothing_asks_for_nothing(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         Path(folder, FileControl.FILE).write_bytes(content)
         control = FileControl(Path(folder))
-        assert (control.wanted, control.budget) == (Command.RUN, None)
+        assert (control.command, control.budget) == (Command.RUN, None)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="as the user who crawls"):
-        FileControl(tmp_path / "missing").ask(Command.PAUSE)
+        FileControl(tmp_path / "missing").send(Command.PAUSE)
 
 
 def test_looking_at_a_folder_does_not_keep_it(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_looking_at_a_folder_does_not_keep_it(tmp_path: Path) -> None:
 
 def test_many_who_look_do_not_take_each_other_for_the_crawl(tmp_path: Path) -> None:
     folder = CrawlFolder(tmp_path)
-    folder.claim()
+    folder.create_and_acquire()
     folder.release()
     with ThreadPoolExecutor(8) as several:
         seen = several.map(lambda _: CrawlFolder(tmp_path).in_use, range(400))
@@ -119,7 +119,8 @@ def test_many_who_look_do_not_take_each_other_for_the_crawl(tmp_path: Path) -> N
 def test_a_killed_crawl_keeps_nobody_out(tmp_path: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path; from focuscrawl.crawl import CrawlFolder\n"
-        "folder = CrawlFolder(Path(sys.argv[1])); folder.claim(); print('mine', flush=True)\n"
+        "folder = CrawlFolder(Path(sys.argv[1])); folder.create_and_acquire()\n"
+        "print('mine', flush=True)\n"
         "time.sleep(60)"
     )
     with subprocess.Popen(

@@ -14,7 +14,7 @@ from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import Hosts, UrlPatterns
 from focuscrawl.page import parse_page
-from focuscrawl.page.metadata import Languages
+from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store.history import History
 
 from .shelves import Shelf, at, crawled, open_crawl, run, urls
@@ -133,7 +133,7 @@ def test_a_language_that_nobody_can_tell_is_one_line() -> None:
 )
 def test_words_tell_the_language_where_there_are_enough(body: str, other: str | None) -> None:
     view = parse_page(body.encode(), "http://a.example/")
-    assert Languages(["en"]).other(view) == other
+    assert LanguageFilter(["en"]).excluded_language(view) == other
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from scrapy import Request, Spider
 from twisted.python.failure import Failure
 
 from focuscrawl.crawl.scope import read_seeds
-from focuscrawl.engine.spider_requests import LinkRequests, SpiderRequests
-from focuscrawl.errors import GivenUpError, UserError
+from focuscrawl.engine.spider_requests import LinkRequestSettings, SpiderRequests
+from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.foundation.urls import MAX_URL
 
 from .shelves import given_out, open_crawl
@@ -92,12 +92,12 @@ def test_none_of_a_strangers_knowledge_is_either(tmp_path: Path) -> None:
 
 def own_requests(crawl: Crawl, failed: Callable[[Failure], object] = print) -> SpiderRequests:
     spider = Spider("own")
-    return SpiderRequests(crawl, spider, LinkRequests.of(spider, crawl.config), failed)
+    return SpiderRequests(crawl, spider, LinkRequestSettings.of(spider, crawl.config), failed)
 
 
 def after_the_start(crawl: Crawl) -> Fetch:
     """Let the start page fail, and return what comes next."""
-    crawl.fail(given_out(crawl).id, "refused", 0.0)
+    crawl.record_failed(given_out(crawl).id, "refused", 0.0)
     return given_out(crawl, 60.0)
 
 
@@ -105,9 +105,9 @@ def test_a_spiders_own_long_request_goes_past_the_frontier(tmp_path: Path) -> No
     crawl = open_crawl(tmp_path, None, "/")
     own = own_requests(crawl)
     known = len(crawl.urls)
-    assert own.take(Request(f"{LONGEST}x"))
+    assert own.add(Request(f"{LONGEST}x"))
     assert len(crawl.urls) == known
-    request = own.pop_aside()
+    request = own.pop_bypassing()
     assert request is not None
     assert request.url == f"{LONGEST}x"
     crawl.close("interrupted")
@@ -118,11 +118,11 @@ def test_a_request_that_is_given_up_as_the_crawl_ends_has_not_failed(tmp_path: P
     reported: list[Failure] = []
     told: list[Failure] = []
     own = own_requests(crawl, reported.append)
-    assert own.take(Request(f"{STEM}page", errback=told.append))
+    assert own.add(Request(f"{STEM}page", errback=told.append))
     request = own.pop(after_the_start(crawl), {})
     assert request is not None
     assert request.errback is not None
-    errors = GivenUpError("the crawl ends"), OSError("refused")
+    errors = RequestCancelledError("the crawl ends"), OSError("refused")
     given_up, failed = (Failure(error) for error in errors)  # type: ignore[no-untyped-call]
     request.errback(given_up)
     request.errback(failed)
@@ -137,18 +137,18 @@ def test_of_requests_for_a_page_the_first_waits_and_others_are_second_fetches_or
     crawl = open_crawl(tmp_path, None, "/")
     own = own_requests(crawl)
     url = f"{STEM}page"
-    assert own.take(Request(url, cb_kwargs={"k": 1}))
-    assert not own.take(Request(url, cb_kwargs={"k": 2}))
-    assert own.take(Request(url, cb_kwargs={"k": 3}, dont_filter=True))
+    assert own.add(Request(url, cb_kwargs={"k": 1}))
+    assert not own.add(Request(url, cb_kwargs={"k": 2}))
+    assert own.add(Request(url, cb_kwargs={"k": 3}, dont_filter=True))
     fetch = after_the_start(crawl)
     assert fetch.url == url
-    first, second = own.pop(fetch, {}), own.pop_aside()
+    first, second = own.pop(fetch, {}), own.pop_bypassing()
     assert first is not None
     assert second is not None
     assert (first.cb_kwargs, second.cb_kwargs) == ({"k": 1}, {"k": 3})
     own.close()
     assert not caplog.text
-    assert own.take(Request(url, method="POST", body=b"q=1"))
+    assert own.add(Request(url, method="POST", body=b"q=1"))
     own.close()
     assert "1 requests that go past the frontier" in caplog.text
     crawl.close("interrupted")

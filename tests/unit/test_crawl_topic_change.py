@@ -17,11 +17,11 @@ from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.rejudging import (
     REDEFINED,
-    REQUEST,
-    ask_to_follow,
-    follow,
+    REQUEST_FILE,
+    read_request,
+    rejudge_crawl,
     remove_request,
-    request_in,
+    request_topic_change,
 )
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import find_model
@@ -84,7 +84,7 @@ def judged(folder: Path) -> list[list[tuple[Any, ...]]]:
 
 def followed(folder: Path, topic: str) -> str:
     with closing(CrawlStore.open(folder / "crawl.db")) as store:
-        return follow(store, folder, "critic-1", topic)[2].describe()
+        return rejudge_crawl(store, folder, "critic-1", topic)[2].describe()
 
 
 def order(folder: Path) -> list[tuple[Any, ...]]:
@@ -147,23 +147,23 @@ def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlConfig, tmp_pat
     followed(folder, OTHER)
     go_on(folder, begun.strategy, WHOLE)
     crawl = open_crawl(plan(running, begun.strategy, WHOLE))
-    ask_to_follow(running, "critic-1", OTHER, None)
+    request_topic_change(running, "critic-1", OTHER, None)
     replay(crawl)
     assert order(running) == order(folder)
     assert judged(running)[:3] == judged(folder)[:3]
-    assert not (running / REQUEST).exists()
+    assert not (running / REQUEST_FILE).exists()
     ((seq, detail),) = rows(running, f"SELECT seq, detail FROM events WHERE kind = '{REDEFINED}'")
     assert seq == HALF
     assert detail.startswith("critic-1: ")
 
 
 def test_word_that_is_left_while_another_is_followed_stays(tmp_path: Path) -> None:
-    ask_to_follow(tmp_path, "critic-1", OTHER, None)
-    request = request_in(tmp_path)
-    ask_to_follow(tmp_path, "critic-2", OTHER, None)
+    request_topic_change(tmp_path, "critic-1", OTHER, None)
+    request = read_request(tmp_path)
+    request_topic_change(tmp_path, "critic-2", OTHER, None)
     remove_request(tmp_path, request)
-    assert request_in(tmp_path) == ("critic-2", OTHER, None)
-    remove_request(tmp_path, request_in(tmp_path))
+    assert read_request(tmp_path) == ("critic-2", OTHER, None)
+    remove_request(tmp_path, read_request(tmp_path))
     assert not [*tmp_path.iterdir()]
 
 
@@ -177,11 +177,11 @@ def test_a_definition_that_cannot_be_followed_is_refused_and_the_crawl_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder, crawl = one(tmp_path)
-    ask_to_follow(folder, "critic-7", OTHER, None)
+    request_topic_change(folder, "critic-7", OTHER, None)
     replay(crawl)
     assert len(order(folder)) == HALF
-    assert not (folder / REQUEST).exists()
-    wanted = json.loads((folder / REQUEST).with_suffix(".refused").read_text())
+    assert not (folder / REQUEST_FILE).exists()
+    wanted = json.loads((folder / REQUEST_FILE).with_suffix(".refused").read_text())
     assert wanted["critic"] == "critic-7"
     assert "cannot be followed: no critic" in caplog.text
 
@@ -196,11 +196,11 @@ def test_a_web_that_is_another_by_now_is_refused_and_nothing_changes(
         with store.connection() as connection:
             connection.execute("UPDATE meta SET value = 'x' WHERE key = 'web'")
         with pytest.raises(UserError, match=r"is not what .* crawled"):
-            follow(store, folder, "critic-1", OTHER)
+            rejudge_crawl(store, folder, "critic-1", OTHER)
         with store.connection() as connection:
             connection.execute("UPDATE meta SET value = 'live' WHERE key = 'web'")
         with pytest.raises(UserError, match="FOCUSCRAWL_WARC=1"):
-            follow(store, folder, "critic-1", OTHER)
+            rejudge_crawl(store, folder, "critic-1", OTHER)
     assert judged(folder) == before
 
 
@@ -211,11 +211,11 @@ def test_nothing_is_left_of_the_lessons_before(tmp_path: Path) -> None:
     folder, others = tmp_path / "crawl", threads()
     crawl = open_crawl(plan(folder, "apprentice", WHOLE))
     shutil.copytree(str(find_model("demo")), folder / "critic-1")
-    ask_to_follow(folder, "critic-1", OTHER, None)
+    request_topic_change(folder, "critic-1", OTHER, None)
     while crawl.critic.fingerprint == load_critic("models/demo", BEGUN).fingerprint:
         crawl.poll(0.0)
         time.sleep(0.001)
-    ask_to_follow(folder, "critic-1", BEGUN, None)
+    request_topic_change(folder, "critic-1", BEGUN, None)
     replay(crawl)
     assert len(order(folder)) == WHOLE
     assert threads() == others
@@ -224,7 +224,7 @@ def test_nothing_is_left_of_the_lessons_before(tmp_path: Path) -> None:
 def test_what_is_told_while_a_crawl_is_taken_up_again_waits(tmp_path: Path) -> None:
     folder, crawl = one(tmp_path)
     crawl.reloading = True
-    crawl.note("said", "meanwhile")
+    crawl.record_event("said", "meanwhile")
     crawl.flush()
     assert not rows(folder, "SELECT * FROM events WHERE kind = 'said'")
     crawl.reloading = False

@@ -69,7 +69,7 @@ def test_without_limits_it_comes_first(tmp_path: Path) -> None:
 class Diarist(BestFirst):
     """To whom a month is worth a fetch, although it is not on the topic."""
 
-    def worth(self, url: int, relevance: float) -> float:
+    def page_value(self, url: int, relevance: float) -> float:
         return 1.0 - relevance
 
 
@@ -183,7 +183,7 @@ def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
     for i in range(FIRST_OF_HOST):
         turned = list(quotas.count(f"http://hub.example/{i}/x", None, earns=False, repeats=False))
     assert [quota.name for quota in turned] == ["hub.example"]
-    barred = quotas.barred("http://hub.example/new")
+    barred = quotas.closed_quota("http://hub.example/new")
     assert barred is not None
     assert barred.kind == "host"
     opened = [
@@ -194,7 +194,7 @@ def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
         )
     ]
     assert opened == ["hub.example", "hub.example/#/*"]
-    assert quotas.barred("http://hub.example/new") is None
+    assert quotas.closed_quota("http://hub.example/new") is None
 
 
 def test_another_topic_begins_with_new_quotas(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_another_topic_begins_with_new_quotas(tmp_path: Path) -> None:
 
 
 def test_deferring_many_is_done_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "_SIFTED", 10)
+    monkeypatch.setattr(state, "_MAX_DEFERRED", 10)
     web = Shelf()
     web.page("/", "jazz", *(f"/go?n={i}" for i in range(FIRST_OF_PATTERN + 25)), "/last")
     for i in range(FIRST_OF_PATTERN + 25):
@@ -220,10 +220,10 @@ def test_deferring_many_is_done_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
     run(opened, 1 + FIRST_OF_PATTERN)
     for deferred in (10, 20):
         assert opened.next(0.0) is None
-        assert opened.pausing
+        assert opened.is_waiting
         assert len(opened.frontier.deferred()) == deferred
     fetch = given_out(opened)
     assert fetch.url == at("/last")
-    assert not opened.pausing
+    assert not opened.is_waiting
     assert len(opened.frontier) == len(opened.frontier.deferred()) == 25
     opened.close("over")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.crawl.url_table import pattern
+from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.foundation.urls import normalize
 
 
@@ -33,14 +33,14 @@ from focuscrawl.foundation.urls import normalize
     ],
 )
 def test_patterns(url: str, of: str) -> None:
-    assert pattern(url) == of
+    assert url_pattern(url) == of
 
 
 @settings(max_examples=60, deadline=None)
 @given(path=st.text(max_size=60), names=st.lists(st.text("abc1", max_size=3), max_size=5))
 def test_any_url_has_one_that_depends_on_no_value(path: str, names: list[str]) -> None:
     found = {
-        pattern(url)
+        url_pattern(url)
         for value in ("x", "y9")
         for order in (names, names[::-1])
         if (
@@ -55,7 +55,7 @@ def test_any_url_has_one_that_depends_on_no_value(path: str, names: list[str]) -
 
 
 def test_a_path_made_to_be_slow_is_not() -> None:
-    assert pattern("https://a.example/" + "a/" * 1000).endswith("repeat)")
-    assert pattern("https://a.example/" + "ab/ba/" * 340 + "c").endswith("repeat)")
+    assert url_pattern("https://a.example/" + "a/" * 1000).endswith("repeat)")
+    assert url_pattern("https://a.example/" + "ab/ba/" * 340 + "c").endswith("repeat)")
     steps = "/".join(f"a{i}" for i in range(400))
-    assert pattern(f"https://a.example/{steps}").endswith("levels)")
+    assert url_pattern(f"https://a.example/{steps}").endswith("levels)")

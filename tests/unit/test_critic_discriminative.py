@@ -11,11 +11,11 @@ from focuscrawl.cli.critic_examples import warn_of_missing_embeddings
 from focuscrawl.critic import load_critic, page_vectors
 from focuscrawl.critic.classifiers import LogisticModel, fit_scale
 from focuscrawl.critic.critic_files import read_critic, save_critic
-from focuscrawl.critic.few_shot import learn_from_query
+from focuscrawl.critic.few_shot import fit_phrases
 from focuscrawl.critic.focused_critic import TrainedCritic
-from focuscrawl.critic.page_vectors import PageVectors, Pieces, WordVectors, word_vectors
-from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.training import learn_critic
+from focuscrawl.critic.page_vectors import PageVectors, Subwords, WordVectors, load_word_vectors
+from focuscrawl.critic.phrase_model import build_phrase_model
+from focuscrawl.critic.training import train_on_bags
 from focuscrawl.errors import UserError
 from unit.topic_pages import pages_of
 
@@ -31,7 +31,7 @@ def trained(*names: str) -> TrainedCritic:
         for name in names
         for i, bag in enumerate(pages_of(name, 15))
     ]
-    return learn_critic(usable, kind="discriminative")
+    return train_on_bags(usable, kind="discriminative")
 
 
 @pytest.mark.parametrize("names", [tuple(TOPICS), ("birds", "engines")])
@@ -51,7 +51,7 @@ def test_words_of_links_are_read_by_naive_bayes_of_the_same_pages(tmp_path: Path
     critic = load_critic(str(tmp_path / "critic"), "/Science/Birds")
     words = ["", "nest", "piston", "unheard"]
     said = critic.judge_words(words)  # type: ignore[union-attr]
-    reader = read_critic(str(tmp_path / "critic"))[0].model.reader  # type: ignore[attr-defined]
+    reader = read_critic(str(tmp_path / "critic"))[0].model.link_model  # type: ignore[attr-defined]
     expected = np.exp(reader.log_posteriors([{}, {"nest": 1}, {"piston": 1}, {"unheard": 1}]))
     assert said.probabilities == pytest.approx(expected)
     nothing, nest, piston, unheard = said.relevance
@@ -74,14 +74,14 @@ def test_a_file_says_what_words_are_made_of(
     save_critic(trained(*TOPICS), tmp_path / "critic")
     found = read_critic(str(tmp_path / "critic"))[0].model.vectors  # type: ignore[attr-defined]
     pages = [*pages_of("birds", 3), {}, {"zyzzyva": 1}]
-    taken_apart = PageVectors(found.words, found.idf, found.centre).read(pages)
-    monkeypatch.setattr(type(word_vectors()), "pieces", None)  # nobody takes words to pieces
-    assert (found.read(pages).meaning == taken_apart.meaning).all()
+    taken_apart = PageVectors(found.words, found.idf, found.centre).transform(pages)
+    monkeypatch.setattr(type(load_word_vectors()), "split", None)  # no word is split again
+    assert (found.transform(pages).meaning == taken_apart.meaning).all()
 
 
 def test_words_are_the_means_of_their_pieces() -> None:
-    pieces = Pieces.of_lengths(np.array([7, 7, 9, 9, 7]), np.array([1, 0, 2, 1, 1]))
-    seven, none, both, nine, again = word_vectors().of_pieces(pieces)
+    pieces = Subwords.from_lengths(np.array([7, 7, 9, 9, 7]), np.array([1, 0, 2, 1, 1]))
+    seven, none, both, nine, again = load_word_vectors().embed_subwords(pieces)
     assert (seven == again).all()
     assert not none.any()
     assert both == pytest.approx((seven.astype(float) + nine) / 2, abs=1e-3)
@@ -103,14 +103,14 @@ def test_without_embeddings_it_works(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def cosine(vectors: WordVectors, one: str, other: str) -> float:
-    a, b = vectors.of([one, other]).astype(float)
+    a, b = vectors.embed([one, other]).astype(float)
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 def test_words_of_like_meaning_are_near() -> None:
     vectors = WordVectors()
     assert cosine(vectors, "bird", "owl") > cosine(vectors, "bird", "carburetor") + 0.1
-    assert vectors.of([]).shape == (0, vectors.dimensions)
+    assert vectors.embed([]).shape == (0, vectors.dimensions)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,13 +124,13 @@ def test_training_warns_once_where_they_would_have_been_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     english, german = (
-        TrainedCritic(model=learn_from_query([[word]], embeddings=False, languages=((code, 1.0),)))
+        TrainedCritic(model=fit_phrases([[word]], embeddings=False, languages=((code, 1.0),)))
         for word, code in (("ornithology", "en"), ("vogelkunde", "de"))
     )
     warn_of_missing_embeddings(english)
     assert capsys.readouterr().err == ""  # they are installed
     monkeypatch.setattr(page_vectors, "find_spec", lambda _: None)
-    for trained in (english, german, TrainedCritic(model=read_phrases("ornithology"))):
+    for trained in (english, german, TrainedCritic(model=build_phrase_model("ornithology"))):
         warn_of_missing_embeddings(trained)
     said = capsys.readouterr()
     assert said.out == ""

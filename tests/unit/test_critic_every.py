@@ -11,7 +11,7 @@ from focuscrawl.critic.bag_of_words import TrainingRows
 from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.classifiers import HierarchicalNaiveBayes, NaiveBayes
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.phrase_model import read_phrases
+from focuscrawl.critic.phrase_model import build_phrase_model
 from focuscrawl.critic.protocol import CustomCritic, Judgement
 from focuscrawl.testing import KeywordCritic, critic_checks
 
@@ -48,7 +48,7 @@ def critics() -> Iterator[tuple[str, Critic]]:
     yield "flat", FocusedCritic(flat, MARKED, ("http://a.example/",), "f1a7")
     yield "hierarchical", FocusedCritic(levels, MARKED, (), "41e2")
     yield "calibrated", FocusedCritic(flat, MARKED, (), "ca11", calibration)
-    phrases = read_phrases("tea leaf, cup")
+    phrases = build_phrase_model("tea leaf, cup")
     yield "phrases", FocusedCritic(phrases, np.array([True, False]), (), "9425")
     yield "callable", CustomCritic(relevance, "own:relevance", ["/Drink"], "ca77")
     yield "callable with classes", CustomCritic(Classes(), "own:Classes", ["/Drink"], "ca78")

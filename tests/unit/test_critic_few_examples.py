@@ -14,16 +14,16 @@ from longer import long
 from focuscrawl.critic.assessment import check_few_examples, read_examples
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.example_checks import (
-    cohesion_of,
-    hold_out,
-    recall_of,
-    share_of,
-    warnings_of,
+    cross_validate_few_shot,
+    estimate_recall,
+    estimate_share,
+    find_warnings,
+    measure_cohesion,
 )
-from focuscrawl.critic.few_shot import learn_judge, read_little
-from focuscrawl.critic.focused_critic import TrainedCritic, is_from_little
-from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.training import train_critic, train_from_little
+from focuscrawl.critic.few_shot import fit_scorer, vectorize_pages
+from focuscrawl.critic.focused_critic import TrainedCritic, is_few_shot
+from focuscrawl.critic.phrase_model import build_phrase_model
+from focuscrawl.critic.training import train_critic, train_few_shot
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
 from focuscrawl.testing.tiny_web import TinyWeb
@@ -83,12 +83,12 @@ def checked(trained: TrainedCritic, web: TinyWeb) -> FewExamplesReport:
 
 
 def test_a_clear_topic_is_found(web: TinyWeb) -> None:
-    critic = train_from_little([], urls_of("birds", 10), urls_of("law", 4), [web], topic="/Birds")
+    critic = train_few_shot([], urls_of("birds", 10), urls_of("law", 4), [web], topic="/Birds")
     report = checked(critic, web)
     assert report.topic == "/Birds"
     assert report.recall is not None
     assert report.recall.value > 0.6
-    called = {page.url for page in report.called()}
+    called = {page.url for page in report.called_relevant()}
     birds = {page.url for page in report.others if "/birds/" in page.url}
     assert len(birds) == 20
     assert len(birds & called) >= 18
@@ -103,7 +103,7 @@ def test_a_clear_topic_is_found(web: TinyWeb) -> None:
 def test_an_example_of_something_else_is_the_most_doubtful_of_its_side(web: TinyWeb) -> None:
     good = [*urls_of("birds", 9), url_of("sailing", 0)]
     bad = [*urls_of("law", 3), url_of("birds", 20)]
-    report = checked(train_from_little([], good, bad, [web]), web)
+    report = checked(train_few_shot([], good, bad, [web]), web)
     worst = {page.label: page.url for page in reversed(report.doubtful(14))}
     assert worst == {"/good": url_of("sailing", 0), "/bad": url_of("birds", 20)}
     assert len(report.doubtful(10)) == 10
@@ -114,21 +114,19 @@ def test_an_example_of_something_else_is_the_most_doubtful_of_its_side(web: Tiny
 def test_every_page_is_held_out(bags: dict[str, Counter[str]], n: int, embeddings: bool) -> None:
     listed = [*bags.values()]
     good, bad, others = listed[:n], listed[40:44], listed[60:]
-    vectors, pages = read_little([], good, bad, others, embeddings=embeddings)
-    odds = hold_out(vectors, [], pages, 0)
-    seen = learn_judge(vectors, [], pages)
+    vectors, pages = vectorize_pages([], good, bad, others, embeddings=embeddings)
+    odds = cross_validate_few_shot(vectors, [], pages, 0)
+    seen = fit_scorer(vectors, [], pages)
     for rows, held_out in zip(pages, odds, strict=True):
         assert held_out.shape == (rows.shape[0],)
         assert not np.isclose(held_out, seen.log_odds(rows)).any()
     assert odds.good.mean() < seen.log_odds(pages.good).mean()
-    again = hold_out(vectors, [], pages, 0)
+    again = cross_validate_few_shot(vectors, [], pages, 0)
     assert all((a == b).all() for a, b in zip(odds, again, strict=True))
 
 
 def test_two_topics_are_told(web: TinyWeb) -> None:
-    report = checked(
-        train_from_little([], urls_of("birds", 6) + urls_of("law", 6), [], [web]), web
-    )
+    report = checked(train_few_shot([], urls_of("birds", 6) + urls_of("law", 6), [], [web]), web)
     (warning,) = report.warnings
     assert "two groups" in warning
     one, two = warning[warning.index("(") : -1].split(";")
@@ -142,17 +140,17 @@ def test_examples_of_everything_are_too_broad(
     others = [bag for url, bag in bags.items() if not url.endswith(("/0", "/1"))]
     for subjects, broad in ((["birds"], False), (SIX, True)):
         good = [bags[url_of(each, i)] for each in subjects for i in (0, 1)]
-        vectors, pages = read_little([], good, [], others, embeddings=embeddings)
-        found = cohesion_of(vectors, pages)
+        vectors, pages = vectorize_pages([], good, [], others, embeddings=embeddings)
+        found = measure_cohesion(vectors, pages)
         assert found.broad is broad
         assert found.groups == ()
 
 
 def test_words_or_one_example_alone_tell_nothing_of_recall(web: TinyWeb) -> None:
-    learned = train_from_little([["feather"], ["plumage"]], [], [], [web])
-    query = train_from_little([["feather"], ["plumage"]], [], [], ())
-    one = train_from_little([], urls_of("birds", 1), [], [web])
-    words = TrainedCritic(model=read_phrases("feather, plumage"))
+    learned = train_few_shot([["feather"], ["plumage"]], [], [], [web])
+    query = train_few_shot([["feather"], ["plumage"]], [], [], ())
+    one = train_few_shot([], urls_of("birds", 1), [], [web])
+    words = TrainedCritic(model=build_phrase_model("feather, plumage"))
     for critic in (learned, query, one, words):
         report = checked(critic, web)
         assert report.recall is None
@@ -164,7 +162,7 @@ def test_words_or_one_example_alone_tell_nothing_of_recall(web: TinyWeb) -> None
 
 
 def test_phrases_count_in_the_check_as_in_training(web: TinyWeb, tmp_path: Path) -> None:
-    trained = train_from_little([["feather"]], urls_of("birds", 1), [], [web], random_state=7)
+    trained = train_few_shot([["feather"]], urls_of("birds", 1), [], [web], random_state=7)
     save_critic(trained, tmp_path / "critic")
     critic, _ = read_critic(str(tmp_path / "critic"))
     assert critic.phrases == (("feather",),)
@@ -174,12 +172,12 @@ def test_phrases_count_in_the_check_as_in_training(web: TinyWeb, tmp_path: Path)
     assert example.relevance > 0.5
     assert report.recall is None
     assert report.doubtful(1) == []  # one example is too few to call it mislabelled
-    assert any("very few" in warning for warning in report.warnings)
+    assert any("only 1 good example" in warning for warning in report.warnings)
 
 
 def test_pages_that_are_gone(texts: dict[str, str], web: TinyWeb) -> None:
     birds = urls_of("birds", 5)
-    critic = train_from_little([], birds, urls_of("law", 2), [web])
+    critic = train_few_shot([], birds, urls_of("law", 2), [web])
 
     def without(urls: Sequence[str]) -> TinyWeb:
         return web_of({url: text for url, text in texts.items() if url not in urls})
@@ -189,32 +187,32 @@ def test_pages_that_are_gone(texts: dict[str, str], web: TinyWeb) -> None:
         checked(critic, without(birds))
     only = web_of(dict.fromkeys(birds[:3], "a bird"))
     with pytest.raises(UserError, match="no other pages"):
-        checked(train_from_little([], birds[:3], [], [only]), only)
+        checked(train_few_shot([], birds[:3], [], [only]), only)
 
 
 def test_what_is_from_little(web: TinyWeb) -> None:
-    assert is_from_little(train_from_little([], urls_of("birds", 2), [], [web]))
-    assert is_from_little(TrainedCritic(model=read_phrases("bird")))
+    assert is_few_shot(train_few_shot([], urls_of("birds", 2), [], [web]))
+    assert is_few_shot(TrainedCritic(model=build_phrase_model("bird")))
     labels = [Label(url, "/good", "train") for url in urls_of("birds", 6)]
     labels += [Label(url, "/bad", "train") for url in urls_of("law", 6)]
     for kind in ("flat", "discriminative"):
-        assert not is_from_little(train_critic(labels, web, kind=kind))
+        assert not is_few_shot(train_critic(labels, web, kind=kind))
 
 
 def test_warnings_of_words_and_hosts(bags: dict[str, Counter[str]]) -> None:
     others = [*bags.items()]
-    (found,) = warnings_of([["the", "of"], ["feather"]], [], others, None, None)
+    (found,) = find_warnings([["the", "of"], ["feather"]], [], others, None, None)
     assert found.startswith("'the of' is too common: ")
-    assert "have all its words" in found
+    assert "have all words of the phrase" in found
     same = ["http://one.example/a", "http://one.example/b", "http://one.example/c"]
-    (found,) = warnings_of([], same, others, None, None)
+    (found,) = find_warnings([], same, others, None, None)
     assert "one.example" in found
     site = [(f"http://one.example/{i}", bag) for i, (_, bag) in enumerate(others)]
-    assert not list(warnings_of([], same, site, None, None))
-    assert not list(warnings_of([["the", "of"]], same, others[:5], None, None))
-    little = recall_of(np.full(12, -4.0))
-    (found,) = warnings_of([], urls_of("birds", 12), others, None, little)
-    assert "too broad for so few" in found
+    assert not list(find_warnings([], same, site, None, None))
+    assert not list(find_warnings([["the", "of"]], same, others[:5], None, None))
+    little = estimate_recall(np.full(12, -4.0))
+    (found,) = find_warnings([], urls_of("birds", 12), others, None, little)
+    assert "misses many good examples" in found
 
 
 odds = st.lists(st.floats(-50, 50), min_size=1, max_size=40).map(np.array)
@@ -222,20 +220,20 @@ odds = st.lists(st.floats(-50, 50), min_size=1, max_size=40).map(np.array)
 
 @given(odds, st.floats(0.01, 5))
 def test_recall_is_a_share_that_grows_with_the_log_odds(log_odds: np.ndarray, more: float) -> None:
-    found = recall_of(log_odds)
+    found = estimate_recall(log_odds)
     assert 0.0 <= found.low <= found.high <= 1.0
     assert 0.0 <= found.value <= 1.0
-    mirrored = recall_of(-log_odds)
+    mirrored = estimate_recall(-log_odds)
     assert mirrored.value == pytest.approx(1.0 - found.value)
-    far = recall_of(np.abs(log_odds) + more)
+    far = estimate_recall(np.abs(log_odds) + more)
     assert far.value > 0.5
     assert far.value > found.value or (log_odds > 0).all()
 
 
 def test_more_pages_say_more() -> None:
-    few, many = share_of(3, 5), share_of(60, 100)
+    few, many = estimate_share(3, 5), estimate_share(60, 100)
     assert few.value == many.value == pytest.approx(0.6)
     assert few.low < many.low < 0.6 < many.high < few.high
-    assert share_of(0, 10).value == 0.0
-    assert share_of(0, 10).high > 0.1
-    assert share_of(10, 10).low == pytest.approx(1.0 - share_of(0, 10).high)
+    assert estimate_share(0, 10).value == 0.0
+    assert estimate_share(0, 10).high > 0.1
+    assert estimate_share(10, 10).low == pytest.approx(1.0 - estimate_share(0, 10).high)

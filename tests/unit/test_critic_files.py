@@ -18,10 +18,10 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.bag_of_words import TrainingRows
 from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.classifiers import HierarchicalNaiveBayes, NaiveBayes
-from focuscrawl.critic.corpus import KeptPages
+from focuscrawl.critic.corpus import PackedBags
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.focused_critic import TrainedCritic
-from focuscrawl.critic.phrase_model import read_phrases
+from focuscrawl.critic.phrase_model import build_phrase_model
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def trained(kind: type[NaiveBayes] = NaiveBayes) -> TrainedCritic:
         model=kind(TrainingRows.from_bags(BAGS, TOPICS).count()),
         examples=tuple((f"http://{i}.example/,é", t) for i, t in enumerate(TOPICS)),
         training_set="0" * 64,
-        absent=("/Computers/Lost",),
+        untrained_topics=("/Computers/Lost",),
         calibration=Calibration(2.0, 0.9),
         cross_validation={"folds": 3, "accuracy": 0.5, "mean_recall": 0.5},
         skipped={"not HTML": 1},
@@ -74,14 +74,14 @@ def test_comes_back_as_it_was(tmp_path: Path, kind: type[NaiveBayes]) -> None:
     np.testing.assert_array_equal(
         after.model.log_posteriors(PAGES), before.model.log_posteriors(PAGES)
     )
-    for name in ("examples", "training_set", "absent", "calibration", "calibrated",
+    for name in ("examples", "training_set", "untrained_topics", "calibration", "calibrated",
                  "cross_validation", "skipped"):  # fmt: skip
         assert getattr(after, name) == getattr(before, name)
     assert size == sum(map(len, contents(tmp_path / "a").values()))
 
 
 def test_words_come_back(tmp_path: Path) -> None:
-    model = read_phrases("kernel code, birds")
+    model = build_phrase_model("kernel code, birds")
     save_critic(TrainedCritic(model=model), tmp_path / "w")
     critic = load_critic(str(tmp_path / "w"), "/good")
     expected = np.exp(model.log_posteriors(PAGES))
@@ -92,7 +92,7 @@ def test_words_come_back(tmp_path: Path) -> None:
 
 
 def test_pages_that_it_was_learned_from_come_back(tmp_path: Path) -> None:
-    save_critic(replace(trained(), pages=KeptPages.of([*PAGES, *BAGS])), tmp_path / "a")
+    save_critic(replace(trained(), pages=PackedBags.from_bags([*PAGES, *BAGS])), tmp_path / "a")
     found, _ = read_critic(str(tmp_path / "a"))
     assert found.pages.bags() == [*PAGES, *BAGS]
     with np.load(tmp_path / "a" / "model.npz") as arrays:

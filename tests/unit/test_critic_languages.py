@@ -13,20 +13,20 @@ import pytest
 from longer import long
 
 from focuscrawl.critic.critic_files import read_critic, save_critic
-from focuscrawl.critic.few_shot import learn_from_little, learn_from_query
+from focuscrawl.critic.few_shot import fit_few_shot, fit_phrases
 from focuscrawl.critic.focused_critic import TrainedCritic
 from focuscrawl.critic.languages import (
     ENGLISH,
-    language_of_page,
-    languages_of,
-    n_words,
-    normal,
-    pieces,
-    read_as,
-    written_pages,
+    detect_languages,
+    detect_page_language,
+    estimate_word_count,
+    generate_pages,
+    normalise_word,
+    to_terms,
+    word_ngrams,
 )
-from focuscrawl.critic.phrase_model import phrases_of, read_phrases, words_of
-from focuscrawl.critic.training import learn_critic, train_from_little
+from focuscrawl.critic.phrase_model import build_phrase_model, parse_description, parse_phrases
+from focuscrawl.critic.training import train_few_shot, train_on_bags
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.page.words import tokenize
@@ -61,7 +61,7 @@ def halves(language: str) -> tuple[list[Bag], np.ndarray, list[Bag], np.ndarray]
 
 
 def phrase(language: str, topic: str) -> list[list[str]]:
-    return phrases_of(LanguagePages(language, each=0, others=0).phrase(topic))
+    return parse_phrases(LanguagePages(language, each=0, others=0).phrase(topic))
 
 
 def precision(model: TopicModel, topic: str, pages: list[Bag], on: np.ndarray) -> float:
@@ -74,10 +74,10 @@ def precision(model: TopicModel, topic: str, pages: list[Bag], on: np.ndarray) -
 @EACH
 def test_the_language_of_pages_is_told(language: str) -> None:
     bags, _, _, _ = halves(language)
-    assert languages_of(bags) == ((language, 1.0),)
-    assert languages_of(bags[:3], bags[3:6]) == ((language, 1.0),)
+    assert detect_languages(bags) == ((language, 1.0),)
+    assert detect_languages(bags[:3], bags[3:6]) == ((language, 1.0),)
     for topic in ("cycling", "astronomy"):
-        found = languages_of((), (), phrase(language, topic))
+        found = detect_languages((), (), phrase(language, topic))
         assert language in dict(found) or (language, topic) == ("de", "astronomy"), topic
 
 
@@ -85,33 +85,46 @@ def test_the_language_of_pages_in_several() -> None:
     said = ["the", "road", "is", "long", "and", "this", "was", "a", "cat"]
     english: list[Bag] = [dict.fromkeys(said, 9)] * 6
     chinese, german = halves("zh")[0][:3], halves("de")[0][:3]
-    assert languages_of(english) == languages_of([], []) == ENGLISH
-    assert dict(languages_of([*english, *chinese, *german])) == {"en": 0.5, "zh": 0.25, "de": 0.25}
-    assert dict(languages_of(english, chinese)) == {"en": 0.5, "zh": 0.5}
-    assert dict(languages_of([*english] * 5, (), [["自行车"]])) == {"en": 0.5, "zh": 0.5}
-    assert languages_of([*english] * 5, (), [["fahrrad"]]) == ENGLISH  # a name, perhaps
-    assert languages_of([*english] * 5 + german) == ENGLISH  # one page in ten
-    assert languages_of((), (), [["metaphysics"], ["naive", "bayes"]]) == ENGLISH
+    assert detect_languages(english) == detect_languages([], []) == ENGLISH
+    assert dict(detect_languages([*english, *chinese, *german])) == {
+        "en": 0.5,
+        "zh": 0.25,
+        "de": 0.25,
+    }
+    assert dict(detect_languages(english, chinese)) == {"en": 0.5, "zh": 0.5}
+    assert dict(detect_languages([*english] * 5, (), [["自行车"]])) == {"en": 0.5, "zh": 0.5}
+    assert detect_languages([*english] * 5, (), [["fahrrad"]]) == ENGLISH  # a name, perhaps
+    assert detect_languages([*english] * 5 + german) == ENGLISH  # one page in ten
+    assert detect_languages((), (), [["metaphysics"], ["naive", "bayes"]]) == ENGLISH
     names: Bag = {"xanthe": 3, "qadir": 2, "zhukov": 4}
-    assert language_of_page(names) is language_of_page({"1": 3}) is language_of_page({}) is None
-    assert language_of_page({"한국어와": 2, "영어를": 1}) == "ko"
+    assert (
+        detect_page_language(names)
+        is detect_page_language({"1": 3})
+        is detect_page_language({})
+        is None
+    )
+    assert detect_page_language({"한국어와": 2, "영어를": 1}) == "ko"
 
 
 def test_words_are_read_by_their_pieces() -> None:
-    assert pieces("公路自行车") == ("公路", "路自", "自行", "行车")
-    assert pieces("车") == ("车",)
-    assert pieces("gps导航") == ("gps", "导航")
-    assert set(pieces("fahrrad")) & set(pieces("fahrräder")) >= {"-_fah", "-fahr", "-ahrr"}
-    assert pieces("bei") == ("bei",)
-    assert normal("Straße") == "strasse"
-    assert normal("ＧＰＳ") == "gps"
-    assert normal("ﾊﾟﾝ") == "パン"
-    assert normal("أيضًا") == normal("ايضا")
-    assert n_words("自行车") == pytest.approx(3 / 1.6)
-    assert n_words("fahrrad") == 1.0
+    assert word_ngrams("公路自行车") == ("公路", "路自", "自行", "行车")
+    assert word_ngrams("车") == ("车",)
+    assert word_ngrams("gps导航") == ("gps", "导航")
+    assert set(word_ngrams("fahrrad")) & set(word_ngrams("fahrräder")) >= {
+        "-_fah",
+        "-fahr",
+        "-ahrr",
+    }
+    assert word_ngrams("bei") == ("bei",)
+    assert normalise_word("Straße") == "strasse"
+    assert normalise_word("ＧＰＳ") == "gps"
+    assert normalise_word("ﾊﾟﾝ") == "パン"
+    assert normalise_word("أيضًا") == normalise_word("ايضا")
+    assert estimate_word_count("自行车") == pytest.approx(3 / 1.6)
+    assert estimate_word_count("fahrrad") == 1.0
     bags: list[Bag] = [{"公路": 2, "路自": 1}]
-    assert read_as(bags, ENGLISH) is bags
-    assert read_as([{"公路自": 2, "公路": 1}], (("zh", 1.0),)) == [{"公路": 3, "路自": 2}]
+    assert to_terms(bags, ENGLISH) is bags
+    assert to_terms([{"公路自": 2, "公路": 1}], (("zh", 1.0),)) == [{"公路": 3, "路自": 2}]
 
 
 @FIRST
@@ -121,10 +134,10 @@ def test_a_phrase_and_three_pages_find_sentences_never_seen(language: str) -> No
         on = np.flatnonzero(topics == topic)
         good, rest = [bags[i] for i in on[:3]], [b for i, b in enumerate(bags) if i not in on[:3]]
         found = phrase(language, topic)
-        model = learn_from_little(found, good, (), rest, embeddings=True)
+        model = fit_few_shot(found, good, (), rest, embeddings=True)
         assert precision(model, "/good", pages, truth == topic) > 0.75, topic
         assert model.vectors.dimensions == 0  # embeddings know English
-        alone = learn_from_query(found, embeddings=True)
+        alone = fit_phrases(found, embeddings=True)
         assert precision(alone, "/good", pages, truth == topic) > 0.5, topic
 
 
@@ -133,7 +146,7 @@ def test_a_phrase_and_three_pages_find_sentences_never_seen(language: str) -> No
 def test_labels_teach_what_holds_for_sentences_never_seen(language: str, kind: str) -> None:
     bags, topics, pages, truth = halves(language)
     usable = [((str(i), f"/{t}"), b) for i, (b, t) in enumerate(zip(bags, topics, strict=True))]
-    model = learn_critic(usable, kind=kind).model
+    model = train_on_bags(usable, kind=kind).model
     found = [precision(model, f"/{topic}", pages, truth == topic) for topic in TOPICS]
     assert np.mean(found) > 0.8
 
@@ -141,7 +154,7 @@ def test_labels_teach_what_holds_for_sentences_never_seen(language: str, kind: s
 @FIRST
 def test_a_phrase_alone_is_precise(language: str) -> None:
     _, _, pages, truth = halves(language)
-    model = read_phrases(LanguagePages(language, each=0, others=0).phrase("cycling"))
+    model = build_phrase_model(LanguagePages(language, each=0, others=0).phrase("cycling"))
     assert language in dict(model.languages)
     yes = model.log_posteriors(pages)[:, 1] > np.log(0.5)
     on = truth == "cycling"
@@ -165,9 +178,9 @@ def test_old_charsets_and_utf8_are_the_same_words(language: str) -> None:
 )
 def test_everyday_words_of_the_language_are_refused(language: str, words: str) -> None:
     with pytest.raises(UserError, match="is on nearly every page; name words that few have"):
-        read_phrases(words)
+        build_phrase_model(words)
     with pytest.raises(UserError, match="is on nearly every page"):
-        train_from_little(phrases_of(words), [], [], [])
+        train_few_shot(parse_phrases(words), [], [], [])
 
 
 def test_everyday_words_of_the_pages_are_refused(
@@ -177,34 +190,36 @@ def test_everyday_words_of_the_pages_are_refused(
     shelf = Shelf()
     for i, bag in enumerate(halves("de")[0][:30]):
         shelf.page(f"/{i}", " ".join(Counter(bag).elements()))
-    war = phrases_of("war")
-    assert train_from_little(war, [], [], []).phrases == (("war",),)
+    war = parse_phrases("war")
+    assert train_few_shot(war, [], [], []).phrases == (("war",),)
     with pytest.raises(UserError, match="'war' is on nearly every page"):
-        train_from_little(war, [at("/1")], [], [shelf])
+        train_few_shot(war, [at("/1")], [], [shelf])
 
 
 def test_a_description_is_read_in_its_language() -> None:
-    said = words_of("Das ist alles über das Fahrrad, und wie man es mit Werkzeug repariert.")
+    said = parse_description(
+        "Das ist alles über das Fahrrad, und wie man es mit Werkzeug repariert."
+    )
     assert {"fahrrad", "werkzeug", "repariert"} <= set(said)
     assert not {"das", "ist", "und", "mit"} & set(said)
 
 
 def test_commas_of_other_scripts_part_phrases() -> None:
-    assert phrases_of("自行车，骑行、车架") == [["自行车"], ["骑行"], ["车架"]]
-    assert phrases_of("دراجة، سباق") == [["دراجة"], ["سباق"]]
+    assert parse_phrases("自行车，骑行、车架") == [["自行车"], ["骑行"], ["车架"]]
+    assert parse_phrases("دراجة، سباق") == [["دراجة"], ["سباق"]]
 
 
 @pytest.mark.parametrize("kind", ["words", "flat", "discriminative", "little"])
 def test_a_critic_keeps_its_languages(tmp_path: Path, kind: str) -> None:
     bags, topics, pages, _ = halves("zh")
     if kind == "words":
-        trained = TrainedCritic(model=read_phrases("自行车, 车架"))
+        trained = TrainedCritic(model=build_phrase_model("自行车, 车架"))
     elif kind == "little":
-        model = learn_from_little([["自行车"]], unlabelled=bags, embeddings=False)
+        model = fit_few_shot([["自行车"]], unlabelled=bags, embeddings=False)
         trained = TrainedCritic(model=model, phrases=(("自行车",),))
     else:
         pairs = zip(bags, topics, strict=True)
-        trained = learn_critic(
+        trained = train_on_bags(
             [((str(i), f"/{t}"), b) for i, (b, t) in enumerate(pairs)], kind=kind
         )
     save_critic(trained, tmp_path / "a")
@@ -215,18 +230,18 @@ def test_a_critic_keeps_its_languages(tmp_path: Path, kind: str) -> None:
 
 
 def test_critics_of_english_pages_are_what_they_were(tmp_path: Path) -> None:
-    model = learn_from_little(
+    model = fit_few_shot(
         good=pages_of("birds", 3), unlabelled=pages_of("engines", 60), embeddings=False
     )
-    assert model.vectors.languages == model.reader.languages == ENGLISH
+    assert model.vectors.languages == model.link_model.languages == ENGLISH
     assert not any(word.startswith("-") for word in model.vectors.words)
     save_critic(TrainedCritic(model=model), tmp_path / "a")
     assert "languages" not in (tmp_path / "a" / "manifest.json").read_text()
 
 
 def test_pages_that_stand_for_others_are_in_the_language() -> None:
-    (page, _) = written_pages(2, 0, (("de", 1.0),))
-    assert language_of_page(page) == "de"
+    (page, _) = generate_pages(2, 0, (("de", 1.0),))
+    assert detect_page_language(page) == "de"
     assert sum(page.values()) == 500
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.cli.critic_examples import read_description
-from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import read_critic, save_critic
-from focuscrawl.critic.few_shot import learn_from_little
-from focuscrawl.critic.phrase_model import words_of
-from focuscrawl.critic.training import topic_name, train_from_little
+from focuscrawl.critic.few_shot import fit_few_shot
+from focuscrawl.critic.phrase_model import parse_description
+from focuscrawl.critic.training import parse_topic_name, train_few_shot
 from focuscrawl.errors import UserError
 
 from .shelves import Shelf, at
@@ -44,12 +44,12 @@ def test_a_redirect_is_read_where_it_leads(shelf: Shelf) -> None:
     shelf.put("/round", "", 302, location="/round")
     shelf.put("/away", "", 301, location="b.example/x")
     wanted = [at("/moved"), at("/round"), at("/away"), at("/knots2"), "no url"]
-    found = read_known([Shelf(), shelf], wanted)
+    found = find_pages([Shelf(), shelf], wanted)
     assert {url: page.url for url, page in found.items()} == {
         at("/moved"): at("/knots1"),
         at("/knots2"): at("/knots2"),
     }
-    trained = train_from_little([], wanted, [at("/tax1")], [shelf])
+    trained = train_few_shot([], wanted, [at("/tax1")], [shelf])
     assert [url for url, _ in trained.examples] == [at("/moved"), at("/knots2"), at("/tax1")]
     assert trained.skipped == {"that cannot be read": 3}
 
@@ -62,10 +62,10 @@ def others(
 
     def spied(*given: Any, **options: Any) -> LogisticModel:
         seen.extend(given[3])
-        return learn_from_little(*given, **options)
+        return fit_few_shot(*given, **options)
 
-    monkeypatch.setattr(f"{TRAINING}.learn_from_little", spied)
-    train_from_little([["knots"]], [at("/knots0")], [], webs, relevant=relevant)
+    monkeypatch.setattr(f"{TRAINING}.fit_few_shot", spied)
+    train_few_shot([["knots"]], [at("/knots0")], [], webs, relevant=relevant)
     assert len(seen) == 60  # English makes up for what there is not
     return [bag for bag in seen if sum(bag.values()) < 100]
 
@@ -91,13 +91,13 @@ def test_of_what_a_crawl_holds_for_relevant_few_stand_for_others(
 def test_what_it_was_learned_from_is_kept(shelf: Shelf, tmp_path: Path) -> None:
     phrases = [["rope", "hitch"], ["splice"]]
     good, bad = [at("/knots1"), at("/knots1")], [at("/tax1")]
-    trained = train_from_little(phrases, good, bad, [shelf], topic=topic_name("Sea/Knots"))
+    trained = train_few_shot(phrases, good, bad, [shelf], topic=parse_topic_name("Sea/Knots"))
     save_critic(trained, tmp_path / "knots")
     kept, _ = read_critic(str(tmp_path / "knots"))
     assert kept.phrases == (("rope", "hitch"), ("splice",))
     assert kept.examples == ((at("/knots1"), "/Sea/Knots"), (at("/tax1"), "/bad"))
     assert set(kept.model.classes) == {"/Sea/Knots", "/bad"}
-    alone = train_from_little(phrases, [], [], [])
+    alone = train_few_shot(phrases, [], [], [])
     assert (alone.phrases, alone.examples) == (kept.phrases, ())
 
 
@@ -105,14 +105,14 @@ def test_a_critic_is_learned_again_without_the_pages_it_was_learned_from(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     """A live crawl has fetched other pages, few of which are off the topic."""
-    trained = train_from_little([["knots"]], [at("/knots1")], [at("/tax1")], [shelf])
+    trained = train_few_shot([["knots"]], [at("/knots1")], [at("/tax1")], [shelf])
     save_critic(trained, tmp_path / "before")
     before, _ = read_critic(str(tmp_path / "before"))
     crawl = Shelf()
     for i in range(30):
         crawl.page(f"/more{i}", f"knots ropes hitches number{i} " * 9)
     good, bad = [at("/knots1"), at("/more1")], [at("/tax1")]
-    again = train_from_little([["knots"]], good, bad, [crawl], before=before)
+    again = train_few_shot([["knots"]], good, bad, [crawl], previous=before)
     assert [url for url, _ in again.examples] == [*good, *bad]
     assert again.skipped == {}
     bags = again.pages.bags()
@@ -120,21 +120,21 @@ def test_a_critic_is_learned_again_without_the_pages_it_was_learned_from(
     assert "hitches" in bags[1]
     assert bags[3:] == before.pages.bags()[2:]  # others are those of before
     assert len(bags) == 3 + 38
-    same = train_from_little([["knots"]], good[:1], bad, [crawl], before=before)
+    same = train_few_shot([["knots"]], good[:1], bad, [crawl], previous=before)
     page = [{"knots": 3, "rope": 2}, {"tax": 3}]
     assert same.model.log_posteriors(page).tolist() == trained.model.log_posteriors(page).tolist()
-    alone = train_from_little([], good[:1], [], [], before=before)
+    alone = train_few_shot([], good[:1], [], [], previous=before)
     assert [url for url, _ in alone.examples] == good[:1]
 
 
 def test_what_makes_no_sense_is_one_line(shelf: Shelf) -> None:
     with pytest.raises(UserError, match="is both good and bad"):
-        train_from_little([], [at("/knots1")], ["http://A.example/knots1"], [shelf])
+        train_few_shot([], [at("/knots1")], ["http://A.example/knots1"], [shelf])
     for good, webs in (([at("/gone")], [shelf]), ([at("/knots1")], [])):
         with pytest.raises(UserError, match="none of the good pages can be read"):
-            train_from_little([], good, [], webs)
-    with pytest.raises(ValueError, match="nothing says"):
-        learn_from_little(unlabelled=[{"rope": 1}], embeddings=False)
+            train_few_shot([], good, [], webs)
+    with pytest.raises(ValueError, match="needs a phrase or a good page"):
+        fit_few_shot(unlabelled=[{"rope": 1}], embeddings=False)
 
 
 def test_a_description_is_a_text_or_a_file_of_it(tmp_path: Path) -> None:
@@ -143,11 +143,15 @@ def test_a_description_is_a_text_or_a_file_of_it(tmp_path: Path) -> None:
     assert read_description("knots at sea") == "knots at sea"
     long = "a rope " * 10_000  # too long for the name of a file
     assert read_description(long) == long
-    assert words_of("Knots, and how a rope is spliced. Knots!") == ["knots", "rope", "spliced"]
+    assert parse_description("Knots, and how a rope is spliced. Knots!") == [
+        "knots",
+        "rope",
+        "spliced",
+    ]
     with pytest.raises(UserError, match="no such file"):
         read_description("topic.txt")
     (tmp_path / "latin").write_bytes(b"\xff\xfe\xff rope")
     with pytest.raises(UserError, match="save it as UTF-8 text"):
         read_description(str(tmp_path / "latin"))
     with pytest.raises(UserError, match="on nearly every page"):
-        words_of("this and that")
+        parse_description("this and that")

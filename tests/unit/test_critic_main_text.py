@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from focuscrawl.critic.critic_files import load_critic, save_critic
-from focuscrawl.critic.focused_critic import FocusedCritic, TrainedCritic, main_words
-from focuscrawl.critic.phrase_model import read_phrases
-from focuscrawl.critic.training import train_from_little
+from focuscrawl.critic.focused_critic import FocusedCritic, TrainedCritic, count_main_words
+from focuscrawl.critic.phrase_model import build_phrase_model
+from focuscrawl.critic.training import train_few_shot
 from focuscrawl.page import parse_page
 from focuscrawl.testing.tiny_web import TinyWeb
 
@@ -60,7 +60,7 @@ WEB = TinyWeb(
 @pytest.fixture
 def critic(embeddings: bool, own_cache: None, tmp_path: Path) -> FocusedCritic:
     good = [f"http://cycling-{i}.example/{i}" for i in range(3)]
-    save_critic(train_from_little([["cycling"]], good, [], [WEB]), tmp_path / "critic")
+    save_critic(train_few_shot([["cycling"]], good, [], [WEB]), tmp_path / "critic")
     loaded = load_critic(str(tmp_path / "critic"), "/good")
     assert isinstance(loaded, FocusedCritic)
     return loaded
@@ -103,7 +103,7 @@ def test_a_menu_does_not_make_a_page_relevant(critic: FocusedCritic) -> None:
 def test_a_page_of_a_title_alone_is_not_relevant(critic: FocusedCritic, tmp_path: Path) -> None:
     slide = view("<title>Cycling race</title><h1>Cycling</h1><a href=2>Next</a>")
     assert critic.judge([slide]).relevance[0] < 0.2
-    save_critic(TrainedCritic(model=read_phrases("cycling")), tmp_path / "words")
+    save_critic(TrainedCritic(model=build_phrase_model("cycling")), tmp_path / "words")
     words = load_critic(str(tmp_path / "words"), "/good")
     page = view(f"<p>{'cycling is good for you ' * 5}")  # the host is named so, too
     assert words.judge([slide, page]).relevance.round().tolist() == [0.0, 1.0]
@@ -111,11 +111,11 @@ def test_a_page_of_a_title_alone_is_not_relevant(critic: FocusedCritic, tmp_path
 
 def test_main_text_is_sentences_with_their_links_in_any_script() -> None:
     text = "That day we all rode <a href=/x>the Stelvio</a> and came home in the <b>dark</b>."
-    found = main_words(view(club(f"<p>{text}", "May")))
+    found = count_main_words(view(club(f"<p>{text}", "May")))
     assert {"rode", "stelvio", "came", "dark"} <= found.keys()
     assert not {"may", "rider", "race", "2026", "cycling", "club"} & found.keys()
     assert found["the"] == 2
-    assert main_words(view(club("", "May"))) == {}
-    assert main_words(view("")) == {}
-    chinese = main_words(view("<p>昨天我们骑自行车翻过了斯泰尔维奥山口然后在黑暗中回家"))
+    assert count_main_words(view(club("", "May"))) == {}
+    assert count_main_words(view("")) == {}
+    chinese = count_main_words(view("<p>昨天我们骑自行车翻过了斯泰尔维奥山口然后在黑暗中回家"))
     assert sum(chinese.values()) == 1

@@ -10,7 +10,12 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
 from focuscrawl.critic.bag_of_words import ClassCounts, TrainingRows, Vocabulary
-from focuscrawl.critic.classifiers import HierarchicalNaiveBayes, NaiveBayes, log_theta, siblings
+from focuscrawl.critic.classifiers import (
+    HierarchicalNaiveBayes,
+    NaiveBayes,
+    log_theta,
+    sibling_groups,
+)
 
 BAGS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 2000), max_size=8)
 TOPICS = ("/A/B", "/A/C/D", "/A/C/E", "/F")
@@ -110,7 +115,7 @@ def test_words_rare_or_common_to_all_classes_are_cut() -> None:
 
 
 def test_siblings_leave_out_only_children() -> None:
-    found = siblings(("/A/B/C", "/A/B/D", "/E/F"))
+    found = sibling_groups(("/A/B/C", "/A/B/D", "/E/F"))
     assert [each.tolist() for each in found] == [
         [[True, True, False], [False, False, True]],
         [[True, False, False], [False, True, False]],
@@ -136,5 +141,5 @@ def test_counts_that_do_not_fit_are_refused(
 
 
 def test_rows_know_their_lengths() -> None:
-    rows = Vocabulary(["a", "b"]).read([{"a": 2, "z": 9}, {}, {"b": 1, "a": 3}])
+    rows = Vocabulary(["a", "b"]).transform([{"a": 2, "z": 9}, {}, {"b": 1, "a": 3}])
     assert rows.lengths().tolist() == [2.0, 0.0, 4.0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.critic.phrase_model import ON_TOPIC, WordsModel, forms, read_phrases
+from focuscrawl.critic.phrase_model import ON_TOPIC, PhraseModel, build_phrase_model, word_forms
 from focuscrawl.errors import UserError
 from focuscrawl.page.words import tokenize
 
@@ -42,7 +42,7 @@ def bag(text: str) -> Counter[str]:
 
 
 def relevance(words: str, text: str) -> float:
-    model = read_phrases(words)
+    model = build_phrase_model(words)
     return float(np.exp(model.log_posteriors([bag(text)]))[0, model.classes.index(ON_TOPIC)])
 
 
@@ -69,8 +69,8 @@ def test_a_phrase_needs_all_its_words_and_either_phrase_will_do() -> None:
 
 def test_plural_and_singular_are_one_word() -> None:
     assert relevance("roads works", ROADWORKS) == relevance("road work", ROADWORKS)
-    assert forms("glass") == ("glass",)
-    assert forms("bird") == ("bird", "birds")
+    assert word_forms("glass") == ("glass",)
+    assert word_forms("bird") == ("bird", "birds")
 
 
 def test_a_page_said_twice_is_as_sure_as_once() -> None:
@@ -83,8 +83,8 @@ def test_a_page_said_twice_is_as_sure_as_once() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.sampled_from(["road", "cycling", "the", "x"]), st.integers(1, 10**6)))
 def test_always_a_distribution(page: dict[str, int]) -> None:
-    model = WordsModel(
-        [["road", "cycling"]], {form: 1e-5 for w in ("road", "cycling") for form in forms(w)}
+    model = PhraseModel(
+        [["road", "cycling"]], {form: 1e-5 for w in ("road", "cycling") for form in word_forms(w)}
     )
     found = model.log_posteriors([page])
     assert found.shape == (1, 2)
@@ -94,8 +94,8 @@ def test_always_a_distribution(page: dict[str, int]) -> None:
 @pytest.mark.parametrize("words", ["", " , ", "!?"])
 def test_no_words(words: str) -> None:
     with pytest.raises(UserError, match="no words"):
-        read_phrases(words)
+        build_phrase_model(words)
 
 
 def test_no_pages() -> None:
-    assert read_phrases("road").log_posteriors([]).shape == (0, 2)
+    assert build_phrase_model("road").log_posteriors([]).shape == (0, 2)

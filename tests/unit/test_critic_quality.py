@@ -11,8 +11,8 @@ import pytest
 
 from focuscrawl.critic.assessment import Quality
 from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
-from focuscrawl.critic.focused_critic import word_reasons
-from focuscrawl.critic.training import train_critic, train_from_little
+from focuscrawl.critic.focused_critic import explain_words
+from focuscrawl.critic.training import train_critic, train_few_shot
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
 
@@ -38,7 +38,7 @@ def shelf() -> Shelf:
 def little(shelf: Shelf, good: int, bad: int) -> TrainedCritic:
     on = [at(f"/knots{i}") for i in range(good)]
     off = [at(f"/tax{i}") for i in range(bad)]
-    return train_from_little([["knots"]], on, off, [shelf])
+    return train_few_shot([["knots"]], on, off, [shelf])
 
 
 def trained(shelf: Shelf, kind: str, each: int = 12) -> TrainedCritic:
@@ -55,7 +55,7 @@ def trained(shelf: Shelf, kind: str, each: int = 12) -> TrainedCritic:
 
 
 def test_a_critic_from_little_is_measured_without_any_web(shelf: Shelf) -> None:
-    found = Quality.of(little(shelf, 12, 6), ["/good"])
+    found = Quality.measure(little(shelf, 12, 6), ["/good"])
     assert (found.on, found.off) == (12, 6)
     assert found.others > 0
     assert found.precision is not None
@@ -65,12 +65,12 @@ def test_a_critic_from_little_is_measured_without_any_web(shelf: Shelf) -> None:
     assert found.precision.low < 1.0  # so few pages prove little
     assert sum(each["pages"] for each in found.bins) == 18
     assert "rope" in found.words_for
-    assert any("all good examples are of a.example" in each for each in found.warnings)
+    assert any("all good examples are from a.example" in each for each in found.warnings)
     assert json.loads(found.json())["recall"][0] == found.recall.value
 
 
 def test_without_bad_pages_nothing_is_said_of_precision(shelf: Shelf) -> None:
-    found = Quality.of(little(shelf, 12, 0), ["/good"])
+    found = Quality.measure(little(shelf, 12, 0), ["/good"])
     assert found.precision is None
     assert found.recall is not None
     assert not found.bins
@@ -79,32 +79,32 @@ def test_without_bad_pages_nothing_is_said_of_precision(shelf: Shelf) -> None:
 def test_a_few_examples_are_too_few_to_measure_or_to_be_called_mislabelled(shelf: Shelf) -> None:
     shelf.page("/odd", "tax form revenue audit odd office")  # a good page unlike the others
     on = [at("/odd"), at("/knots0"), at("/knots1")]
-    critic = train_from_little([["knots"]], on, [], [shelf])
-    found = Quality.of(critic, ["/good"])
+    critic = train_few_shot([["knots"]], on, [], [shelf])
+    found = Quality.measure(critic, ["/good"])
     assert found.why_not == "3 examples on the topic are too few to measure; give 10 or more"
     assert (found.on, found.off) == (3, 0)
     assert found.precision is found.recall is None
     assert not found.doubtful
     assert not found.bins
     assert "knots" in found.words_for  # what the critic goes by is known all the same
-    few = Quality.of(trained(shelf, "flat", 7), ["/Knots"], [shelf])
+    few = Quality.measure(trained(shelf, "flat", 7), ["/Knots"], [shelf])
     assert (few.on, bool(few.why_not), few.doubtful) == (8, True, ())
 
 
 def test_two_critics_are_compared_on_what_the_first_has_not_learned(shelf: Shelf) -> None:
     before = little(shelf, 3, 0)
-    change = Quality.of(little(shelf, 5, 6), ["/good"], before=before).change
+    change = Quality.measure(little(shelf, 5, 6), ["/good"], previous=before).change
     assert change is not None
     assert change.pages == 2 + 6
     assert change.right == 8
     assert change.precision == 1.0
-    again = Quality.of(before, ["/good"], before=before)
+    again = Quality.measure(before, ["/good"], previous=before)
     assert again.change is None  # nothing is new
 
 
 @pytest.mark.parametrize("kind", ["discriminative", "flat"])
 def test_what_is_mislabelled_is_named_and_confused(shelf: Shelf, kind: str) -> None:
-    found = Quality.of(trained(shelf, kind), ["/Money"], [shelf])
+    found = Quality.measure(trained(shelf, kind), ["/Money"], [shelf])
     assert {each["url"] for each in found.doubtful} == {at("/tax20"), at("/knots20")}
     assert set(found.confusions) == {("/Knots", "/Money/Tax", 1), ("/Money/Tax", "/Knots", 1)}
     assert found.precision is not None
@@ -113,7 +113,7 @@ def test_what_is_mislabelled_is_named_and_confused(shelf: Shelf, kind: str) -> N
 
 def test_examples_that_cannot_be_read_are_asked_for(shelf: Shelf) -> None:
     with pytest.raises(UserError, match="--web"):
-        Quality.of(trained(shelf, "flat"), ["/Money"], [Shelf()])
+        Quality.measure(trained(shelf, "flat"), ["/Money"], [Shelf()])
 
 
 @pytest.mark.parametrize("kind", ["discriminative", "flat"])
@@ -121,12 +121,12 @@ def test_the_words_of_a_page_add_up_to_its_odds(shelf: Shelf, kind: str) -> None
     model = trained(shelf, kind).model
     bag = Counter(["rope", "splice", "splice", "tax", "number3"])
     marked = np.array([path == "/Knots" for path in model.classes])
-    found = word_reasons(model, marked, bag)
+    found = explain_words(model, marked, bag)
     assert found.on[0].word in {"rope", "splice"}
     assert "tax" in {each.word for each in found.off}
     assert all(each.weight > 0 for each in found.on)
     assert all(each.weight < 0 for each in found.off)
-    none = word_reasons(model, np.ones(2, np.bool_), bag)  # where all classes are marked
+    none = explain_words(model, np.ones(2, np.bool_), bag)  # where all classes are marked
     assert (none.on, none.off) == ([], [])
     log = model.log_posteriors([bag, {}])[0]
     odds = float(log[0] - log[1])  # of /Knots, the first

@@ -103,7 +103,7 @@ def test_examples_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     ]
     critic = train_critic(labels + more, web)
     assert critic.skipped == {"not in the web": 2, "not HTML": 1, "without words": 1}
-    assert critic.absent == ("/Science/Moss",)
+    assert critic.untrained_topics == ("/Science/Moss",)
     save_critic(critic, tmp_path / "a")
     with pytest.raises(UserError, match="no example"):
         load_critic(str(tmp_path / "a"), "/Science/Moss")

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch, SpeedWatch
+from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor, SpeedMonitor
 from focuscrawl.diagnosis.alarms import WINDOW
+from focuscrawl.diagnosis.attribution import NO_PAGE
 
 if TYPE_CHECKING:
-    from focuscrawl.diagnosis import Diagnosis, Slowness
+    from focuscrawl.diagnosis import Diagnosis, Slowdown
 
 ON, SIBLING, COUSIN, FAR = "/Money/Funds", "/Money/Shares", "/Money/Banks/Safe", "/Sport/Golf"
 FAST, BUSY = "fast.example", "busy.example"
@@ -24,7 +25,7 @@ class Harvest:
     """A crawl: every fetch was found on the page that is named, or on none."""
 
     def __init__(self, marked: str = ON) -> None:
-        self.watch = HarvestWatch([marked])
+        self.watch = HarvestMonitor([marked])
         self.n = 0
         self.events: list[tuple[int, str]] = []
 
@@ -38,12 +39,12 @@ class Harvest:
         relevance: float,
         topic: str | None,
         referrer: int | None = None,
-        overtakes: str | None = None,
+        busy_host: str | None = None,
     ) -> int:
         self.n += 1
         judged = topic is not None
-        event = self.watch.visited(
-            self.n, referrer, relevance=relevance, topic=topic, judged=judged, overtakes=overtakes
+        event = self.watch.add_fetch(
+            self.n, referrer, relevance=relevance, topic=topic, judged=judged, busy_host=busy_host
         )
         if event is not None:
             self.events.append((self.n, event))
@@ -75,7 +76,7 @@ def test_a_fall_is_reported_once_with_where_the_fetches_go() -> None:
     assert alarm.cause == "drifting"  # the pages were found on relevant ones
     assert alarm.before == 1.0
     assert alarm.now <= 0.5
-    assert (alarm.eating[0].topic, alarm.eating[0].before) == (SIBLING, 0.0)
+    assert (alarm.lost_to[0].topic, alarm.lost_to[0].before) == (SIBLING, 0.0)
     first, second, _ = alarm.proposals
     assert {(each.topic, each.relation) for each in alarm.proposals} == {
         ("/Money", "parent"),
@@ -84,10 +85,10 @@ def test_a_fall_is_reported_once_with_where_the_fetches_go() -> None:
     }
     assert first.topic == "/Money"
     assert first.share > second.share
-    assert first.leads is not None
-    assert first.leads > 0.5  # its own pages, the marked ones among them, lead on
+    assert first.link_precision is not None
+    assert first.link_precision > 0.5  # its own pages, the marked ones among them, lead on
     assert alarm.short().startswith("drifting: Shares ")
-    assert "to go on, mark /Money (parent, " in alarm.describe()
+    assert "to find more pages, mark /Money (parent, " in alarm.describe()
 
 
 def test_the_end_of_a_fall_and_a_fall_below_a_fall_are_reported() -> None:
@@ -114,20 +115,20 @@ def test_causes_are_told_apart(cause: str, topic: str | None, linked: bool) -> N
     crawl, good = after_a_good_start()
     crawl.visits(50, 0.0, topic, referrer=good if linked else None)
     assert crawl.alarm.cause == cause
-    assert crawl.alarm.eating[0].topic == (topic or "no page")
+    assert crawl.alarm.lost_to[0].topic == (topic or NO_PAGE)
 
 
 def test_a_busy_host_is_named_if_most_of_what_is_lost_did_not_wait_for_it() -> None:
     crawl, good = after_a_good_start()
     for i in range(50):
-        crawl.visit(0.0, FAR, good, overtakes=None if i % 4 == 0 else "best.example")
-    assert (crawl.alarm.cause, crawl.alarm.busy) == ("busy", "best.example")
+        crawl.visit(0.0, FAR, good, busy_host=None if i % 4 == 0 else "best.example")
+    assert (crawl.alarm.cause, crawl.alarm.busy_host) == ("busy", "best.example")
     assert crawl.alarm.short() == "busy: best.example"
-    assert "your best host is busy, best.example" in crawl.alarm.describe()
+    assert "your best host best.example is busy" in crawl.alarm.describe()
     crawl, good = after_a_good_start()
     for i in range(50):
-        crawl.visit(0.0, FAR, overtakes="best.example" if i % 4 == 0 else None)
-    assert crawl.alarm.busy is None
+        crawl.visit(0.0, FAR, busy_host="best.example" if i % 4 == 0 else None)
+    assert crawl.alarm.busy_host is None
 
 
 def test_no_class_is_proposed_that_everything_lies_under() -> None:
@@ -135,7 +136,7 @@ def test_no_class_is_proposed_that_everything_lies_under() -> None:
     crawl.visits(100, 1.0, "/good")
     crawl.visits(50, 0.0, "/bad")
     assert crawl.alarm.proposals == ()
-    assert crawl.alarm.eating[0].topic == "/bad"
+    assert crawl.alarm.lost_to[0].topic == "/bad"
 
 
 def test_noise_is_seldom_taken_for_a_fall() -> None:
@@ -164,7 +165,7 @@ def test_any_crawl_can_be_watched(fetches: list[tuple[float, str | None, int]]) 
     alarm = crawl.watch.alarm
     if alarm is not None:
         assert alarm.now < alarm.before
-        assert sum(each.now for each in alarm.eating) <= 1.0 + 1e-9
+        assert sum(each.now for each in alarm.lost_to) <= 1.0 + 1e-9
         assert "\n" not in alarm.describe()
 
 
@@ -172,19 +173,19 @@ class Speed:
     """A crawl whose fetches take so many seconds and bring so much relevance."""
 
     def __init__(self) -> None:
-        self.watch = SpeedWatch()
+        self.watch = SpeedMonitor()
         self.clock = 1000.0
         self.events: list[str] = []
 
     @property
-    def slowness(self) -> Slowness:
-        assert self.watch.slowness is not None
-        return self.watch.slowness
+    def slowdown(self) -> Slowdown:
+        assert self.watch.slowdown is not None
+        return self.watch.slowdown
 
     def visits(self, n: int, seconds: float, relevance: float, host: str = FAST) -> None:
         for _ in range(n):
             self.clock += seconds
-            event = self.watch.visited(self.clock, relevance, host)
+            event = self.watch.add_fetch(self.clock, relevance, host)
             self.events += [] if event is None else [event]
 
 
@@ -194,24 +195,24 @@ def test_fetches_that_take_longer_are_reported_with_their_end() -> None:
     assert crawl.events == []
     crawl.visits(WINDOW, 5.0, 0.8, BUSY)
     assert crawl.events == [SLOW]
-    assert crawl.slowness.before == pytest.approx(0.8 * 3600, rel=0.05)
-    assert crawl.slowness.now <= crawl.slowness.before / 2
-    assert "a fetch takes" in crawl.slowness.describe()
+    assert crawl.slowdown.before == pytest.approx(0.8 * 3600, rel=0.05)
+    assert crawl.slowdown.now <= crawl.slowdown.before / 2
+    assert "a fetch takes" in crawl.slowdown.describe()
     crawl.visits(150, 1.0, 0.8)
-    assert crawl.events == [SLOW, SPEEDY]
-    assert crawl.watch.slowness is None
+    assert crawl.events == [SLOW, FAST_AGAIN]
+    assert crawl.watch.slowdown is None
 
 
 def test_the_host_that_most_fetches_wait_for_is_named_and_fewer_gains_are_told_apart() -> None:
     crawl = Speed()
     crawl.visits(200, 1.0, 0.8)
     crawl.visits(WINDOW, 2.3, 0.8, BUSY)
-    assert crawl.slowness.host == BUSY
-    assert BUSY in crawl.slowness.describe()
+    assert crawl.slowdown.host == BUSY
+    assert BUSY in crawl.slowdown.describe()
     crawl = Speed()
     crawl.visits(200, 1.0, 1.0)
     crawl.visits(WINDOW, 1.0, 0.1)
-    assert "fetches come as fast, and bring less" in crawl.slowness.describe()
+    assert "fetches are as fast as before" in crawl.slowdown.describe()
 
 
 def test_a_speed_that_hovers_about_a_bound_is_reported_once_and_noise_is_no_fall() -> None:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from focuscrawl.distiller import (
-    RULES,
+    SITE_RULES,
     Distiller,
+    HubScores,
     LinkGraph,
-    Scores,
     Sites,
-    best,
     registered_domain,
-    stand_ins,
+    resolve_aliases,
+    top_pages,
 )
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ def test_what_is_unknown_makes_no_hub_but_is_promised_something() -> None:
     assert_allclose(scores.hubs, known.hubs)
     assert_allclose(scores.authorities, known.authorities)
     hubs = scores.hubs
-    assert_allclose(distiller.promise(scores), [0, 0, 0, 0, hubs[0] + hubs[1], hubs[1]])
-    assert_allclose(distiller.promise(scores, 1), [0, 0, 0, 0, hubs[1], hubs[1]])
+    assert_allclose(distiller.score_unfetched(scores), [0, 0, 0, 0, hubs[0] + hubs[1], hubs[1]])
+    assert_allclose(distiller.score_unfetched(scores, 1), [0, 0, 0, 0, hubs[1], hubs[1]])
 
 
 @settings(max_examples=100, deadline=None)
@@ -155,7 +155,7 @@ def test_promise_is_the_authority_it_would_have(links: LinkGraph) -> None:
     there[links.source, links.target] = 1.0
     there[links.site[:, None] == links.site[None, :]] = 0.0
     expected = np.where(np.isnan(links.relevance), later * (there.T @ scores.hubs), 0.0)
-    assert_allclose(distiller.promise(scores), expected, atol=1e-12)
+    assert_allclose(distiller.score_unfetched(scores), expected, atol=1e-12)
 
 
 def power_law(seed: int, links: int, pages: int = 600) -> LinkGraph:
@@ -174,8 +174,8 @@ def test_stops_when_the_top_has_settled(seed: int) -> None:
     assert scores.rounds < 100
     assert not exact.stable
     for some, all_ in ((scores.hubs, exact.hubs), (scores.authorities, exact.authorities)):
-        assert len(set(best(some, 100)) & set(best(all_, 100))) > 95
-        assert_array_equal(best(some, 10), best(all_, 10))
+        assert len(set(top_pages(some, 100)) & set(top_pages(all_, 100))) > 95
+        assert_array_equal(top_pages(some, 10), top_pages(all_, 10))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -193,8 +193,8 @@ def test_goes_on_from_earlier_scores(seed: int) -> None:
     grown = distiller.distill(Distiller(earlier).distill())
     for scores in (warm, grown):
         assert scores.stable
-        assert_array_equal(best(scores.hubs, 100), best(cold.hubs, 100))
-        assert_array_equal(best(scores.authorities, 100), best(cold.authorities, 100))
+        assert_array_equal(top_pages(scores.hubs, 100), top_pages(cold.hubs, 100))
+        assert_array_equal(top_pages(scores.authorities, 100), top_pages(cold.authorities, 100))
 
 
 def test_what_had_no_score_can_still_rise() -> None:
@@ -204,16 +204,16 @@ def test_what_had_no_score_can_still_rise() -> None:
     later = Distiller(graph(small + large, [1.0] * 14)).distill(first, rounds=500, steady=50)
     assert later.hubs[2] > 0.1
     assert later.hubs[0] < 1e-6
-    nothing = Scores(np.zeros(2), np.zeros(2), 1, True)
+    nothing = HubScores(np.zeros(2), np.zeros(2), 1, True)
     assert_allclose(Distiller(graph(small, [1.0, 1.0])).distill(nothing).hubs, [1.0, 0.0])
 
 
 def test_best_breaks_ties_by_number() -> None:
     scores = np.array([0.0, 0.5, 0.7, 0.5, 0.5 + 1e-15, 0.0])
-    assert best(scores, 2).tolist() == [2, 1]
-    assert best(scores, 4).tolist() == [2, 1, 3, 4]
-    assert best(scores, 10).tolist() == [2, 1, 3, 4]
-    assert best(scores, 0).tolist() == []
+    assert top_pages(scores, 2).tolist() == [2, 1]
+    assert top_pages(scores, 4).tolist() == [2, 1, 3, 4]
+    assert top_pages(scores, 10).tolist() == [2, 1, 3, 4]
+    assert top_pages(scores, 0).tolist() == []
 
 
 # -- sites, and the several URLs of one page --------------------------------------------------
@@ -248,7 +248,7 @@ def test_domains_are_told_without_the_network(monkeypatch: pytest.MonkeyPatch) -
 
 def test_rules() -> None:
     host = np.array([0, 0, 1, 2])
-    sites = {rule: Sites.by(rule, host, HOSTS).of_pages.tolist() for rule in RULES}
+    sites = {rule: Sites.by_rule(rule, host, HOSTS).of_pages.tolist() for rule in SITE_RULES}
     assert sites["host"] == [0, 0, 1, 2]
     assert sites["domain"] == [0, 0, 0, 1]
     assert sites["none"] == [0, 1, 2, 3]
@@ -257,10 +257,10 @@ def test_rules() -> None:
 def test_a_crawl_of_one_host_has_no_rule() -> None:
     host = np.array([0, 0, 1])
     within, across = (np.array([0]), np.array([1])), (np.array([0, 1]), np.array([1, 2]))
-    assert Sites.fitting(*within, host).rule == "none"
-    assert Sites.fitting(*across, host).rule == "host"
+    assert Sites.by_host_or_none(*within, host).rule == "none"
+    assert Sites.by_host_or_none(*across, host).rule == "host"
     nothing = np.zeros(0, np.int64)
-    assert Sites.fitting(nothing, nothing, host).rule == "none"
+    assert Sites.by_host_or_none(nothing, nothing, host).rule == "none"
 
 
 @pytest.mark.parametrize(
@@ -276,4 +276,4 @@ def test_duplicates_and_redirects_stand_for_other_urls(
     duplicate_of: list[int], referrer: list[int], source: list[int], expected: list[int]
 ) -> None:
     arrays = (np.array(each, np.int64) for each in (duplicate_of, referrer, source))
-    assert stand_ins(np.arange(len(duplicate_of)), *arrays).tolist() == expected
+    assert resolve_aliases(np.arange(len(duplicate_of)), *arrays).tolist() == expected

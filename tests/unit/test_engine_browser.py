@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scrapy.settings import Settings
 
-from focuscrawl.engine.browser import use_browser
+from focuscrawl.engine.browser import configure_browser
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def test_without_a_browser_the_way_out_is_said(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="apt-get install chromium"):
-        use_browser(Settings(), "1")
+        configure_browser(Settings(), "1")
 
 
 def test_what_is_named_has_to_be_a_program(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_what_is_named_has_to_be_a_program(tmp_path: Path) -> None:
     no_program.touch()
     for path in (no_program, tmp_path / "none"):
         with pytest.raises(UserError, match=f"{path} is no program"):
-            use_browser(Settings(), str(path))
+            configure_browser(Settings(), str(path))
 
 
 def test_the_browser_that_is_found_has_no_network(
@@ -40,7 +40,7 @@ def test_the_browser_that_is_found_has_no_network(
     settings, another = Settings(), {"executable_path": "/another"}
     settings.set("PLAYWRIGHT_LAUNCH_OPTIONS", another, priority="cmdline")
     settings.set("PLAYWRIGHT_CDP_URL", "http://localhost:9222", priority="cmdline")
-    use_browser(settings, "1")
+    configure_browser(settings, "1")
     launch = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
     assert launch["executable_path"] == str(program)
     assert settings["PLAYWRIGHT_CDP_URL"] is None
@@ -50,4 +50,4 @@ def test_the_browser_that_is_found_has_no_network(
 def test_without_what_drives_it_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scrapy_playwright", None)
     with pytest.raises(UserError, match=r"FOCUSCRAWL_BROWSER needs .*focuscrawl\[browser\]"):
-        use_browser(Settings(), "1")
+        configure_browser(Settings(), "1")

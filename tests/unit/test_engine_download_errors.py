@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import ResponseFailed
 
 from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
-from focuscrawl.engine.visits import TooLargeError, cause
+from focuscrawl.engine.visits import TooLargeError, describe_error
 
 
 def _failed(*reasons: Exception) -> DownloadFailedError:
@@ -41,9 +41,9 @@ def _failed(*reasons: Exception) -> DownloadFailedError:
     ],
 )
 def test_the_cause_comes_first(error: Exception, said: str) -> None:
-    assert cause(error) == said
+    assert describe_error(error) == said
 
 
 @pytest.mark.parametrize("reason", [ConnectionLost(), ConnectionDone()])
 def test_a_connection_that_ends_is_hung_up(reason: Exception) -> None:
-    assert cause(_failed(reason)).partition(":")[0] == "hung up"
+    assert describe_error(_failed(reason)).partition(":")[0] == "hung up"

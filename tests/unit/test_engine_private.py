@@ -237,7 +237,7 @@ UNDER_WAY = """
 import scrapy
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess
-from focuscrawl.engine.private import is_closing, is_paused, nothing_under_way, slot_delay
+from focuscrawl.engine.private import is_closing, is_paused, is_idle, slot_delay
 
 
 class Two(scrapy.Spider):
@@ -271,14 +271,14 @@ class Two(scrapy.Spider):
 
 
 def tell(spider, when):
-    print(when, nothing_under_way(spider.crawler))
+    print(when, is_idle(spider.crawler))
 
 
 process = AsyncCrawlerProcess()
 crawler = process.create_crawler(Two)
 process.crawl(crawler)
 process.start()
-print("closed", nothing_under_way(crawler))
+print("closed", is_idle(crawler))
 """
 
 

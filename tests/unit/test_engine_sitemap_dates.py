@@ -11,7 +11,7 @@ from scrapy.spiders import SitemapSpider
 
 from focuscrawl.engine import spider_requests
 from focuscrawl.engine.spider_requests import SitemapDates
-from focuscrawl.page.documents import changed_at
+from focuscrawl.page.documents import parse_w3c_date
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def test_a_url_is_known_however_it_is_written() -> None:
 
 
 def test_no_more_dates_are_kept_than_a_site_map_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spider_requests, "MOST", 2)
+    monkeypatch.setattr(spider_requests, "MAX_DATES", 2)
     assert order(Mapped(), site_map(a=LATEST, b=OLD, c=NEW)) == ["c", "b", "a"]
 
 
@@ -96,9 +96,9 @@ def test_other_spiders_are_left_as_they_are() -> None:
     ],
 )
 def test_dates_of_site_maps(text: str, as_: str) -> None:
-    assert changed_at(text) == changed_at(as_) is not None
+    assert parse_w3c_date(text) == parse_w3c_date(as_) is not None
 
 
 @pytest.mark.parametrize("text", ["", "None", "yesterday", "01.05.2024", "2024-13", "0000", "-1"])
 def test_what_is_no_date(text: str) -> None:
-    assert changed_at(text) is None
+    assert parse_w3c_date(text) is None

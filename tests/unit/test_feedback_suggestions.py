@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import KINDS, Suggestion, read_judgements, suggest, write_questions
-from focuscrawl.feedback.suggestions import by_doubt, read_verdict
+from focuscrawl.feedback.suggestions import order_by_doubt, read_verdict
 from focuscrawl.report.status import open_store
 
 from .shelves import Shelf, at, open_crawl, run
@@ -114,22 +114,22 @@ def bags(*texts: str) -> list[Counter[str]]:
 def test_of_doubtful_pages_that_are_alike_one_is_asked_about() -> None:
     pages = bags(SWING, SWING, OPERA, BEBOP)
     relevance = np.array([0.5, 0.49, 0.4, 0.97])
-    first, second, third, last = by_doubt(relevance, pages, [])
+    first, second, third, last = order_by_doubt(relevance, pages, [])
     assert (first, second, third, last) == (0, 2, 3, 1)
 
 
 def test_pages_unlike_those_judged_come_first() -> None:
     pages = bags(SWING, OPERA)
     relevance = np.array([0.5, 0.3])
-    assert [*by_doubt(relevance, pages, [])] == [0, 1]
-    assert [*by_doubt(relevance, pages, bags(SWING))] == [1, 0]
-    assert not [*by_doubt(np.zeros(0), [], bags(SWING))]
+    assert [*order_by_doubt(relevance, pages, [])] == [0, 1]
+    assert [*order_by_doubt(relevance, pages, bags(SWING))] == [1, 0]
+    assert not [*order_by_doubt(np.zeros(0), [], bags(SWING))]
 
 
 def test_doubt_decides_among_unlike_pages_and_a_sure_critic_is_asked_about_them_too() -> None:
     pages = bags(SWING, OPERA, BEBOP)
-    assert [*by_doubt(np.array([0.999, 0.45, 0.2]), pages, [])] == [1, 2, 0]
-    sure = [*by_doubt(np.array([1.0, 1.0, 0.0]), bags(SWING, SWING, OPERA), [])]
+    assert [*order_by_doubt(np.array([0.999, 0.45, 0.2]), pages, [])] == [1, 2, 0]
+    sure = [*order_by_doubt(np.array([1.0, 1.0, 0.0]), bags(SWING, SWING, OPERA), [])]
     assert sure == [0, 2, 1]
 
 
@@ -152,7 +152,7 @@ def test_questions_are_written_without_formulas_and_answers_read(
         rows = list(csv.DictReader(file))
     assert rows[3]["title"].startswith("'=1+1")
     assert "\x1b" not in path.read_text()
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="exists already"):
         write_questions(pages, path)
     for row, verdict in zip(rows, ("Yes", "-", "", "?"), strict=True):
         row["verdict"] = verdict

@@ -25,7 +25,7 @@ from focuscrawl.feedback.teacher import (
     page_digest,
     parse_verdict,
 )
-from focuscrawl.feedback.teaching import TeacherRecord, digest_of, prompt_of
+from focuscrawl.feedback.teaching import TeacherRecord, make_prompt, question_digest
 from focuscrawl.page import parse_page
 from focuscrawl.page.words import tokenize
 from focuscrawl.topics import TopicDefinition
@@ -136,20 +136,21 @@ def test_all_else_is_none(text: str | None) -> None:
 
 def test_answers_are_kept_by_who_was_asked_and_about_what(tmp_path: Path) -> None:
     path = tmp_path / "teacher.jsonl"
-    one, other = (digest_of("https://a.example/v1", model, PROMPT.digest) for model in "ab")
+    one, other = (question_digest("https://a.example/v1", model, PROMPT.digest) for model in "ab")
     page = page_digest(parse_page(b"<p>a bicycle", "https://a.example/"))
     changed = page_digest(parse_page(b"<p>two bicycles", "https://a.example/"))
     assert (
-        len({one, other, digest_of("https://a.example/v1", "a", Prompt(["/A"], []).digest)}) == 3
+        len({one, other, question_digest("https://a.example/v1", "a", Prompt(["/A"], []).digest)})
+        == 3
     )
     record = TeacherRecord(path)
-    record.keep(one, page, "https://a.example/", True, tokens=7)
-    record.keep(one, changed, "https://b.example/", None)
+    record.append(one, page, "https://a.example/", True, tokens=7)
+    record.append(one, changed, "https://b.example/", None)
     for again in (record, TeacherRecord(path)):
         assert again.answers == {(one, page): True, (one, changed): None}
         assert again.verdicts == {"https://a.example/": True}
-        assert again.unsure_of(one) == {"https://b.example/"}
-        assert again.unsure_of(other) == set()
+        assert again.unsure_urls(one) == {"https://b.example/"}
+        assert again.unsure_urls(other) == set()
 
 
 def test_lines_that_are_none_cost_no_other(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_lines_that_are_none_cost_no_other(tmp_path: Path) -> None:
     odd = [[], 1, {}, whole | {"verdict": []}, whole | {"verdict": "excellent"}]
     lines = [json.dumps(each) for each in [*odd, whole]]
     path.write_bytes("\n".join([*lines, "[" * 100_000, json.dumps(whole)[:30]]).encode() + b"\xff")
-    TeacherRecord(path).keep("x", "q", "v", True)  # after a line that was cut
+    TeacherRecord(path).append("x", "q", "v", True)  # after a line that was cut
     assert TeacherRecord(path).answers == {("x", "p"): False, ("x", "q"): True}
 
 
@@ -167,7 +168,7 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     record = TeacherRecord(path)
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="is a link"):
-        record.keep("x", "p", "u", True)
+        record.append("x", "p", "u", True)
     with pytest.raises(UserError, match="is a link"):
         TeacherRecord(path)
     assert not (tmp_path / "elsewhere").exists()
@@ -175,7 +176,7 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 
 def titles_in(definition: TopicDefinition, taught: dict[str, bool]) -> list[set[str]]:
     """Return the titles that a definition says are of the topic, and not."""
-    prompt = prompt_of(definition, [WEB], taught)
+    prompt = make_prompt(definition, [WEB], taught)
     said = prompt.messages(parse_page(b"", "https://a.example/"), MARK)[1]["content"]
     on, _, off = said.partition("the page to judge")[0].partition("that are not on the topic")
     return [set(re.findall("^- (.*)$", part, re.MULTILINE)) for part in (on, off)]
@@ -213,8 +214,8 @@ def test_examples_are_those_of_the_critic_and_of_people() -> None:
 
 
 def test_a_topic_that_is_not_said_is_not_asked_about() -> None:
-    with pytest.raises(UserError, match="nothing says what the topic is"):
-        prompt_of(TopicDefinition(good=("https://gone.example/",)), [WEB], {})
+    with pytest.raises(UserError, match="no keywords, classes or readable examples"):
+        make_prompt(TopicDefinition(good=("https://gone.example/",)), [WEB], {})
 
 
 class HangingUp(ThreadingHTTPServer):
@@ -251,7 +252,7 @@ class Answering(BaseHTTPRequestHandler):
 def test_a_server_that_hangs_up_is_asked_again_and_half_an_answer_is_none(
     missing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teacher, "_FAILURES", 1)
+    monkeypatch.setattr(teacher, "_MAX_FAILURES", 1)
     with HangingUp(missing) as server:
         serving = Thread(target=server.serve_forever)
         serving.start()
@@ -259,7 +260,7 @@ def test_a_server_that_hangs_up_is_asked_again_and_half_an_answer_is_none(
         try:
             with closing(asking):
                 if missing:
-                    with pytest.raises(UserError, match=r"IncompleteRead.*start again later"):
+                    with pytest.raises(UserError, match=r"IncompleteRead.*try again later"):
                         asking.ask([])
                 for _ in range(0 if missing else 3):
                     assert asking.ask([]).text == "unsure"

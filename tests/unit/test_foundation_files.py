@@ -18,7 +18,7 @@ from focuscrawl.cli.common_options import write_files
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.crawl_folder import Command, FileControl
-from focuscrawl.crawl.rejudging import REQUEST, ask_to_follow
+from focuscrawl.crawl.rejudging import REQUEST_FILE, request_topic_change
 from focuscrawl.engine.spider_requests import RequestFile
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import (
@@ -136,7 +136,7 @@ def test_a_draft_of_one_that_was_killed_is_removed_and_no_other(folder: Path) ->
 
 
 def lock(folder: Path) -> None:
-    CrawlFolder(folder).claim()
+    CrawlFolder(folder).create_and_acquire()
 
 
 def look_at_lock(folder: Path) -> None:
@@ -149,7 +149,7 @@ def record(folder: Path) -> None:
 
 def keep(folder: Path) -> None:
     spider: Spider = None  # type: ignore[assignment]  # which no request of theirs is asked of
-    RequestFile(folder, spider).give("http://host.example/")
+    RequestFile(folder, spider).mark_fetched("http://host.example/")
 
 
 def take_up(folder: Path) -> None:
@@ -177,11 +177,11 @@ def test_no_file_of_a_crawl_is_a_link(
 
 
 def stop(folder: Path) -> None:
-    FileControl(folder).ask(Command.STOP)
+    FileControl(folder).send(Command.STOP)
 
 
 def follow(folder: Path) -> None:
-    ask_to_follow(folder, "critic-1", "/A", None)
+    request_topic_change(folder, "critic-1", "/A", None)
 
 
 def report(folder: Path) -> None:
@@ -189,7 +189,7 @@ def report(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "use"), [(FileControl.FILE, stop), (REQUEST, follow), ("report.html", report)]
+    ("name", "use"), [(FileControl.FILE, stop), (REQUEST_FILE, follow), ("report.html", report)]
 )
 def test_what_is_written_whole_takes_the_place_of_a_link(
     folder: Path, outside: Path, name: str, use: Callable[[Path], None]
@@ -205,7 +205,7 @@ def test_what_is_written_whole_takes_the_place_of_a_link(
 def test_what_is_asked_through_a_link_is_nothing(folder: Path, outside: Path) -> None:
     outside.write_text(json.dumps({"wanted": "stop"}))
     (folder / FileControl.FILE).symlink_to(outside)
-    assert FileControl(folder).wanted is Command.RUN
+    assert FileControl(folder).command is Command.RUN
 
 
 def test_lines_of_a_request_file_that_make_no_sense_are_left_out(folder: Path) -> None:
@@ -216,7 +216,7 @@ def test_lines_of_a_request_file_that_make_no_sense_are_left_out(folder: Path) -
     spider: Spider = None  # type: ignore[assignment]
     file = RequestFile(folder, spider)
     assert file.load(lambda _: False) == []
-    assert file.given == {url}
+    assert file.fetched == {url}
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["lab", "report"], ["new"], ["web", "info"]])

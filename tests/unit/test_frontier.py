@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from focuscrawl.frontier import Arrangement, Frontier, NameTable
+from focuscrawl.frontier import Frontier, NameTable, SortedQueues
 
 SCORES = st.sampled_from([0.0, 0.25, 0.5, 0.5000001, 0.75, 1.0, np.inf])
 HOSTS = 4
@@ -26,7 +26,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.ready = dict.fromkeys(range(HOSTS), 0.0)
         self.left: set[int] = set()
         self.deferred: set[int] = set()
-        self.arranged: tuple[Arrangement, dict[int, float]] | None = None
+        self.arranged: tuple[SortedQueues, dict[int, float]] | None = None
 
     def _has_room(self, host: int) -> bool:
         under_way = sum(self.host[url] == host for url in self.active)
@@ -67,11 +67,11 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.waiting[url] = score
 
     @rule(data=st.data())
-    def arrange(self, data: st.DataObject) -> None:
+    def sort_queues(self, data: st.DataObject) -> None:
         """Sort beside the crawl, which goes on with other rules before `adopt`."""
         urls = data.draw(st.lists(st.integers(0, 60), unique=True, max_size=30))
         scores = [data.draw(SCORES) for _ in urls]
-        arrangement = self.frontier.arrange(np.array(urls, dtype=np.int64), np.array(scores))
+        arrangement = self.frontier.sort_queues(np.array(urls, dtype=np.int64), np.array(scores))
         new = dict(zip(urls, scores, strict=True))
         self.arranged = (
             arrangement,
@@ -87,7 +87,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.arranged is not None
         arrangement, scores = self.arranged
         self.arranged = None
-        self.frontier.adopt(arrangement)
+        self.frontier.replace_queues(arrangement)
         for url in self.waiting.keys() & scores.keys():
             if self.waiting[url] != np.inf:  # what was put first meanwhile stays there
                 self.waiting[url] = scores[url]
@@ -140,7 +140,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.frontier.deferred().tolist() == sorted(self.deferred)
         queued = self.waiting.keys() - self.deferred
         left = [url for url in queued if self.ready[self.host[url]] == np.inf]
-        assert self.frontier.left == len(left)
+        assert self.frontier.n_at_skipped_hosts == len(left)
         assert self.frontier.all_deferred == (bool(self.deferred) and len(left) == len(queued))
 
     @invariant()
@@ -151,7 +151,7 @@ class FrontierMachine(RuleBasedStateMachine):
             host = self.host[url]
             if url not in self.deferred and not self._has_room(host) and self.ready[host] < np.inf:
                 best[host] = min(best.get(host, (np.inf, 0)), (-score, url))
-        awaited = self.frontier.awaited(self.now, -np.inf, 2 * HOSTS)
+        awaited = self.frontier.busy_host_links(self.now, -np.inf, 2 * HOSTS)
         assert {(-each.score, each.url) for each in awaited} == set(best.values())
 
     @invariant()

@@ -17,37 +17,49 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 def test_waits_double_up_to_the_longest() -> None:
     patience = HostBackoff(1.0, 5.0)
-    assert [patience.failed(0) for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
+    assert [patience.record_failure(0) for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
 
 
 def test_an_answer_makes_good_and_hosts_are_told_apart() -> None:
     patience = HostBackoff(1.0, 60.0)
-    assert [patience.failed(0), patience.failed(0), patience.failed(1)] == [1.0, 2.0, 1.0]
-    patience.answered(0)
-    assert [patience.failed(0), patience.failed(1)] == [1.0, 2.0]
+    assert [
+        patience.record_failure(0),
+        patience.record_failure(0),
+        patience.record_failure(1),
+    ] == [1.0, 2.0, 1.0]
+    patience.record_answer(0)
+    assert [patience.record_failure(0), patience.record_failure(1)] == [1.0, 2.0]
 
 
 def test_a_host_that_goes_on_failing_is_left_alone() -> None:
     patience = HostBackoff(1.0, 60.0, failures=3)
-    assert [patience.failed(0) for _ in range(4)] == [1.0, 2.0, math.inf, math.inf]
+    assert [patience.record_failure(0) for _ in range(4)] == [1.0, 2.0, math.inf, math.inf]
 
 
 def test_requests_that_fail_together_count_once() -> None:
     patience = HostBackoff(1.0, 60.0, failures=2, per_host=3)
-    waits = [patience.failed(0) for _ in range(6)]
+    waits = [patience.record_failure(0) for _ in range(6)]
     assert waits == [1.0, 1.0, 1.0, 2.0, 2.0, math.inf]
 
 
 def test_a_host_gets_the_wait_it_asks_for_or_is_left_alone() -> None:
     patience = HostBackoff(4.0, 60.0)
-    assert patience.failed(0, 30.0) == 30.0
-    assert patience.failed(1, 1.0) == 4.0
-    assert patience.failed(2, 61.0) == math.inf
+    assert patience.record_failure(0, 30.0) == 30.0
+    assert patience.record_failure(1, 1.0) == 4.0
+    assert patience.record_failure(2, 61.0) == math.inf
 
 
 def test_a_year_of_failures_is_no_number_too_large() -> None:
     patience = HostBackoff(1.0, 60.0)
-    assert {patience.failed(0) for _ in range(5000)} == {1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0}
+    assert {patience.record_failure(0) for _ in range(5000)} == {
+        1.0,
+        2.0,
+        4.0,
+        8.0,
+        16.0,
+        32.0,
+        60.0,
+    }
 
 
 @pytest.mark.parametrize(

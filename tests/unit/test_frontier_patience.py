@@ -31,7 +31,7 @@ def held(frontier: Frontier, patience: float, left: float = LEFT, now: float = 0
     best = frontier.peek(now)
     assert best is not None
     score = frontier.score(best)
-    return score < Patience(frontier, patience).reserve(score, left, now)
+    return score < Patience(frontier, patience).min_score(score, left, now)
 
 
 def test_a_link_far_below_what_a_busy_host_has_waits() -> None:
@@ -59,10 +59,10 @@ def test_a_link_that_the_budget_will_come_to_is_not_held_back() -> None:
 def test_what_pages_bring_counts_as_what_there_will_be(left: float, waits: bool) -> None:
     frontier = busy_host(waiting=5)
     patience = Patience(frontier, 10.0)
-    patience.bring([0.95, 0.1, math.inf])  # a redirect is no link
-    patience.bring([])
+    patience.add_page([0.95, 0.1, math.inf])  # a redirect is no link
+    patience.add_page([])
     # every other page brings a good one: of ten fetches five do
-    assert (patience.reserve(0.2, left, 0.0) > 0.2) is waits
+    assert (patience.min_score(0.2, left, 0.0) > 0.2) is waits
 
 
 def test_without_a_budget_nothing_is_held_back() -> None:
@@ -100,13 +100,15 @@ def test_the_best_links_of_busy_hosts_are_told() -> None:
     frontier = Frontier(delay=1.0)
     for url, (host, score) in enumerate([(0, 0.9), (0, 0.8), (1, 0.7), (1, 0.6), (2, 0.5)]):
         frontier.push(url, host, score)
-    assert frontier.awaited(0.0, -math.inf, 9) == []
+    assert frontier.busy_host_links(0.0, -math.inf, 9) == []
     frontier.pop(0.0)
     frontier.pop(0.5)
-    assert frontier.awaited(0.5, -math.inf, 9) == [(0.8, 1, 1.0), (0.6, 3, 1.0)]
-    assert frontier.awaited(0.5, 0.6, 9) == [(0.8, 1, 1.0)]
-    assert frontier.awaited(0.5, -math.inf, 1) == [(0.8, 1, 1.0)]
+    assert frontier.busy_host_links(0.5, -math.inf, 9) == [(0.8, 1, 1.0), (0.6, 3, 1.0)]
+    assert frontier.busy_host_links(0.5, 0.6, 9) == [(0.8, 1, 1.0)]
+    assert frontier.busy_host_links(0.5, -math.inf, 1) == [(0.8, 1, 1.0)]
     frontier.remove(1)
     frontier.push(5, 1, 0.95)
-    assert [each.url for each in frontier.awaited(0.5, -math.inf, 9)] == [5]
-    assert frontier.awaited(2.5, -math.inf, 9)[0].seconds == pytest.approx(2.0)  # silent so long
+    assert [each.url for each in frontier.busy_host_links(0.5, -math.inf, 9)] == [5]
+    assert frontier.busy_host_links(2.5, -math.inf, 9)[0].seconds == pytest.approx(
+        2.0
+    )  # silent so long

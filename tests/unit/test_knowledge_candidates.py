@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from focuscrawl.cli.topic_commands import topic
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Keywords
-from focuscrawl.knowledge.keywords import Candidate, ranked, read_candidates
+from focuscrawl.knowledge.keywords import Candidate, rank_candidates, read_candidates
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_those_most_like_the_keywords_come_first() -> None:
         Candidate(BOATS, "boats", ""),
     ]
     keywords = Keywords({"boats": 1.0, "sail": 0.5})
-    assert [each.url for each, _ in ranked(found, keywords)] == [BOATS, SAIL]
+    assert [each.url for each, _ in rank_candidates(found, keywords)] == [BOATS, SAIL]
 
 
 def test_the_best_join_the_seeds_of_a_definition(

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.knowledge.knowledge import DUE, FORGIVEN, ChangeHistory, change_rate
+from focuscrawl.knowledge.knowledge import (
+    MAX_FAILURES,
+    MIN_CHANGE_PROBABILITY,
+    ChangeHistory,
+    change_rate,
+)
 
 
 def history(**columns: float) -> ChangeHistory:
@@ -63,18 +68,21 @@ def test_worth_is_bounded_and_grows_with_time(
     relevance: float, now: float, cheap: float, changes: int
 ) -> None:
     page = history(relevance=relevance, accesses=10.0, changes=float(changes), span=10.0)
-    early, late = page.worth(now, cheap)[0], page.worth(now + 1.0, cheap)[0]
+    early, late = page.visit_values(now, cheap)[0], page.visit_values(now + 1.0, cheap)[0]
     assert 0.0 <= early <= late <= relevance + 1e-9
 
 
 def test_what_is_worth_a_visit() -> None:
-    assert history().worth(1.0, 0.1)[0] == 0.0  # no time has passed
+    assert history().visit_values(1.0, 0.1)[0] == 0.0  # no time has passed
     plain, validated, hub = (
-        history(**kind).worth(2.0, 0.1)[0] for kind in ({}, {"validated": 1.0}, {"hub": 1.0})
+        history(**kind).visit_values(2.0, 0.1)[0]
+        for kind in ({}, {"validated": 1.0}, {"hub": 1.0})
     )
     assert validated > plain > 0.0
     assert hub > plain
-    failing = [history(failures=float(n)).worth(2.0, 0.1)[0] for n in range(FORGIVEN + 1)]
+    failing = [
+        history(failures=float(n)).visit_values(2.0, 0.1)[0] for n in range(MAX_FAILURES + 1)
+    ]
     assert failing == sorted(failing, reverse=True)
     assert failing[-2] > 0.0 == failing[-1]
 
@@ -82,6 +90,6 @@ def test_what_is_worth_a_visit() -> None:
 def test_a_page_is_not_visited_before_it_is_due() -> None:
     page = history(accesses=20.0, changes=1.0, span=20.0)
     chance = page.changed(1.5)[0]
-    assert chance < DUE
-    assert page.worth(1.5, 0.1)[0] == 0.0
-    assert page.worth(9.0, 0.1)[0] > 0.0
+    assert chance < MIN_CHANGE_PROBABILITY
+    assert page.visit_values(1.5, 0.1)[0] == 0.0
+    assert page.visit_values(9.0, 0.1)[0] > 0.0

@@ -17,7 +17,7 @@ from focuscrawl.crawl.revisit_policy import KnownPages
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
-from focuscrawl.knowledge.knowledge_file import SCHEMA_VERSION, draft_of
+from focuscrawl.knowledge.knowledge_file import SCHEMA_VERSION, open_draft
 
 from .damaged_stores import hot_journal
 from .test_knowledge_update import crawl, fetch
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "boats.db"
     pages = [fetch(f"http://h.example/{i}", texts=("boat",)) for i in range(50)]
-    learn(path, crawl(1, *pages, graduate=b"what was learned"))
+    learn(path, crawl(1, *pages, trained_apprentice=b"what was learned"))
     return path
 
 
@@ -108,10 +108,10 @@ def test_flipped_bytes_are_a_line(path: Path) -> None:
 
 def test_a_changed_apprentice_is_not_believed(path: Path) -> None:
     with closing(Knowledge(path)) as known:
-        assert known.graduate == b"what was learned"
+        assert known.trained_apprentice == b"what was learned"
     change(path, "UPDATE model SET data = x'00'")
     with closing(Knowledge(path)) as known, pytest.raises(UserError, match="damaged"):
-        _ = known.graduate
+        _ = known.trained_apprentice
 
 
 def test_another_topic_or_critic(path: Path) -> None:
@@ -160,7 +160,7 @@ def test_what_waits_for_a_draft_is_left_alone(path: Path, tmp_path: Path) -> Non
 
 def test_the_file_is_replaced_at_the_end_only(path: Path) -> None:
     before = path.read_bytes()
-    with draft_of(path) as draft:
+    with open_draft(path) as draft:
         draft.execute("DELETE FROM page")
         assert path.read_bytes() == before
     assert path.read_bytes() != before
@@ -185,8 +185,11 @@ def test_seeds_and_validators_of_a_stranger_are_not_trusted(path: Path) -> None:
         assert "Evil" in str(page.etag)
         urls = UrlTable()
         number = urls.add(url, 0, None)
-        assert KnownPages(known, urls, known.worth(100.0, 0.1)).conditions(number) == {}
-        assert KnownPages(known, urls).conditions(number) == {}
+        assert (
+            KnownPages(known, urls, known.visit_values(100.0, 0.1)).conditional_headers(number)
+            == {}
+        )
+        assert KnownPages(known, urls).conditional_headers(number) == {}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +215,7 @@ def test_values_of_a_stranger_are_checked(path: Path, column: str, value: str, n
     def read() -> None:
         known = Knowledge(path)
         known.predict(["http://never.example/"], [""])
-        known.worth(100.0, 0.1)
+        known.visit_values(100.0, 0.1)
 
     with pytest.raises(UserError, match=f"{named} are not what was kept"):
         read()

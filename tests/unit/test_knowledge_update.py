@@ -92,7 +92,7 @@ def test_a_page_that_fails_is_given_up_in_the_end(path: Path) -> None:
         page = page_in(path, url)
         assert (page.failures, page.relevance) == (number, relevance)
     with closing(Knowledge(path)) as known:
-        assert known.worth(100.0, 0.1)[0] == 0.0
+        assert known.visit_values(100.0, 0.1)[0] == 0.0
     learn(path, crawl(9, fetch(url, content=b"back")))
     page = page_in(path, url)
     assert (page.relevance, page.failures) == (0.9, 0)
@@ -141,7 +141,7 @@ def test_keywords_weigh_against_the_language_that_they_are_in(path: Path) -> Non
 
 
 def test_before_anything_is_known_the_topics_name_gives_the_keywords() -> None:
-    said = Keywords.of_topics(["/Sports/Rock_Climbing"]).similarity(["Rock climbing", "sports"])
+    said = Keywords.from_topics(["/Sports/Rock_Climbing"]).similarity(["Rock climbing", "sports"])
     assert said[0] == pytest.approx(1.0)
     assert said[1] == 0.0
     assert (Keywords({}).similarity(["anything"]) == 0.0).all()
@@ -178,7 +178,7 @@ def test_everything_but_the_pages_is_bounded(path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(limits, "WAITING", 3)
     fetches = [fetch(f"http://h.example/{i}", texts=(f"boat w{i}x",)) for i in range(30)]
     waiting = [(f"http://h.example/later{i}", i / 10) for i in range(8)]
-    learn(path, crawl(1, *fetches, waiting=waiting))
+    learn(path, crawl(1, *fetches, queued=waiting))
     learn(path, crawl(2, fetch("http://h.example/later7")))
     with closing(sqlite3.connect(path)) as file:
         counts = [
@@ -195,7 +195,7 @@ def test_the_same_crawls_make_the_same_knowledge(tmp_path: Path) -> None:
     ]
     for name in ("one", "two"):
         learn(tmp_path / name, crawl(1, *fetches))
-        learn(tmp_path / name, crawl(2, *fetches[:5], waiting=[("http://h.example/w", 0.5)]))
+        learn(tmp_path / name, crawl(2, *fetches[:5], queued=[("http://h.example/w", 0.5)]))
     dumps = []
     for name in ("one", "two"):
         with closing(sqlite3.connect(tmp_path / name)) as file:

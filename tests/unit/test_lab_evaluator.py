@@ -11,8 +11,8 @@ import pytest
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.lab.evaluator import Evaluator, make_evaluator
-from focuscrawl.lab.results import FETCHES, collect
+from focuscrawl.lab.evaluator import Evaluator, create_evaluator
+from focuscrawl.lab.results import FETCHES, collect_results
 from focuscrawl.lab.study_report import mean_curves
 from focuscrawl.taxonomy import Label
 from focuscrawl.testing import TinyWeb
@@ -50,7 +50,7 @@ def test_the_judge_is_of_another_family_and_has_read_other_pages(
 ) -> None:
     web, labels = labelled(24)
     critic = critic_of(tmp_path, guide)
-    evaluator = make_evaluator(web, table(tmp_path, labels), critic=critic, judge=None)
+    evaluator = create_evaluator(web, table(tmp_path, labels), critic=critic, judge=None)
     assert evaluator is not None
     (folder,) = (tmp_path / "cache" / "critics").iterdir()
     judge = read_critic(folder)[0]
@@ -64,7 +64,7 @@ def test_the_judge_is_of_another_family_and_has_read_other_pages(
 
 def test_labels_count_for_a_topic_and_all_below_it(tmp_path: Path) -> None:
     web, labels = labelled()
-    evaluator = make_evaluator(
+    evaluator = create_evaluator(
         web, table(tmp_path, labels), critic=critic_of(tmp_path, "flat"), judge=None
     )
     assert evaluator is not None
@@ -89,9 +89,9 @@ def test_too_few_test_rows_make_no_evaluator(tmp_path: Path) -> None:
     web, labels = labelled()
     learned = [label for label in labels if label.split != "test"]
     critic = critic_of(tmp_path, "flat")
-    assert make_evaluator(web, table(tmp_path, learned), critic=critic, judge=None) is None
+    assert create_evaluator(web, table(tmp_path, learned), critic=critic, judge=None) is None
     with pytest.raises(UserError, match="nowhere"):
-        make_evaluator(web, table(tmp_path, labels), critic=critic, judge="nowhere")
+        create_evaluator(web, table(tmp_path, labels), critic=critic, judge="nowhere")
 
 
 def test_losses_leave_out_start_pages_and_count_what_was_not_fetched(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_losses_leave_out_start_pages_and_count_what_was_not_fetched(tmp_path: P
     for run in runs:
         object.__setattr__(run, "seeds", ("http://a.example/0",))
         if run.contender.label != "no":
-            run.finish(COST)
-    results = collect(study(), runs, tmp_path / "out", {}, {"w": evaluator})
+            run.record_done(COST)
+    results = collect_results(study(), runs, tmp_path / "out", {}, {"w": evaluator})
     losses = {
         run.strategy: (run.judged_loss, run.labelled_loss, run.judged_off_topic)
         for run in results.runs.itertuples(index=False)

@@ -10,10 +10,10 @@ import pytest
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
+from focuscrawl.lab.judged_web import JudgedWeb, judge_web
 from focuscrawl.lab.strategies.oracle import Oracle
-from focuscrawl.lab.whole_web import WholeWeb, whole_web
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, find_strategy
+from focuscrawl.strategies import JudgedPage, StoredPage, StrategyContext, find_strategy
 from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import open_web
 
@@ -112,8 +112,8 @@ def test_recalled_scores_are_those_of_before(web: SmallWeb) -> None:
         each = page(name)
         expansion = whole.expand(each)
         link_scores, memo = expansion.link_scores, expansion.memo
-        recalled = RecalledPage(each.url, 1, each.relevance, each.targets, link_scores, memo)
-        urls, scores = resumed.recall(recalled)
+        recalled = StoredPage(each.url, 1, each.relevance, each.targets, link_scores, memo)
+        urls, scores = resumed.restore_page(recalled)
         assert by_name(urls, scores) == by_name(expansion.urls, expansion.scores)
 
 
@@ -135,9 +135,9 @@ def test_no_oracle_without_a_recorded_web_and_classes(web: SmallWeb) -> None:
 
 
 @pytest.fixture
-def whole() -> WholeWeb:
+def whole() -> JudgedWeb:
     """0 -> 1, 2; 1 -> 3; 2 -> 4; 4 is 3 under another URL; 5 cannot be reached."""
-    return WholeWeb(
+    return JudgedWeb(
         urls=[f"http://a.example/{i}" for i in range(6)],
         classes=["/A", "/A/B", "/C"],
         probabilities=np.array(
@@ -149,17 +149,17 @@ def whole() -> WholeWeb:
     )
 
 
-def test_what_is_within_reach(whole: WholeWeb) -> None:
+def test_what_is_within_reach(whole: JudgedWeb) -> None:
     relevance = whole.relevance("/A")
     np.testing.assert_allclose(relevance, [0, 0.2, 1, 1, 1, 1], atol=1e-6)
     np.testing.assert_allclose(whole.relevance("/A/B"), [0, 0.2, 0.4, 1, 1, 0], atol=1e-6)
     reached = whole.reachable([0])
     assert len(reached) == 4  # each content once
     assert 5 not in reached
-    assert whole.numbers(["http://a.example/2", "http://b.example/"]) == [2]
+    assert whole.page_indices(["http://a.example/2", "http://b.example/"]) == [2]
 
 
-def test_the_oracle_takes_the_best_known_page(whole: WholeWeb) -> None:
+def test_the_oracle_takes_the_best_known_page(whole: JudgedWeb) -> None:
     # 0, then 2 (1.0), then 4 (1.0), then 1 (0.2); 3 is the content of 4 and is not fetched
     assert whole.oracle_loss([0], whole.relevance("/A"), 2) == pytest.approx(0.5)
     assert whole.oracle_loss([0], whole.relevance("/A"), 3) == pytest.approx(1 - 2 / 3)
@@ -171,8 +171,8 @@ def test_a_web_is_judged_once_for_all_topics(
 ) -> None:
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path))
     demo = open_web("demo:0.05")
-    first = whole_web(demo, load_critic("models/demo", "/Sports/Cycling"))
+    first = judge_web(demo, load_critic("models/demo", "/Sports/Cycling"))
     monkeypatch.setattr(type(demo), "fetch", None)  # it is not read again
-    second = whole_web(demo, load_critic("models/demo", "/Home/Cooking"))
+    second = judge_web(demo, load_critic("models/demo", "/Home/Cooking"))
     np.testing.assert_array_equal(first.probabilities, second.probabilities)
     assert first.relevance("/Sports").max() > 0.5

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
 from focuscrawl.errors import UserError
-from focuscrawl.lab.results import FETCHES, RUNS, Results, collect, keep_fetches
+from focuscrawl.lab.results import FETCHES, RUNS, Results, collect_results, write_fetches
 from focuscrawl.lab.study import Contender, Run, Study
 from focuscrawl.lab.study_report import (
     PAGE,
@@ -26,7 +26,7 @@ from focuscrawl.lab.study_report import (
     topic_figure,
     web_figure,
 )
-from focuscrawl.lab.study_tables import by_topic, grids, markdown_of, text_of
+from focuscrawl.lab.study_tables import by_topic, format_markdown, format_text, web_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def make_runs(folder: Path) -> list[Run]:
                     topic=topic,
                     draw=draw,
                     budget=4,
-                    compared=4,
+                    comparison_budget=4,
                     oracle_loss=0.125,
                     seeds=(),
                     contender=contender,
@@ -90,14 +90,14 @@ def make_runs(folder: Path) -> list[Run]:
                     continue  # it failed
                 run.folder.mkdir(parents=True)
                 found = [1.0, 1.0, 0.5, 0.5, 0.0] if contender.label == BASE else [1.0, 0.0]
-                keep_fetches(pages(found), run.fetches)
-                run.finish(COST)
+                write_fetches(pages(found), run.fetches_path)
+                run.record_done(COST)
     return runs
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    return collect(study(), make_runs(tmp_path), tmp_path, {"no": "it said <no>"}, {})
+    return collect_results(study(), make_runs(tmp_path), tmp_path, {"no": "it said <no>"}, {})
 
 
 def test_what_is_not_fetched_within_the_budget_is_lost(results: Results) -> None:
@@ -126,7 +126,7 @@ def test_all_fetches_are_in_one_file_a_row_group_a_run(results: Results) -> None
         results.fetches(["sequence"])
     with pytest.raises(KeyError, match="run"):
         results.fetches(run=1)
-    for run, fetches in results.each_run(["relevance"], "w"):
+    for run, fetches in results.iter_runs(["relevance"], "w"):
         assert len(fetches) == run.fetches
 
 
@@ -136,7 +136,7 @@ def test_results_are_the_same_every_time(results: Results) -> None:
     for path in results.folder.glob("*.*"):
         path.unlink()
     shutil.rmtree(results.folder / "runs")
-    collect(study(), make_runs(results.folder), results.folder, {}, {})
+    collect_results(study(), make_runs(results.folder), results.folder, {}, {})
     assert before == (
         (results.folder / FETCHES).read_bytes(),
         (results.folder / RUNS).read_bytes(),
@@ -144,10 +144,10 @@ def test_results_are_the_same_every_time(results: Results) -> None:
 
 
 def test_no_results(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no results of a study"):
+    with pytest.raises(UserError, match="has no results of a study"):
         Results.open(tmp_path)
-    with pytest.raises(UserError, match="no run of a <study> succeeded"):
-        collect(study(), [], tmp_path, {}, {})
+    with pytest.raises(UserError, match="no run of the study a <study> succeeded"):
+        collect_results(study(), [], tmp_path, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -186,24 +186,24 @@ def test_damaged_results_are_a_line(
 
 
 def test_tables_for_people(results: Results) -> None:
-    strategies, lost, reduced = grids(results, "w")
+    strategies, lost, reduced = web_tables(results, "w")
     assert [row[0] for row in strategies.rows] == [BASE, BAD, "(oracle)"]
     assert strategies.rows[1][1:5] == ["0.750", "-200%", "-200%", "-200%"]
     assert strategies.rows[1][6:9] == ["2/2", "+0.500", "0/4"]
     assert strategies.rows[2][1] == "0.125"
     assert lost.rows[0] == ["/A", "4", "0.250 ± 0.000", "0.750 ± 0.000", "0.125"]
     assert reduced.rows[-1] == ["median", "-200%"]
-    lines = markdown_of(results).splitlines()
+    lines = format_markdown(results).splitlines()
     row = next(line for line in lines if line.startswith("| /A | 4"))
     head = next(line for line in lines if line.startswith("| topic | fetches"))
     assert "base\\|line" in head
     assert head.replace("\\|", "").count("|") == row.count("|")
-    assert BAD in text_of(results)
+    assert BAD in format_text(results)
 
 
 def test_an_oracle_that_has_run_stands_for_itself(results: Results) -> None:
     results.strategies[BAD] = "oracle"
-    strategies, lost, _ = grids(replace(results, beside=(BAD,)), "w")
+    strategies, lost, _ = web_tables(replace(results, unranked=(BAD,)), "w")
     assert [row[0] for row in strategies.rows] == [BASE, BAD]
     assert [row[5] for row in strategies.rows] == ["1.0", "-"]  # it is not in the race
     assert "(oracle)" not in lost.head

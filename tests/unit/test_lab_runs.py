@@ -10,7 +10,7 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.lab.planning import draw_seeds, plan_runs
-from focuscrawl.lab.run_process import crawl_all, unfinished
+from focuscrawl.lab.run_process import crawl_runs, runs_to_crawl
 from focuscrawl.lab.study import Contender, Run, Study, StudyWeb
 from focuscrawl.webs import open_web
 from studies.topic_tasks import plan_tasks
@@ -27,7 +27,7 @@ def make(folder: Path, contender: Contender, first: Run | None = None) -> Run:
         topic="/Sports",
         draw=0,
         budget=5,
-        compared=5,
+        comparison_budget=5,
         oracle_loss=0.0,
         seeds=("http://a.example/",),
         contender=contender,
@@ -39,37 +39,37 @@ def make(folder: Path, contender: Contender, first: Run | None = None) -> Run:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Run, Run]:
-    first = replace(make(tmp_path, Contender("first", "random")), teaches=({},))
+    first = replace(make(tmp_path, Contender("first", "random")), apprentice_options=({},))
     second = Contender("second", "apprentice", trained_on="first", within="first")
     return first, make(tmp_path, second, first)
 
 
 def finish(run: Run, *, crawl: bool) -> None:
     run.folder.mkdir(exist_ok=True)
-    run.finish(COST)
-    run.fetches.write_bytes(b"PAR1, PAR1")
+    run.record_done(COST)
+    run.fetches_path.write_bytes(b"PAR1, PAR1")
     if crawl:
         run.crawl_dir.mkdir()
-        for options in run.teaches:
-            run.apprentice(options).mkdir()
+        for options in run.apprentice_options:
+            run.apprentice_path(options).mkdir()
 
 
 def test_a_run_is_done_under_its_own_terms_only(pair: tuple[Run, Run]) -> None:
     first, second = pair
     finish(first, crawl=True)
-    assert (first.done, second.done) == (True, False)
+    assert (first.is_done, second.is_done) == (True, False)
     finish(second, crawl=True)
     assert first.cost == COST
-    assert not replace(first, budget=6).done
-    assert not replace(first, contender=Contender("first", "random", {"a": 1})).done
+    assert not replace(first, budget=6).is_done
+    assert not replace(first, contender=Contender("first", "random", {"a": 1})).is_done
     # what it was trained on is one of its terms
-    assert replace(second).done
-    assert not replace(second, trained_on=replace(first, draw=1)).done
+    assert replace(second).is_done
+    assert not replace(second, trained_on=replace(first, draw=1)).is_done
     for content in (b"PAR1, PA", b""):  # cut short
-        first.fetches.write_bytes(content)
-        assert not first.done
-    first.fetches.unlink()
-    assert not first.done
+        first.fetches_path.write_bytes(content)
+        assert not first.is_done
+    first.fetches_path.unlink()
+    assert not first.is_done
 
 
 def test_what_its_process_is_told(pair: tuple[Run, Run]) -> None:
@@ -78,7 +78,7 @@ def test_what_its_process_is_told(pair: tuple[Run, Run]) -> None:
     assert train[:4] == ["focuscrawl", "apprentice", "train", str(first.crawl_dir)]
     assert train[4:6] == ["--web", "demo"]  # another strategy has to be read again
     assert "--web" not in second.train_command({})
-    assert f"apprentice={first.apprentice({})}" in crawl
+    assert f"apprentice={first.apprentice_path({})}" in crawl
     assert f"within={first.crawl_dir}" in crawl
 
 
@@ -91,37 +91,37 @@ def test_apprentices_of_other_options_are_trained_on_the_same_crawl(tmp_path: Pa
         Contender("recall", "apprentice", {**options}, trained_on="early", within="early"),
     ]
     early, ours, theirs, recall = plan_runs(study(contenders), tmp_path)
-    assert early.teaches == ({}, options)
+    assert early.apprentice_options == ({}, options)
     begun = [
         next(part for part in run.crawl_command() if part.startswith("apprentice="))
         for run in (ours, theirs, recall)
     ]
-    assert begun[0] == f"apprentice={early.apprentice({})}" != begun[1] == begun[2]
+    assert begun[0] == f"apprentice={early.apprentice_path({})}" != begun[1] == begun[2]
     train = early.train_command(options)
     assert json.loads(train[train.index("--options") + 1]) == options
-    assert train[-1] == str(early.apprentice(options))
+    assert train[-1] == str(early.apprentice_path(options))
 
 
 def test_a_crawl_that_is_needed_and_gone_is_repeated(pair: tuple[Run, Run]) -> None:
     first, second = pair
     runs = [first, second]
-    assert unfinished(runs) == {first, second}
+    assert runs_to_crawl(runs) == {first, second}
     finish(first, crawl=True)
-    assert unfinished(runs) == {second}
-    first.apprentice({}).rmdir()
-    assert unfinished(runs) == {first, second}
+    assert runs_to_crawl(runs) == {second}
+    first.apprentice_path({}).rmdir()
+    assert runs_to_crawl(runs) == {first, second}
     first.crawl_dir.rmdir()
-    assert unfinished(runs) == {first, second}
+    assert runs_to_crawl(runs) == {first, second}
     finish(second, crawl=False)
-    assert unfinished(runs) == set()
-    assert unfinished(runs, keep=True) == {first, second}
+    assert runs_to_crawl(runs) == set()
+    assert runs_to_crawl(runs, keep=True) == {first, second}
 
 
 def test_what_nobody_needs_any_more_is_tidied_up(pair: tuple[Run, Run]) -> None:
     for run in pair:
         finish(run, crawl=True)
     for keep in (True, False):
-        assert list(crawl_all(pair, 1, keep=keep)) == []
+        assert list(crawl_runs(pair, 1, keep=keep)) == []
         assert [run.crawl_dir.exists() for run in pair] == [keep, keep]
 
 
@@ -138,9 +138,9 @@ def test_runs_come_behind_those_they_need(tmp_path: Path) -> None:
     early, late = plan_runs(study(contenders), tmp_path)
     assert (early.contender.label, late.contender.label) == ("early", "late")
     assert late.trained_on is early
-    assert (early.teaches, late.teaches) == (({},), ())
-    assert (early.budget, early.compared) == (9, 7)
-    assert (late.budget, late.compared) == (7, 7)
+    assert (early.apprentice_options, late.apprentice_options) == (({},), ())
+    assert (early.budget, early.comparison_budget) == (9, 7)
+    assert (late.budget, late.comparison_budget) == (7, 7)
     assert 0 <= early.oracle_loss < 1
     assert list(tmp_path.iterdir()) == []
 
@@ -150,7 +150,7 @@ def test_runs_come_behind_those_they_need(tmp_path: Path) -> None:
     [
         (Contender("a", "best-frist"), "did you mean best-first"),
         (Contender("a", "apprentice", {"bach": 1}), "a: strategy apprentice has no option 'bach'"),
-        (Contender("a", "hard-focus", {"a": 1}), "it has none"),
+        (Contender("a", "hard-focus", {"a": 1}), "It has no options"),
     ],
 )
 def test_strategies_that_there_are_not(tmp_path: Path, contender: Contender, said: str) -> None:
@@ -166,7 +166,7 @@ def test_seeds_from_a_portal_are_the_same_for_all(tmp_path: Path) -> None:
     web = StudyWeb("demo", "demo", "none", None, None, 5, ("/Sports",), str(portal))
     assert draw_seeds(web, demo, "/Sports", 0) == draw_seeds(web, demo, "/Home", 3) == [url]
     portal.write_text("http://nowhere.example/\n")
-    with pytest.raises(UserError, match="no start URL for /Sports that demo has"):
+    with pytest.raises(UserError, match="no start URL of /Sports is recorded in the web demo"):
         draw_seeds(web, demo, "/Sports", 0)
 
 
@@ -194,4 +194,4 @@ def test_tasks_have_the_seeds_and_the_budget_of_the_first_draw(
     assert not (tmp_path / "cache" / "whole").exists()  # the web as a whole is not asked for
     (task,) = plan_tasks(replace(asked, budget=0.5), tmp_path, "critics")
     run = plan_runs(replace(asked, budget=0.5), tmp_path)[0]
-    assert (task.budget, task.seeds, task.critic) == (run.compared, run.seeds, run.critic)
+    assert (task.budget, task.seeds, task.critic) == (run.comparison_budget, run.seeds, run.critic)

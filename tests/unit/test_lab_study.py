@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.lab.planning import critic_of_labels
+from focuscrawl.lab.planning import load_or_train_critic
 from focuscrawl.lab.study_file import read_study
 from focuscrawl.webs import open_web
 
@@ -47,8 +47,8 @@ def test_a_study_is_read(study_file: Path) -> None:
     assert web.topics == ("/A", "/B")
     assert web.portal is None
     first, second = study.contenders
-    assert (first.label, first.after) == ("best-first", [])
-    assert (second.label, second.after) == ("fast", ["best-first"])
+    assert (first.label, first.depends_on) == ("best-first", [])
+    assert (second.label, second.depends_on) == ("fast", ["best-first"])
     assert second.options == {"batch": 5}
     said = (study.title, study.baseline, study.draws, study.budget)
     assert said == ("study", "best-first", 2, 50.0)
@@ -69,8 +69,8 @@ def test_a_study_from_the_portal_needs_topics_but_no_seeds(study_file: Path) -> 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("draws = 2", "draws = "), "no TOML file"),
-        (("[[strategies]]", "[[other]]"), "does not say 'strategies'"),
+        (("draws = 2", "draws = "), "is not a valid TOML file"),
+        (("[[strategies]]", "[[other]]"), "lacks 'strategies'"),
         (('name = "small"', ""), "webs 1 does not say 'name'"),
         (("draws = 2", 'baseline = "slow"'), "no strategy labelled 'slow'"),
         (("draws = 2", 'draws = "2"'), "draws must be a whole number above 0, not '2'"),
@@ -80,28 +80,28 @@ def test_a_study_from_the_portal_needs_topics_but_no_seeds(study_file: Path) -> 
         (("budget = 50", "budget = 0"), "above 0, or a share below 1, not 0"),
         (("draws = 2", "draw = 2"), "knows no 'draw': did you mean draws"),
         (("without", "zebra"), "webs 1 knows no 'zebra': there are"),
-        (('without = ["/C"]', "without = [3]"), "without must be a list of texts"),
+        (('without = ["/C"]', "without = [3]"), "without must be a list of strings"),
         (('without = ["/C"]', "topics = []"), "has no topic"),
         (("options = {batch = 5}", "options = 5"), "options must be a table"),
         (("options = {batch = 5}", "budget = -1"), "strategies 2: budget must be"),
         (("seeds.csv", "none.csv"), "cannot be read"),
         (('label = "fast"', 'label = "best-first"'), "two strategies called 'best-first'"),
         (('label = "fast"', 'label = "/best-first/"'), "two strategies called"),
-        (('label = "fast"', 'label = ""'), "'' names no folder, as strategies do"),
-        (('label = "fast"', 'label = "/"'), "'/' names no folder"),
-        (('label = "fast"', 'label = ".."'), "'..' names no folder"),
-        (('label = "fast"', f'label = "{"x" * 300}"'), "names no folder"),
+        (('label = "fast"', 'label = ""'), "'' cannot name a folder, as names of strategies must"),
+        (('label = "fast"', 'label = "/"'), "'/' cannot name a folder"),
+        (('label = "fast"', 'label = ".."'), "'..' cannot name a folder"),
+        (('label = "fast"', f'label = "{"x" * 300}"'), "cannot name a folder"),
         (("${PLACE}", "${NOWHERE_SET}"), "variable NOWHERE_SET: set it"),
-        (('trained_on = "best-first"', 'trained_on = "best"'), "'fast' comes after 'best'"),
-        (('trained_on = "best-first"', 'within = "fast"'), "'fast' comes after its own crawl"),
+        (('trained_on = "best-first"', 'trained_on = "best"'), "'fast' depends on 'best'"),
+        (('trained_on = "best-first"', 'within = "fast"'), "'fast' depends on its own crawl"),
         (
             ('strategy = "best-first"', 'strategy = "best-first"\nwithin = "fast"'),
-            "comes after its own crawl: a circle",
+            "depends on its own crawl: remove one of",
         ),
-        (('strategy = "apprentice"', 'strategy = "random"'), "trained_on goes with"),
-        (("without", 'portal = "none.txt"\nwithout'), "portal none.txt is no file"),
-        (('name = "small"', 'name = "../small"'), "name '../small' is to be a folder's"),
-        (('name = "small"', 'name = ".."'), "name '..' is to be a folder's"),
+        (('strategy = "apprentice"', 'strategy = "random"'), "trained_on requires"),
+        (("without", 'portal = "none.txt"\nwithout'), "portal none.txt not found"),
+        (('name = "small"', 'name = "../small"'), "name '../small' must be a folder name"),
+        (('name = "small"', 'name = ".."'), "name '..' must be a folder name"),
         (("without", 'kind = "words"\nwithout'), "kind must be one of discriminative, flat"),
     ],
 )
@@ -118,7 +118,7 @@ def test_mistakes_in_a_study(study_file: Path, change: tuple[str, str], said: st
 def test_what_is_no_table_is_one_line(study_file: Path, key: str) -> None:
     kept = study_file.read_text().replace(f"[[{key}]]", "[[x]]").splitlines()
     study_file.write_text("\n".join([f"{key} = 5", *kept]))
-    with pytest.raises(UserError, match=rf"{key} must be tables that begin with \[\[{key}"):
+    with pytest.raises(UserError, match=rf"{key} must be tables that start with \[\[{key}"):
         read_study(study_file)
 
 
@@ -126,8 +126,8 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
         read_study(Path("no-such-study.toml"))
     for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(UserError, match=r"labels .* cannot be read \(.*\): name a CSV"):
-            critic_of_labels(str(path), open_web("demo"))
+        with pytest.raises(UserError, match=r"labels .* cannot be read \(.*\): give a CSV"):
+            load_or_train_critic(str(path), open_web("demo"))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from focuscrawl.lab.study_tables import (
     by_strategy,
     by_topic,
     friedman,
-    losses,
+    mean_losses,
     mean_ranks,
     signed_rank,
 )
@@ -33,7 +33,7 @@ def runs() -> pd.DataFrame:
 
 
 def test_losses_are_averaged_before_they_are_divided() -> None:
-    mean = losses(runs())
+    mean = mean_losses(runs())
     assert mean["base"].tolist() == pytest.approx([0.5, 0.0])
     assert mean["new"].tolist() == pytest.approx([0.25, 0.02])
     # where nothing was lost there is nothing to reduce

@@ -17,7 +17,7 @@ import pytest
 from server.bad.hard import KINDS
 
 from focuscrawl.errors import WorkerError
-from focuscrawl.page import PageView, ParserApart, TooMuchWorkError, parse_page
+from focuscrawl.page import PageView, ParseLimitError, ParserProcess, parse_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +39,9 @@ PAGES = {
 
 
 @pytest.fixture
-def apart() -> Iterator[ParserApart]:
+def apart() -> Iterator[ParserProcess]:
     """A parser that is patient enough for a busy machine."""
-    parser = ParserApart(longest=2.0)
+    parser = ParserProcess(max_seconds=2.0)
     yield parser
     parser.close()
 
@@ -57,26 +57,26 @@ def plain(view: PageView) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_what_it_would_be_here(apart: ParserApart, page: str) -> None:
+def test_a_page_is_what_it_would_be_here(apart: ParserProcess, page: str) -> None:
     given = {"encoding": "utf-8" if page == "ordinary" else None, "robots": ["noindex"]}
     there = apart.parse_page(PAGES[page], URL, **given)  # type: ignore[arg-type]
     assert plain(there) == plain(parse_page(PAGES[page], URL, **given))  # type: ignore[arg-type]
 
 
 def test_a_page_that_takes_too_long_is_ended_and_the_next_one_is_parsed(
-    apart: ParserApart,
+    apart: ParserProcess,
 ) -> None:
-    with pytest.raises(TooMuchWorkError):
+    with pytest.raises(ParseLimitError):
         apart.parse_page(ENDLESS, URL)
     assert apart.parse_page(b"<title>Next</title>", URL).title == "Next"
 
 
 def test_what_is_under_way_is_given_up_at_the_end() -> None:
-    parser, before = ParserApart(longest=600.0), children()
+    parser, before = ParserProcess(max_seconds=600.0), children()
     ended = threading.Event()
 
     def parse() -> None:
-        with pytest.raises(TooMuchWorkError):
+        with pytest.raises(ParseLimitError):
             parser.parse_page(ENDLESS, URL)
         ended.set()
 
@@ -87,7 +87,7 @@ def test_what_is_under_way_is_given_up_at_the_end() -> None:
     thread.join(600)
     assert ended.is_set()
     assert not child.is_running()
-    with pytest.raises(TooMuchWorkError):
+    with pytest.raises(ParseLimitError):
         parser.parse_page(b"<p>too late", URL)
 
 
@@ -108,7 +108,7 @@ def children() -> list[psutil.Process]:
     return found
 
 
-def test_signals_are_the_crawls_business(apart: ParserApart) -> None:
+def test_signals_are_the_crawls_business(apart: ParserProcess) -> None:
     apart.parse_page(b"", URL)
     parsers = children()  # that of other tests may be there, too
     assert parsers
@@ -125,8 +125,8 @@ def test_the_process_ends_with_the_crawl_and_runs_nothing_of_it(tmp_path: Path) 
     program.write_text(
         "print('begun', flush=True)\n"
         "import os, psutil, signal\n"
-        "from focuscrawl.page import ParserApart\n"
-        "print(ParserApart().parse_page(b'<title>x</title>', 'http://a/').title)\n"
+        "from focuscrawl.page import ParserProcess\n"
+        "print(ParserProcess().parse_page(b'<title>x</title>', 'http://a/').title)\n"
         "print(psutil.Process().children()[0].pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n",
         encoding="utf-8",
@@ -150,7 +150,7 @@ def test_a_process_that_cannot_start_is_no_fault_of_the_page(
 ) -> None:
     (tmp_path / "lxml.py").write_text("raise ImportError('half of lxml\\nis missing')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    parser = ParserApart()
+    parser = ParserProcess()
     for _ in range(2):
         with pytest.raises(WorkerError, match="cannot start: ImportError: half of lxml is mis"):
             parser.parse_page(b"<p>a page", URL)

@@ -11,9 +11,9 @@ import pytest
 from server.bad.hard import KINDS
 
 import focuscrawl
-from focuscrawl.critic.corpus import _Cache, read_bags
+from focuscrawl.critic.corpus import _BagCache, read_bags
 from focuscrawl.page import parser_process, shared_parser
-from focuscrawl.page.parse import shown_text
+from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.webs import read_page
 
 from .shelves import Shelf, at, open_crawl, run
@@ -37,7 +37,7 @@ MAY_PARSE = {
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give a page less time, and end the process that pages are parsed in."""
-    monkeypatch.setattr(parser_process, "LONGEST", 0.5)
+    monkeypatch.setattr(parser_process, "MAX_SECONDS", 0.5)
     shared_parser.cache_clear()
     yield
     shared_parser().close()
@@ -63,12 +63,12 @@ def test_its_words_are_not_known_and_asked_for_again(web: Shelf) -> None:
     hard, easy = read_bags(web, urls)
     assert hard is None
     assert easy
-    with closing(_Cache(web.fingerprint)) as cache:
+    with closing(_BagCache(web.fingerprint)) as cache:
         assert list(cache.get(urls)) == [at("/easy")]
 
 
 def test_nor_is_it_shown() -> None:
-    assert shown_text(HARD, None, 1000) == ([], True)
+    assert visible_paragraphs(HARD, None, 1000) == ([], True)
 
 
 def test_a_replay_records_it(web: Shelf, tmp_path: Path) -> None:

@@ -18,17 +18,17 @@ from pypdf.generic import (
     NameObject,
 )
 
-from focuscrawl.page import ParserApart, TooMuchWorkError
+from focuscrawl.page import ParseLimitError, ParserProcess
 from focuscrawl.page.documents import (
     FEED,
-    MOST_PAGES,
+    MAX_PDF_PAGES,
     PDF,
     SITE_MAP,
     SITE_MAP_INDEX,
     UnreadableError,
-    list_kind,
-    named_in_robots,
     parse_document,
+    site_maps_in_robots,
+    url_list_kind,
 )
 from focuscrawl.page.parse import MAX_LINKS
 
@@ -79,8 +79,8 @@ def written(writer: PdfWriter) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def apart() -> Iterator[ParserApart]:
-    parser = ParserApart()
+def apart() -> Iterator[ParserProcess]:
+    parser = ParserProcess()
     yield parser
     parser.close()
 
@@ -107,14 +107,14 @@ def test_a_site_map_is_a_page_of_links_the_latest_first_in_words_of_their_urls()
 def test_an_index_is_told_from_a_site_map() -> None:
     body = site_map().replace(b"urlset", b"sitemapindex")
     body = body.replace(b"></", b"><sitemap><loc>/1.xml.gz</loc></sitemap></")
-    assert list_kind(body) == SITE_MAP
+    assert url_list_kind(body) == SITE_MAP
     assert parse_document(body, URL, SITE_MAP).kind == SITE_MAP_INDEX
 
 
 def test_site_maps_are_named_anywhere_in_robots_txt() -> None:
     text = "Sitemap: /1.xml\nUser-agent: *\n disallow: /x\r\n SITEMAP : https://b.example/2.xml\n"
     text += "Sitemap:\nSitemap: ftp://a.example/3.xml\n# Sitemap: /4.xml"
-    assert [*named_in_robots(text, "http://a.example/robots.txt")] == [
+    assert [*site_maps_in_robots(text, "http://a.example/robots.txt")] == [
         "http://a.example/1.xml",
         "https://b.example/2.xml",
     ]
@@ -131,7 +131,7 @@ def test_a_feed_is_a_page_of_links_with_their_titles() -> None:
     assert view.tokens == ["news", "a", "new", "one", "old"]
 
 
-def test_a_pdf_is_a_page_of_its_text_and_links(apart: ParserApart) -> None:
+def test_a_pdf_is_a_page_of_its_text_and_links(apart: ParserProcess) -> None:
     view = apart.parse_document(pdf(["Road cycling", "and more"], "../b.html"), URL, PDF)
     assert (view.kind, view.title) == (PDF, "A paper")
     assert view.tokens == ["a", "paper", "road", "cycling", "and", "more"]
@@ -151,7 +151,7 @@ def test_a_pdf_is_a_page_of_its_text_and_links(apart: ParserApart) -> None:
     ],
 )
 def test_lists_are_told_by_how_they_begin(body: bytes, kind: str | None) -> None:
-    assert list_kind(body) == kind
+    assert url_list_kind(body) == kind
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_lists_are_told_by_how_they_begin(body: bytes, kind: str | None) -> None
     ],
 )
 def test_what_is_empty_or_broken_cannot_be_read(
-    body: bytes, kind: str, apart: ParserApart
+    body: bytes, kind: str, apart: ParserProcess
 ) -> None:
     try:
         view = apart.parse_document(body, URL, kind)
@@ -176,7 +176,7 @@ def test_what_is_empty_or_broken_cannot_be_read(
     assert not view.links.urls
 
 
-def test_a_locked_pdf_cannot_be_read(apart: ParserApart) -> None:
+def test_a_locked_pdf_cannot_be_read(apart: ParserProcess) -> None:
     writer = PdfWriter()
     writer.add_blank_page(9, 9)
     writer.encrypt("secret", algorithm="RC4-128")
@@ -185,7 +185,7 @@ def test_a_locked_pdf_cannot_be_read(apart: ParserApart) -> None:
 
 
 @pytest.mark.parametrize("kind", [SITE_MAP, FEED])
-def test_entities_are_not_spelled_out(kind: str, apart: ParserApart) -> None:
+def test_entities_are_not_spelled_out(kind: str, apart: ParserProcess) -> None:
     if kind == SITE_MAP:
         body = site_map("<loc>/&l11;</loc>", "<loc>/ok</loc>", head=laughs())
         with pytest.raises(UnreadableError):
@@ -198,7 +198,7 @@ def test_entities_are_not_spelled_out(kind: str, apart: ParserApart) -> None:
 
 
 @pytest.mark.parametrize("kind", [SITE_MAP, FEED])
-def test_no_entity_reads_a_file(kind: str, apart: ParserApart) -> None:
+def test_no_entity_reads_a_file(kind: str, apart: ParserProcess) -> None:
     head = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/hostname">]>'
     if kind == SITE_MAP:
         body = site_map("<loc>/x</loc>", "<loc>/&f;</loc>", head=head)
@@ -210,7 +210,7 @@ def test_no_entity_reads_a_file(kind: str, apart: ParserApart) -> None:
     assert name not in "".join(view.links.urls + view.links.anchors)
 
 
-def test_of_a_packed_site_map_so_much_is_unpacked_as_one_may_have(apart: ParserApart) -> None:
+def test_of_a_packed_site_map_so_much_is_unpacked_as_one_may_have(apart: ParserProcess) -> None:
     one = b"<url><loc>http://a.example/%09d</loc></url>"
     entries = b"".join(one % i for i in range(60_000))
     bomb = gzip.compress(site_map()[:-9] + entries + b" " * 100_000_000, mtime=0)
@@ -219,14 +219,14 @@ def test_of_a_packed_site_map_so_much_is_unpacked_as_one_may_have(apart: ParserA
     assert (len(view.links), view.links_cut) == (MAX_LINKS, 50_000 - MAX_LINKS)
 
 
-def test_of_a_thousand_pages_of_pdf_the_first_are_read(apart: ParserApart) -> None:
+def test_of_a_thousand_pages_of_pdf_the_first_are_read(apart: ParserProcess) -> None:
     writer = PdfWriter()
     for _ in range(1000):
         writer.add_blank_page(9, 9)
-    assert apart.parse_document(written(writer), URL, PDF).n_leaves == MOST_PAGES + 1
+    assert apart.parse_document(written(writer), URL, PDF).n_leaves == MAX_PDF_PAGES + 1
 
 
-def test_a_pdf_that_unpacks_to_gigabytes_is_given_up(apart: ParserApart) -> None:
+def test_a_pdf_that_unpacks_to_gigabytes_is_given_up(apart: ParserProcess) -> None:
     """And what reads the next one is there."""
     part, times = b"(x) Tj " * (1 << 17), 1024
     packer = zlib.compressobj(wbits=-15)
@@ -242,7 +242,7 @@ def test_a_pdf_that_unpacks_to_gigabytes_is_given_up(apart: ParserApart) -> None
     assert len(body) < 10_000_000
     try:
         tokens = apart.parse_document(body, URL, PDF).tokens
-    except (UnreadableError, TooMuchWorkError):
+    except (UnreadableError, ParseLimitError):
         tokens = []
     assert len(tokens) <= 2
     assert apart.parse_document(pdf(["next"]), URL, PDF).tokens == ["a", "paper", "next"]

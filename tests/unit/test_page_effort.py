@@ -5,41 +5,41 @@ from __future__ import annotations
 import pytest
 from server.bad.hard import KINDS, SIZES
 
-from focuscrawl.page import Effort, TooMuchWorkError, parse_page
-from focuscrawl.page.parse import effort
+from focuscrawl.page import ParseCost, ParseLimitError, parse_page
+from focuscrawl.page.parse import estimate_cost
 
 MANY = ("attributes", "attributes-quoted", "tags-unclosed")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_parsed_at_once_or_in_a_thread_is_bounded(kind: str) -> None:
-    found = {size: effort(KINDS[kind](length)) for size, length in SIZES.items()}
+    found = {size: estimate_cost(KINDS[kind](length)) for size, length in SIZES.items()}
     # nothing else takes a time that grows faster than the page
-    assert found["medium"] == (Effort.UNBOUNDED if kind in MANY else Effort.LARGE)
+    assert found["medium"] == (ParseCost.UNBOUNDED if kind in MANY else ParseCost.LARGE)
     if kind in MANY:
-        assert found["large"] == Effort.UNBOUNDED
+        assert found["large"] == ParseCost.UNBOUNDED
 
 
 @pytest.mark.parametrize(
     ("html", "expected"),
     [
-        ("<p>word</p>" * 1000, Effort.SMALL),
-        ("<p>" + "word " * 2000, Effort.SMALL),
-        ("<b>" * 9000, Effort.LARGE),
-        ("<p " + " ".join(f"a{n}" for n in range(5000)) + ">", Effort.LARGE),
-        ("<p>some words</p>" * 5000, Effort.LARGE),
-        ("<p>some words and then some more</p>" * 10_000, Effort.LARGE),
-        ("<p>" + "word " * 300_000, Effort.LARGE),
-        ("<img alt='" + "word " * 300_000 + "'>", Effort.LARGE),
-        ("<p>a <a href='/' title='a > b'>b</a></p>" * 10_000, Effort.LARGE),
-        ("<b>" * 101_000, Effort.UNBOUNDED),
-        ("<p " + " ".join(f"a{n:04}" for n in range(9999)) + ">", Effort.LARGE),
-        ("<p " + " ".join(f"{n:x}" for n in range(4096, 50_000)) + ">", Effort.UNBOUNDED),
+        ("<p>word</p>" * 1000, ParseCost.SMALL),
+        ("<p>" + "word " * 2000, ParseCost.SMALL),
+        ("<b>" * 9000, ParseCost.LARGE),
+        ("<p " + " ".join(f"a{n}" for n in range(5000)) + ">", ParseCost.LARGE),
+        ("<p>some words</p>" * 5000, ParseCost.LARGE),
+        ("<p>some words and then some more</p>" * 10_000, ParseCost.LARGE),
+        ("<p>" + "word " * 300_000, ParseCost.LARGE),
+        ("<img alt='" + "word " * 300_000 + "'>", ParseCost.LARGE),
+        ("<p>a <a href='/' title='a > b'>b</a></p>" * 10_000, ParseCost.LARGE),
+        ("<b>" * 101_000, ParseCost.UNBOUNDED),
+        ("<p " + " ".join(f"a{n:04}" for n in range(9999)) + ">", ParseCost.LARGE),
+        ("<p " + " ".join(f"{n:x}" for n in range(4096, 50_000)) + ">", ParseCost.UNBOUNDED),
     ],
     ids=range(12),
 )
-def test_only_what_may_take_long_is_taken_for_hard(html: str, expected: Effort) -> None:
-    assert effort(html.encode()) == expected
+def test_only_what_may_take_long_is_taken_for_hard(html: str, expected: ParseCost) -> None:
+    assert estimate_cost(html.encode()) == expected
 
 
 def hidden(value: str, count: int = 30_000) -> bytes:
@@ -52,7 +52,7 @@ def hidden(value: str, count: int = 30_000) -> bytes:
     ["=''", "='>'", '=">"', "='<b>'", "\n=\n'>'", "='<b c=\"'", "=x", "/", '"=">"', "='\">\"'"],
 )
 def test_attributes_are_counted_whatever_is_in_them(value: str) -> None:
-    assert effort(hidden(value) + b" " * 300_000) == Effort.UNBOUNDED
+    assert estimate_cost(hidden(value) + b" " * 300_000) == ParseCost.UNBOUNDED
 
 
 @pytest.mark.parametrize(
@@ -64,17 +64,17 @@ def test_attributes_are_counted_whatever_is_in_them(value: str) -> None:
 def test_few_values_hide_no_attributes(value: str, between: int) -> None:
     attributes = [f"a{n}{'' if n % between else value}" for n in range(11_000)]
     body = f"<p {' '.join(attributes)}>x</p>".encode()
-    assert effort(body) > Effort.SMALL
-    assert effort(body + b"<p>" * 80_000) == Effort.UNBOUNDED
+    assert estimate_cost(body) > ParseCost.SMALL
+    assert estimate_cost(body + b"<p>" * 80_000) == ParseCost.UNBOUNDED
 
 
 def test_what_takes_less_need_not_be_looked_for() -> None:
-    assert effort(b"<p>", Effort.LARGE) == Effort.LARGE
-    assert effort(b"<b>" * 101_000, Effort.LARGE) == Effort.UNBOUNDED
+    assert estimate_cost(b"<p>", ParseCost.LARGE) == ParseCost.LARGE
+    assert estimate_cost(b"<b>" * 101_000, ParseCost.LARGE) == ParseCost.UNBOUNDED
 
 
 def test_a_page_is_not_parsed_where_it_may_take_too_long() -> None:
     body = b"<title>Much</title>" + b"<b>" * 9000
-    with pytest.raises(TooMuchWorkError):
-        parse_page(body, "http://a.example/", most=Effort.SMALL)
-    assert parse_page(body, "http://a.example/", most=Effort.LARGE).title == "Much"
+    with pytest.raises(ParseLimitError):
+        parse_page(body, "http://a.example/", max_cost=ParseCost.SMALL)
+    assert parse_page(body, "http://a.example/", max_cost=ParseCost.LARGE).title == "Much"

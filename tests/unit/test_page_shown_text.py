@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from focuscrawl.page.parse import shown_text
-from focuscrawl.studio.page_cards import page_card
+from focuscrawl.page.parse import visible_paragraphs
+from focuscrawl.studio.page_cards import read_page_card
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 
 def shown(body: str, longest: int = 1000) -> tuple[list[str], bool]:
-    return shown_text(f"<!doctype html>{body}".encode(), None, longest)
+    return visible_paragraphs(f"<!doctype html>{body}".encode(), None, longest)
 
 
 def test_case_and_punctuation_stay_and_programs_do_not_show() -> None:
@@ -46,13 +46,13 @@ def test_of_a_page_too_large_to_be_read_whole_there_is_more() -> None:
 
 def test_a_page_without_text_shows_none() -> None:
     assert shown("<p> <img src=a>") == ([], False)
-    assert shown_text(b"", None, 10) == ([], False)
+    assert visible_paragraphs(b"", None, 10) == ([], False)
 
 
 def test_who_judges_a_page_reads_it_as_it_is() -> None:
     web = SyntheticWeb()
     (seed, *_) = web.seeds("/Sports/Cycling")
-    card = page_card([web], seed, None)
+    card = read_page_card([web], seed, None)
     assert card is not None
     assert card.title in card.text[0]
     assert any(text != text.lower() for text in card.text)

@@ -14,7 +14,7 @@ from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
-from focuscrawl.apprentice.hashing import pointers
+from focuscrawl.apprentice.hashing import row_pointers
 from focuscrawl.paths import crf as chains
 from focuscrawl.paths.crf import ChainCRF, Objective, Sequences, Structure
 from focuscrawl.paths.states import printed_rewards, rewards
@@ -90,7 +90,7 @@ def _sequences(seed: int, *, chains_: int = 6, features: int = 5) -> Sequences:
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 6, chains_)
     observed = (rng.random((int(lengths.sum()), features)) < 0.4).astype(np.float64)
-    return Sequences(csr_array(observed), pointers(lengths))
+    return Sequences(csr_array(observed), row_pointers(lengths))
 
 
 def _ring(states: int) -> Structure:

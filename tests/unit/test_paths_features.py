@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
-from focuscrawl.paths.forager import SPAN, Prospect, SiteRates, directories_of
+from focuscrawl.paths.forager import WINDOW, SiteRates, SiteStopRule, directory_keys
 from focuscrawl.paths.path_features import (
     FeatureVocabulary,
-    PathReader,
+    PathFeatureReader,
     ReadingLimits,
-    parts_of,
     relation,
+    split_url,
     word_shape,
 )
-from focuscrawl.paths.path_model import Calibration, Evidence
+from focuscrawl.paths.path_model import Calibration, LikelihoodRatio
 
 URLS = [
     "http://a.example/people/1",
@@ -28,7 +28,7 @@ URLS = [
     "http://a.example/photos/2",
     "http://b.example/people/3",
 ]
-CALIBRATION = Calibration(Evidence(2.0, 2.0), Evidence(2.0, 2.0), 0.25, 8)
+CALIBRATION = Calibration(LikelihoodRatio(2.0, 2.0), LikelihoodRatio(2.0, 2.0), 0.25, 8)
 NOWHERE, DULL, MAYBE, GOOD = 0.01, 0.1, 0.25, 0.7
 
 
@@ -45,13 +45,13 @@ NOWHERE, DULL, MAYBE, GOOD = 0.01, 0.1, 0.25, 0.7
     ],
 )
 def test_places(url: str, seen_from: str, said: str) -> None:
-    assert relation(parts_of(url), parts_of(seen_from)) == said
+    assert relation(split_url(url), split_url(seen_from)) == said
 
 
 def test_forms_of_urls_and_anchors() -> None:
     home = {"place:~", "place:~home", "place:ends/", "place:index"}
-    assert home <= set(parts_of("http://a.example/~ann/").facts)
-    assert "place:ends.html" in parts_of("http://a.example/x/cs101.HTML").facts
+    assert home <= set(split_url("http://a.example/~ann/").facts)
+    assert "place:ends.html" in split_url("http://a.example/x/cs101.HTML").facts
     assert word_shape("Ann Bee") == "AaAa"
     assert word_shape("CS 101: logic") == "AA0:a"
 
@@ -69,7 +69,7 @@ _TEXT = st.text(st.sampled_from("abc <>/a=\"'h1li.:~09\x00é\n"), max_size=200)
 def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
     anchors = "".join(f'<a href="{to}">{anchor}</a>' for to, anchor in links)
     view = parse_page(f"<h2>{text}</h2>{anchors}{text}".encode(), "http://a.example/x")
-    reader = PathReader(ReadingLimits(), forgets=False)
+    reader = PathFeatureReader(ReadingLimits(), keep_words=True)
     page = reader.page(view, "http://a.example/")
     every = np.arange(len(view.links))
     rows = reader.links(view, "http://a.example/", every)
@@ -96,8 +96,8 @@ def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
 
 def test_a_directory_is_told_from_its_neighbour_by_what_it_brought() -> None:
     rates, every = SiteRates(), np.arange(len(URLS))
-    rates.make_room(len(URLS))
-    rates.note(every, directories_of(URLS))
+    rates.grow(len(URLS))
+    rates.set_directories(every, directory_keys(URLS))
     np.testing.assert_array_equal(rates.factors(every), 1.0)
     for url in range(4):  # what keeps its promise stays as it is
         rates.observe(url, 0.3, 0.3)
@@ -112,11 +112,11 @@ def test_a_directory_is_told_from_its_neighbour_by_what_it_brought() -> None:
 
 def _ends(fetched: list[float], waiting: list[float]) -> bool:
     """Tell whether a site ends while its pages have these Pr(goal), and these wait."""
-    prospect = Prospect(CALIBRATION, 0.02)
+    stop_rule = SiteStopRule(CALIBRATION, 0.02)
     for url, goal in enumerate(fetched):
-        prospect.fetched(url)
-        prospect.judged(url, goal)
-        if prospect.due and prospect.exhausted(np.array(waiting)[:SPAN]):
+        stop_rule.record_fetch(url)
+        stop_rule.record_page(url, goal)
+        if stop_rule.is_due and stop_rule.should_stop(np.array(waiting)[:WINDOW]):
             return True
     return False
 
@@ -124,15 +124,15 @@ def _ends(fetched: list[float], waiting: list[float]) -> bool:
 @pytest.mark.parametrize(
     ("fetched", "waiting", "over"),
     [
-        ([GOOD] * 10 + [DULL] * 150, [DULL] * SPAN, True),
+        ([GOOD] * 10 + [DULL] * 150, [DULL] * WINDOW, True),
         ([DULL] * 10, [], True),
-        ([DULL] * 10, [NOWHERE] * SPAN, True),  # all that waits is on other sites
-        ([DULL] * 10, [DULL] + [NOWHERE] * SPAN, False),
-        ([GOOD] * 10 + [DULL] * 150, [GOOD] * 5 + [DULL] * SPAN, False),  # a list was found
-        ([GOOD] * 10 + [DULL] * 80, [DULL] * SPAN, False),  # too early to tell
-        ([DULL] * 200, [DULL] * SPAN, False),  # nothing was found yet: it looks on
-        ([GOOD] * 10 + [DULL] * 150, [MAYBE] * SPAN, True),
-        (([GOOD] + [DULL] * 9) * 16, [MAYBE] * SPAN, False),  # a trickle of goals goes on
+        ([DULL] * 10, [NOWHERE] * WINDOW, True),  # all that waits is on other sites
+        ([DULL] * 10, [DULL] + [NOWHERE] * WINDOW, False),
+        ([GOOD] * 10 + [DULL] * 150, [GOOD] * 5 + [DULL] * WINDOW, False),  # a list was found
+        ([GOOD] * 10 + [DULL] * 80, [DULL] * WINDOW, False),  # too early to tell
+        ([DULL] * 200, [DULL] * WINDOW, False),  # nothing was found yet: it looks on
+        ([GOOD] * 10 + [DULL] * 150, [MAYBE] * WINDOW, True),
+        (([GOOD] + [DULL] * 9) * 16, [MAYBE] * WINDOW, False),  # a trickle of goals goes on
     ],
 )
 def test_a_site_is_over_when_goals_are_behind_and_none_ahead(
@@ -142,19 +142,19 @@ def test_a_site_is_over_when_goals_are_behind_and_none_ahead(
 
 
 def test_what_was_fetched_in_vain_counts_as_no_goal() -> None:
-    prospect = Prospect(CALIBRATION, 0.02)
+    stop_rule = SiteStopRule(CALIBRATION, 0.02)
     looks = []
     for url in range(160):
-        prospect.fetched(url)
-        prospect.judged(url if url < 10 else -1, GOOD)  # the others brought no page
-        if prospect.due:
-            looks.append(prospect.exhausted(np.full(SPAN, DULL)))
+        stop_rule.record_fetch(url)
+        stop_rule.record_page(url if url < 10 else -1, GOOD)  # the others brought no page
+        if stop_rule.is_due:
+            looks.append(stop_rule.should_stop(np.full(WINDOW, DULL)))
     assert len(looks) == 16
     assert looks[-1]
     assert not any(looks[:10])
 
 
 def test_a_calibration_is_the_steeper_the_more_a_model_tells() -> None:
-    evidence = Evidence(2.0, 2.0)(np.array([0.0, DULL, 0.5, GOOD, 1.0]))
+    evidence = LikelihoodRatio(2.0, 2.0)(np.array([0.0, DULL, 0.5, GOOD, 1.0]))
     assert (np.diff(evidence) > 0.0).all()
     assert np.isfinite(evidence).all()

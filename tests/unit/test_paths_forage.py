@@ -105,7 +105,7 @@ def _worth(crawl: Crawl) -> dict[int, float]:
     """Return what each fetched page was worth to the strategy."""
     numbers = range(len(crawl.urls))
     fetched = [number for number in numbers if crawl.urls.state(number) == FETCHED]
-    return {number: crawl.strategy.worth(number, 0.0) for number in fetched}
+    return {number: crawl.strategy.page_value(number, 0.0) for number in fetched}
 
 
 def test_it_holds_to_what_every_strategy_does(web: Departments, model: Path) -> None:
@@ -207,8 +207,8 @@ def test_paths_to_one_url_add_up(model: Path, evidence: str, expected: float) ->
     k = len(known.states)
     forager = Forager(replace(known, rewards=np.eye(k)[0]), evidence=evidence)
     for page, goal in ((0, 0.8), (1, 0.2)):
-        forager.fetched(page)
-        forager.arrive(page, page - 1, "http://a.example/")
+        forager.record_fetch(page)
+        forager.add_page(page, page - 1, "http://a.example/")
         labels = np.zeros((2, k))
         labels[:, 0], labels[:, 1] = goal, 1.0 - goal
         labels[1] /= 2.0  # the second link of a page to a URL does not count
@@ -223,23 +223,23 @@ def test_as_printed_every_path_to_a_page_counts_by_itself(model: Path) -> None:
     forager = Forager(replace(known, rewards=np.eye(k)[0]), printed=True)
     rng = np.random.default_rng(1)
     page = rng.normal(size=k)
-    forager.arrive(0, -1, "http://a.example/")
-    begun = forager.belief(0, page)
-    forager.fetched(0)
+    forager.add_page(0, -1, "http://a.example/")
+    begun = forager.label_probabilities(0, page)
+    forager.record_fetch(0)
     edges = known.crf.edge_[k:, :k].max(axis=1)
     np.testing.assert_allclose(begun, softmax(page + edges)[None])  # goal and fail, too
     one, two = rng.dirichlet(np.ones(k), (2, 1, 2))
     forager.expand(0, np.array([1, 2]), one)
-    forager.arrive(1, 0, "http://a.example/1")
-    assert forager.belief(1, page).shape == (1, k)
-    forager.fetched(1)
+    forager.add_page(1, 0, "http://a.example/1")
+    assert forager.label_probabilities(1, page).shape == (1, k)
+    forager.record_fetch(1)
     found = forager.expand(1, np.array([2, 3]), two)
     assert found.scores[0] == pytest.approx(one[0, 1, 0] + two[0, 0, 0])
-    forager.arrive(2, 0, "http://a.example/2")
-    ways = forager.belief(2, page)  # by the front door, and by way of page 1
+    forager.add_page(2, 0, "http://a.example/2")
+    ways = forager.label_probabilities(2, page)  # by the front door, and by way of page 1
     expected = [softmax(page + edges + np.log(said)) for said in (one[0, 1], two[0, 0])]
     np.testing.assert_allclose(sorted(ways.tolist()), sorted(map(list, expected)))
-    forager.fetched(2)
+    forager.record_fetch(2)
     found = forager.expand(2, np.array([4]), rng.dirichlet(np.ones(k), (2, 1)))
     assert found.urls.tolist() == [4]
     assert found.scores[0] == found.link_scores[0]
@@ -369,14 +369,14 @@ def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
 
 
 def test_walks_can_be_labelled_and_end() -> None:
-    walk = Walk.begin("d").follow("list").follow("ann").end(goal=True)
-    assert walk.here == "list"  # ready for the next of them
-    walk = walk.milestone("people").follow("bob").end(goal=True).back().follow("news")
-    walk = walk.end(goal=False)
+    walk = Walk.start_at("d").follow("list").follow("ann").finish_path(goal=True)
+    assert walk.current_page == "list"  # ready for the next of them
+    walk = walk.label_page("people").follow("bob").finish_path(goal=True).back().follow("news")
+    walk = walk.finish_path(goal=False)
     assert [path.labels for path in walk.saved] == [
         (None, "people", "goal"),
         (None, "people", "goal"),
         (None, "fail"),
     ]
-    assert replace(walk, saved=()) == Walk.begin("d")
-    assert walk.back().back().here == "d"
+    assert replace(walk, saved=()) == Walk.start_at("d")
+    assert walk.back().back().current_page == "d"

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.paths.crf import Sequences
-from focuscrawl.paths.path_features import PathReader, ReadingLimits
+from focuscrawl.paths.path_features import PathFeatureReader, ReadingLimits
 from focuscrawl.paths.path_model import (
     TOPIC,
     is_path_model,
@@ -27,13 +27,13 @@ from focuscrawl.paths.path_model import (
 from focuscrawl.paths.path_training import (
     TrainingOptions,
     WebPages,
+    allowed_path_states,
     choose_features,
-    examples,
-    known_labels,
-    observe,
-    sequences,
-    share_away,
+    estimate_off_domain_share,
+    feature_sequences,
+    read_corpus,
     train,
+    training_examples,
 )
 from focuscrawl.paths.states import PathStates
 from focuscrawl.paths.training_paths import (
@@ -82,7 +82,7 @@ def corpus(web: Departments) -> Corpus:
             random_state=0,
         )
     ]
-    return observe(walks, pages, PathReader(ReadingLimits(), forgets=False))
+    return read_corpus(walks, pages, PathFeatureReader(ReadingLimits(), keep_words=True))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["milestones", "ends"])
@@ -98,7 +98,7 @@ def test_distances_are_told_apart_up_to_the_farthest_and_share_features() -> Non
         *(frozenset([i]) for i in range(6)),
         *map(frozenset, [{2, 3}, {4, 5}, {2, 3, 4, 5}]),
     }
-    known = states.known([None] * 6 + ["goal"], [6, 5, 4, 3, 2, 1, 0])
+    known = states.allowed_states([None] * 6 + ["goal"], [6, 5, 4, 3, 2, 1, 0])
     pages = [np.flatnonzero(row).tolist() for row in known[::2]]
     assert pages == [[5], [5], [5], [4], [3], [2], [0]]
     assert states.structure.edges[3, 6 + 2]  # from 2 a link to 1
@@ -108,7 +108,7 @@ def test_distances_are_told_apart_up_to_the_farthest_and_share_features() -> Non
 def test_a_page_that_looks_like_a_fail_does_not_hide_the_goal_behind_it(
     corpus: Corpus, model: PathModel
 ) -> None:
-    observed = sequences(corpus, model.vocabulary).observed
+    observed = feature_sequences(corpus, model.vocabulary).observed
     ends = [path.pages[-1].rpartition("/")[2] for path in corpus.paths]
     stray = observed[[corpus.bounds[ends.index("notice1.html") + 1] - 1]]
     number = next(i for i, path in enumerate(corpus.paths) if path.succeeds)
@@ -125,7 +125,7 @@ def test_a_page_that_looks_like_a_fail_does_not_hide_the_goal_behind_it(
 
 
 def test_a_page_that_many_paths_leave_does_not_count_once_for_each(corpus: Corpus) -> None:
-    found = examples(corpus, choose_features(corpus), PathStates.partially_supervised(3))
+    found = training_examples(corpus, choose_features(corpus), PathStates.partially_supervised(3))
     ends = found.sequences.bounds[1:] - 1
     whole = np.diff(found.sequences.observed.indptr)[ends] > 0  # others end in a page not yet seen
     assert whole.sum() == len(corpus.paths)
@@ -152,37 +152,42 @@ def test_pages_weigh_as_much_for_the_rivals_of_the_chain(corpus: Corpus, model: 
 def test_pages_and_links_score_what_they_do_in_training(
     web: Departments, corpus: Corpus, model: PathModel
 ) -> None:
-    pages, reader = WebPages(open_web(str(web.warc))), PathReader(model.reading)
-    learned = sequences(corpus, model.vocabulary)
+    pages, reader = WebPages(open_web(str(web.warc))), PathFeatureReader(model.reading)
+    learned = feature_sequences(corpus, model.vocabulary)
     potentials, k = learned.observed @ model.crf.state_, len(model.states)
     path, first = corpus.paths[0], int(corpus.bounds[0])
     view = pages.view(path.pages[1])
     assert view is not None
     np.testing.assert_allclose(
-        model.page(reader, view, path.start), potentials[first + 2, :k], rtol=1e-9, atol=1e-12
+        model.page_potentials(reader, view, path.start),
+        potentials[first + 2, :k],
+        rtol=1e-9,
+        atol=1e-12,
     )
     to = np.flatnonzero(np.array(pages.targets(path.pages[1])) == path.pages[2])
-    links = model.links(reader, view, path.start, to)
+    links = model.link_potentials(reader, view, path.start, to)
     np.testing.assert_allclose(links[0], potentials[first + 3, k:], rtol=1e-9, atol=1e-12)
 
 
 def test_a_page_on_a_way_to_goals_is_as_far_from_them_on_other_paths(corpus: Corpus) -> None:
     states = PathStates.partially_supervised(5)
-    for path, known in zip(corpus.paths, known_labels(corpus, states), strict=True):
+    for path, known in zip(corpus.paths, allowed_path_states(corpus, states), strict=True):
         first = np.flatnonzero(known[0])
         assert first.tolist() == [4], path  # three clicks: people, faculty, professor
 
 
 def test_how_often_goals_are_on_another_domain(corpus: Corpus) -> None:
     goals = {path.pages[-1] for path in corpus.paths if path.labels[-1] == "goal"}
-    assert share_away(corpus) == pytest.approx(0.5 / (len(goals) + 1))
+    assert estimate_off_domain_share(corpus) == pytest.approx(0.5 / (len(goals) + 1))
     moved = [
         replace(path, pages=("http://elsewhere.example/", *path.pages[1:]))
         if path.pages[-1] == min(goals)
         else path
         for path in corpus.paths
     ]
-    assert share_away(corpus._replace(paths=moved)) == pytest.approx(1.5 / (len(goals) + 1))
+    assert estimate_off_domain_share(corpus._replace(paths=moved)) == pytest.approx(
+        1.5 / (len(goals) + 1)
+    )
 
 
 def test_links_that_leave_the_domain_keep_little(model: PathModel) -> None:
@@ -190,12 +195,14 @@ def test_links_that_leave_the_domain_keep_little(model: PathModel) -> None:
     anchors = "".join(f'<a href="{url}">to</a>' for url in urls)
     view = parse_page(anchors.encode(), "http://www.example.org/p")
     every = np.arange(4)
-    kept = model.stays(view, "http://www.example.org/", every)
-    np.testing.assert_array_equal(kept, [1.0, 1.0, model.away, model.away])
-    assert 0.0 < model.away < 0.05
+    kept = model.domain_factors(view, "http://www.example.org/", every)
+    np.testing.assert_array_equal(kept, [1.0, 1.0, model.off_domain_share, model.off_domain_share])
+    assert 0.0 < model.off_domain_share < 0.05
     # also where the page itself is away, and the way back is not
-    kept = model.stays(view, "http://www.example.net/start", every)
-    np.testing.assert_array_equal(kept, [model.away, model.away, 1.0, model.away])
+    kept = model.domain_factors(view, "http://www.example.net/start", every)
+    np.testing.assert_array_equal(
+        kept, [model.off_domain_share, model.off_domain_share, 1.0, model.off_domain_share]
+    )
 
 
 def test_a_model_finds_the_way_on_a_site_it_has_never_seen(
@@ -219,7 +226,7 @@ def test_with_one_state_a_label_links_are_transitions(corpus: Corpus) -> None:
     k = len(model.states)
     assert model.crf.structure.states == k + k * k
     weights, edge = model.crf.state_, model.crf.edge_
-    seen = sequences(corpus, model.vocabulary)
+    seen = feature_sequences(corpus, model.vocabulary)
     at = np.arange(seen.bounds[0], seen.bounds[1])
     nodes = seen.observed[at] @ weights
     n = (len(at) + 1) // 2
@@ -237,8 +244,8 @@ def test_with_one_state_a_label_links_are_transitions(corpus: Corpus) -> None:
     said = model.crf.marginals(seen)[at]
     np.testing.assert_allclose(said[::2, :k], expected, atol=1e-9)
     # a link is told step by step as it is by sums over all paths to it
-    front = model.begun(nodes[0, :k])
-    link = model.onward(front, nodes[1:2, k:])[0]
+    front = model.start_label_probabilities(nodes[0, :k])
+    link = model.link_label_probabilities(front, nodes[1:2, k:])[0]
     unseen = csr_array((1, len(model.vocabulary)))
     prefix = Sequences(vstack([seen.observed[at[:2]], unseen], format="csr"), np.array([0, 3]))
     np.testing.assert_allclose(link, model.crf.marginals(prefix)[2, :k], atol=1e-9)

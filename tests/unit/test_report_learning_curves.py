@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.lab.planning import more_seeds
+from focuscrawl.lab.planning import draw_other_seeds
 from focuscrawl.lab.results import FETCHES, Results
 from focuscrawl.lab.study import StudyWeb
 from focuscrawl.lab.study_file import read_study
-from focuscrawl.lab.study_tables import chains, learning_table, summary_rows
+from focuscrawl.lab.study_tables import knowledge_chains, learning_table, summary_rows
 from focuscrawl.report.figures import learned, learning_curves, learning_figure, png, points
 from focuscrawl.webs.synthetic import SyntheticWeb
 
@@ -59,9 +59,16 @@ def test_chains_of_a_study(tmp_path: Path) -> None:
     runs = pd.DataFrame([{**whose, "strategy": label, "budget": 4} for label in crawls])
     strategies = dict.fromkeys(crawls, "learnable")
     results = Results(
-        tmp_path, "t", "a", strategies, {}, runs, knows={"b": "a"}, alone={"b": "b, alone"}
+        tmp_path,
+        "t",
+        "a",
+        strategies,
+        {},
+        runs,
+        knowledge_from={"b": "a"},
+        without_knowledge={"b": "b, alone"},
     )
-    assert chains(results) == [["a", "b"]]
+    assert knowledge_chains(results) == [["a", "b"]]
     table = learning_table(results).set_index("strategy")
     assert table.loc["b", "learning"] == pytest.approx(0.75 - 0.5)
     assert table.loc["b", "alone"] == pytest.approx(0.75 - 1 / 12)
@@ -96,11 +103,11 @@ def test_contenders_that_know_others(tmp_path: Path) -> None:
     path.write_text(STUDY)
     one, two = read_study(path).contenders
     assert (one.knows, one.seeds, two.knows, two.seeds) == (None, 0, "one", 1)
-    assert two.after == ["one"]
+    assert two.depends_on == ["one"]
     for old, new, named in (
-        ('strategy = "learnable"\nknows', 'strategy = "random"\nknows', "knows goes with"),
-        ('knows = "one"', 'knows = "three"', "comes after"),
-        ('knows = "one"', 'knows = "two"', "circle"),
+        ('strategy = "learnable"\nknows', 'strategy = "random"\nknows', "knows requires"),
+        ('knows = "one"', 'knows = "three"', "depends on"),
+        ('knows = "one"', 'knows = "two"', "its own crawl"),
         ("seeds = 1", "seeds = -1", "seeds must be"),
     ):
         path.write_text(STUDY.replace(old, new))
@@ -115,11 +122,11 @@ def test_sets_of_start_urls_have_none_in_common() -> None:
     web = SyntheticWeb()
     taken: list[str] = []
     for number in range(1, 5):
-        more = more_seeds(study_web, web, "/Sports/Cycling", (0, number), taken)
-        assert more == more_seeds(study_web, web, "/Sports/Cycling", (0, number), taken)
+        more = draw_other_seeds(study_web, web, "/Sports/Cycling", (0, number), taken)
+        assert more == draw_other_seeds(study_web, web, "/Sports/Cycling", (0, number), taken)
         assert len(more) == 5
         assert not set(more) & set(taken)
         taken += more
     everything = [*web.urls()]
-    with pytest.raises(UserError, match="no more examples"):
-        more_seeds(study_web, web, "/Sports/Cycling", (0, 9), everything)
+    with pytest.raises(UserError, match="too few examples"):
+        draw_other_seeds(study_web, web, "/Sports/Cycling", (0, 9), everything)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl.crawl_folder import CrawlFolder, Doing
+from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase
 from focuscrawl.report.outcomes import run_state
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.status import Status
@@ -74,7 +74,7 @@ def fetched(ages: list[float], waiting: int = 0) -> list[VisitRecord]:
 
 
 def test_a_crawl_under_way(store: CrawlStore, folder: CrawlFolder) -> None:
-    folder.acquire(Doing.CRAWLING)
+    folder.acquire(CrawlPhase.CRAWLING)
     write(store, *fetched([120.0, 59.0, 30.0, 3.0], waiting=5))
     model = ModelRow(version=2, trained_at_seq=3, instances=9, metrics="{}", state=b"")
     write(store, VisitRecord(model=model))
@@ -106,22 +106,22 @@ def test_a_break_is_no_slow_fetch(store: CrawlStore) -> None:
 @pytest.mark.parametrize(
     ("events", "doing", "state"),
     [
-        ([], Doing.CRAWLING, "crawling"),
-        (["paused"], Doing.CRAWLING, "paused"),
-        (["paused", "resumed"], Doing.CRAWLING, "crawling"),
-        (["paused", "start"], Doing.CRAWLING, "crawling"),
-        (["stop"], Doing.STARTING, "starting"),
-        (["stop"], Doing.CRAWLING, "starting"),  # its start is about to be written
-        (["stop"], Doing.JUDGING, "being judged anew"),
-        ([], Doing.ENDING, "ending"),
-        (["stop"], Doing.ENDING, "ending"),
+        ([], CrawlPhase.CRAWLING, "crawling"),
+        (["paused"], CrawlPhase.CRAWLING, "paused"),
+        (["paused", "resumed"], CrawlPhase.CRAWLING, "crawling"),
+        (["paused", "start"], CrawlPhase.CRAWLING, "crawling"),
+        (["stop"], CrawlPhase.STARTING, "starting"),
+        (["stop"], CrawlPhase.CRAWLING, "starting"),  # its start is about to be written
+        (["stop"], CrawlPhase.REJUDGING, "judging pages again"),
+        ([], CrawlPhase.STOPPING, "stopping"),
+        (["stop"], CrawlPhase.STOPPING, "stopping"),
         ([], None, "killed; the same command goes on from here"),
         (["stop", "start", "paused"], None, "killed; the same command goes on from here"),
         (["stop"], None, "the budget of 1 fetches is spent"),
     ],
 )
 def test_states(
-    store: CrawlStore, folder: CrawlFolder, events: list[str], doing: Doing | None, state: str
+    store: CrawlStore, folder: CrawlFolder, events: list[str], doing: CrawlPhase | None, state: str
 ) -> None:
     write(store, *fetched([1.0]), *(VisitRecord(events=[(1, e, "budget")]) for e in events))
     if doing is not None:
@@ -137,7 +137,7 @@ def test_a_crawl_that_ends_while_it_is_looked_at_was_not_killed(
     store: CrawlStore, folder: CrawlFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(store, *fetched([1.0]))
-    folder.acquire(Doing.CRAWLING)
+    folder.acquire(CrawlPhase.CRAWLING)
     events = History.events
 
     def ends_after(history: History, *kinds: str, last: int | None = None) -> list[StoredEvent]:

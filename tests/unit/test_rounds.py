@@ -14,7 +14,7 @@ from longer import long
 
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlConfig
-from focuscrawl.crawl.assembly import check, open_crawl
+from focuscrawl.crawl.assembly import check_config, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
@@ -88,9 +88,9 @@ def test_a_plan_that_another_process_changed_meanwhile_is_refused(
 
     def meanwhile(*args: Any, **kwargs: Any) -> Any:
         path.write_text(changed, encoding="utf-8")
-        return check(*args, **kwargs)
+        return check_config(*args, **kwargs)
 
-    monkeypatch.setattr(driver, "check", meanwhile)
+    monkeypatch.setattr(driver, "check_config", meanwhile)
     with pytest.raises(UserError, match="begun by another process meanwhile"):
         crawl(plan("best-first", 30, 10, 2), root)
     assert path.read_text(encoding="utf-8") == changed
@@ -143,7 +143,7 @@ def test_a_file_that_is_not_what_it_should_be_is_one_line(
     root = shutil.copytree(learned, tmp_path / "tables")
     for path in [*root.glob(name)] or [root / name]:
         path.write_text(content)
-    more = _LEARNING.model_copy(update={"crawl": _LEARNING.crawl.changed(budget=42)})
+    more = _LEARNING.model_copy(update={"crawl": _LEARNING.crawl.with_values(budget=42)})
     with pytest.raises(UserError, match=message) as refused:
         crawl(more, root)
     assert "\n" not in str(refused.value)

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 from longer import long
 
-from focuscrawl.apprentice.link_table import PageFacts
+from focuscrawl.apprentice.link_table import PageFeatures
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
-from focuscrawl.offline.apprentice_training import learn_from
+from focuscrawl.offline.apprentice_training import train_apprentice
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.rounds.folders import write_folder
@@ -116,7 +116,7 @@ def facts_of_links(path: Path) -> dict[str, list[tuple[Any, ...]]]:
         urls = [row.url for row in history.urls()]
         for page in history.fetches():
             if page.memo is not None:
-                facts = PageFacts.from_bytes(page.memo, len(urls))
+                facts = PageFeatures.from_bytes(page.memo, len(urls))
                 ends = np.cumsum(facts.links.lengths)[:-1]
                 features = [row.tolist() for row in np.split(facts.links.indices, ends)]
                 targets = [urls[target] for target in facts.targets]
@@ -127,7 +127,7 @@ def facts_of_links(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 @pytest.mark.long
 def test_an_apprentice_can_be_trained_on_it(folder: Path, tmp_path: Path) -> None:
     with closing(open_store(str(folder))) as store:
-        assert learn_from(store).n_judged > 30
+        assert train_apprentice(store).n_judged > 30
     in_a_folder(tmp_path / "one", "apprentice", BUDGET)
     found, expected = facts_of_links(folder), facts_of_links(tmp_path / "one")
     both = found.keys() & expected.keys()
@@ -166,7 +166,7 @@ def test_an_apprentice_knows_what_it_has_learned(tmp_path: Path) -> None:
     one = in_a_folder(tmp_path / "one", "apprentice", 90)
     assert sum(r for _, r in found[60:]) > sum(r for _, r in one[60:]) - 5
     with closing(open_store(str(tmp_path / "folder"))) as store:
-        assert learn_from(store).n_judged > 60
+        assert train_apprentice(store).n_judged > 60
 
 
 @pytest.mark.parametrize("writes", [20, *long(4, 30)])

@@ -95,15 +95,15 @@ def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Pa
         for row in context.tables.read("chosen/00001").to_pylist()
         if row["url"].startswith(SLOW)
     }
-    plan = context.checked.config.changed(crawl_dir=str(tmp_path / "fetched"), delay=10.0)
-    crawl = open_round(context, bucket, 1, plan.changed(per_host=1))
+    plan = context.checked.config.with_values(crawl_dir=str(tmp_path / "fetched"), delay=10.0)
+    crawl = open_round(context, bucket, 1, plan.with_values(per_host=1))
     now, asked = 0.0, 0
     while crawl.stop_reason is None:
         fetch = crawl.next(now)
         if fetch is not None:
             asked += 1
             now += 25.0 if fetch.url.startswith(SLOW) else 0.1  # to answer
-            crawl.fail(fetch.id, "timeout", now)
+            crawl.record_failed(fetch.id, "timeout", now)
         now += 1.0
     crawl.close(crawl.stop_reason)
     assert crawl.fetched == asked

@@ -194,10 +194,10 @@ def test_limits_go_on_from_what_was_written_of_them() -> None:
         url = f"http://{'abc'[n % 3]}.example/{n // 7}/x{n}"
         told = {"earns": bool(draw.random() < 0.02), "repeats": bool(draw.random() < 0.1)}
         if n % 50 == 0:
-            limits = Quotas.of([*limits.rows()], limits.generosity)
+            limits = Quotas.from_rows([*limits.rows()], limits.multiplier)
         if n == 400:
-            whole.raise_all()
-            limits.raise_all()
+            whole.raise_limits()
+            limits.raise_limits()
         closed = [quota.name for quota in whole.count(url, "http://a.example/", **told)]
         assert [quota.name for quota in limits.count(url, "http://a.example/", **told)] == closed
     assert [*limits.rows()] == [*whole.rows()]

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.apprentice.apprentice import FORMAT, Apprentice, read_apprentice, save_apprentice
-from focuscrawl.apprentice.learners import join, options_in
+from focuscrawl.apprentice.learners import join_packs, unpack_options
 from focuscrawl.cli.main import main
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
@@ -89,7 +89,7 @@ def test_a_strangers_apprentice_runs_no_code(evil: bytes, tmp_path: Path) -> Non
     with pytest.raises(UserError, match="Object arrays cannot be loaded"):
         read_apprentice(tmp_path)
     with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
-        options_in(evil)
+        unpack_options(evil)
     assert not (tmp_path / "marker").exists()
 
 
@@ -134,7 +134,7 @@ def test_an_apprentice_of_numbers_that_are_none_is_refused(
 def test_a_strangers_crawl_holds_no_model_that_runs_code(evil: bytes, tmp_path: Path) -> None:
     strategy = ApprenticeStrategy(StrategyContext(critic=toy_critic(), random_state=0, web=None))
     with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
-        strategy.load(join(evil, evil))
+        strategy.load(join_packs(evil, evil))
     assert not (tmp_path / "marker").exists()
 
 

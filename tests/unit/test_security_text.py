@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from focuscrawl.crawl import CrawlConfig
-from focuscrawl.engine.lean_settings import PlainRecord
+from focuscrawl.engine.lean_settings import SanitizedRecord
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import PlainCsvItemExporter, PlainXmlItemExporter
 from focuscrawl.foundation.urls import normalize, without_credentials
@@ -129,7 +129,7 @@ def test_a_plan_is_written_down_without_credentials() -> None:
 def log() -> Iterator[io.StringIO]:
     """What a logger with our records says."""
     factory = logging.getLogRecordFactory()
-    logging.setLogRecordFactory(PlainRecord)
+    logging.setLogRecordFactory(SanitizedRecord)
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(message)s"))

@@ -6,7 +6,7 @@ import pytest
 from scrapy.settings import Settings
 
 from focuscrawl.crawl.distilling import SITES
-from focuscrawl.crawl_config import CrawlConfig, accepts_of
+from focuscrawl.crawl_config import CrawlConfig, describe_accepted
 from focuscrawl.engine.config_from_settings import config_as_written, read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import TEXT, one_of, whole_number
@@ -16,7 +16,7 @@ from focuscrawl.text import EXTRACTORS
 
 def accepts(name: str) -> str:
     field = CrawlConfig.model_fields[name]
-    return accepts_of(field.annotation, field.metadata)
+    return describe_accepted(field.annotation, field.metadata)
 
 
 def test_what_is_not_set_has_its_default() -> None:

@@ -168,7 +168,7 @@ def test_lessons_grow_rarer_with_the_crawl(name: str) -> None:
     held = []
     for seq in range(1, 31):
         tea_pages.visit(strategy, tea_pages.page(seq, [seq + 1]))
-        if strategy.lesson_due():
+        if strategy.is_training_due():
             strategy.adopt(strategy.learn())
             held.append(seq)
     assert held == [2, 4, 8, 16]
@@ -187,8 +187,8 @@ def test_best_first_may_put_what_was_tried_behind_the_rest() -> None:
     context = StrategyContext(critic=Critic(True, False), random_state=0, web=None)
     strategy = make_strategy("best-first", context, {"tries": True})
     strategy.expand(judged([1, 2, 3], 0.3))
-    once = strategy.tried(1, 0.3)
-    twice = strategy.tried(2, strategy.tried(2, 0.3))
+    once = strategy.score_after_failure(1, 0.3)
+    twice = strategy.score_after_failure(2, strategy.score_after_failure(2, 0.3))
     assert 0.0 > once > twice
     # a better page that links to them does not bring them forward
     raised = strategy.expand(judged([1, 2, 3], 1.0))
@@ -196,7 +196,7 @@ def test_best_first_may_put_what_was_tried_behind_the_rest() -> None:
     assert 0.0 > raised.scores[0] > once
     assert raised.scores[0] > raised.scores[1] > twice
     assert raised.scores[2] == 1.0
-    assert made("best-first").tried(1, 0.3) == 0.3
+    assert made("best-first").score_after_failure(1, 0.3) == 0.3
     with pytest.raises(UserError, match="tries must be true or false"):
         make_strategy("best-first", context, {"tries": 1})
 

@@ -229,7 +229,7 @@ def test_what_was_followed_changes_the_order() -> None:
     visit(strategy, page(0, list(range(1, 41)), 0.9, html=html))
     for url in range(1, 30):  # anchors that promise what is not there
         strategy.observe(url, 0.0, None)
-    assert strategy.lesson_due()
+    assert strategy.is_training_due()
     lesson = strategy.learn()
     now = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
     assert now[35] < 0.9 * (2.0 + 0.5 * 0.9 + 0.5) / 2
@@ -248,10 +248,10 @@ def test_values_are_learned_of_anchors_and_of_what_lies_behind() -> None:
     for url in range(3, 63):  # a shop is not tea, but has links to it; news have none
         behind = "<a href=/9>green tea</a>" if url % 3 == 1 else ""
         visit(strategy, page(url, [9] if behind else [], float(url % 3 == 0), html=behind))
-    assert strategy.lesson_due()
+    assert strategy.is_training_due()
     lesson = strategy.learn()
     strategy.adopt(lesson)
-    assert not strategy.lesson_due()
+    assert not strategy.is_training_due()
     now = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
     assert now[90] > 0.5 > now[92]
     assert now[90] > now[91]

@@ -67,12 +67,12 @@ def test_without_weight_it_is_best_first() -> None:
 def test_what_hubs_promise_is_of_the_first_pages_whatever_came_since() -> None:
     strategy = made()
     visit(strategy, 2, 3, 0)
-    early, _ = strategy.work_out(3, 3)
+    early, _ = strategy.fit_model(3, 3)
     visit(strategy, 1, 4, 5)
-    promise, _ = strategy.work_out(6, 6)
+    promise, _ = strategy.fit_model(6, 6)
     assert promise[6] == 1.0
     assert 0.5 < promise[7] < 1.0  # by a hub that is less relevant
     assert promise[8] == 0.0  # by a page whose other link is not relevant
     assert promise[2] == 0.0  # it was fetched
-    again, _ = strategy.work_out(3, 3)
+    again, _ = strategy.fit_model(3, 3)
     np.testing.assert_array_equal(early, again)

@@ -14,8 +14,8 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, make_strategy
-from focuscrawl.strategies.knowledge_strategy import Informed, first_keywords
+from focuscrawl.strategies import JudgedPage, StoredPage, StrategyContext, make_strategy
+from focuscrawl.strategies.knowledge_strategy import CorrectedStrategy, initial_keywords
 
 from .shelves import WordCritic
 from .test_knowledge_update import crawl, fetch
@@ -86,15 +86,15 @@ def start_page(number: int) -> JudgedPage:
 def test_keywords_of_a_first_crawl_come_from_the_examples_of_the_critic() -> None:
     critic = load_critic("models/demo", "/Sports/Cycling")
     context = StrategyContext(critic, 0, None, ("/Sports/Cycling",))
-    found = first_keywords(context, ["examples"])
+    found = initial_keywords(context, ["examples"])
     assert {"saddle", "wheel", "gravel"} <= found.keys()
     assert not found.keys() & {"the", "and", "soprano", "price"}
     assert max(found.values()) == 1.0
-    assert first_keywords(context, ["topic"]) == {"cycling": 1.0}
-    assert first_keywords(context, []) == {}
+    assert initial_keywords(context, ["topic"]) == {"cycling": 1.0}
+    assert initial_keywords(context, []) == {}
     assert isinstance(critic, FocusedCritic)
     named = replace(critic, phrases=(("road", "racing"),))
-    of_definition = first_keywords(StrategyContext(named, 0, None, ("/good",)), ["topic"])
+    of_definition = initial_keywords(StrategyContext(named, 0, None, ("/good",)), ["topic"])
     assert of_definition == {"road": 1.0, "racing": 1.0}
 
 
@@ -107,7 +107,9 @@ def test_start_pages_say_what_the_words_of_the_topic_are_and_say_it_again_when_r
         expansion = strategy.expand(page)
         assert expansion.memo is not None
         scores = expansion.link_scores
-        resumed.recall(RecalledPage(page.url, number, 0.9, page.targets, scores, expansion.memo))
+        resumed.restore_page(
+            StoredPage(page.url, number, 0.9, page.targets, scores, expansion.memo)
+        )
     third = start_page(3)
     assert strategy.expand(replace(third, relevance=0.1)).link_scores[0] > 0.5
     assert resumed.expand(replace(third, relevance=0.1)).link_scores[0] > 0.5
@@ -182,7 +184,7 @@ def test_what_is_known_decides_and_the_learner_keeps_the_rest() -> None:
     inner = make_strategy("apprentice", StrategyContext(WordCritic(), 0, None), {})
     alone = make_strategy("apprentice", StrategyContext(WordCritic(), 0, None), {})
     assert inner.learns
-    informed = Informed(inner, ask, names, sure=0.9)
+    informed = CorrectedStrategy(inner, ask, names, sure=0.9)
     assert informed.learns
     for each in (informed, alone):
         each.observe(0, 0.5, None)

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.hashing import SparseRows, pointers
+from focuscrawl.apprentice.hashing import SparseRows, row_pointers
 from focuscrawl.lab.strategies.batch_learners import (
     FAR,
     ContextGraphs,
+    HashedNaiveBayes,
     Intelligent,
-    WordClasses,
-    distances,
-    shares,
+    click_distances,
+    softmax,
 )
-from focuscrawl.lab.strategies.q_values import QValues, bins_of, discounted_rewards
+from focuscrawl.lab.strategies.q_values import QValues, bin_values, discounted_rewards
 from focuscrawl.strategies import Strategy, StrategyContext
 from focuscrawl.strategies.baselines import BestFirst
-from focuscrawl.strategies.rescoring import LinkHistory, PathFacts
-from focuscrawl.testing import KeywordCritic, Rehearsal, TinyWeb
+from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures
+from focuscrawl.testing import KeywordCritic, SimulatedCrawl, TinyWeb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,11 +62,11 @@ SEEDS = [
 ]
 
 
-def crawl(strategy: Strategy) -> Rehearsal:
-    return Rehearsal(strategy, HOUSE, SEEDS, critic=CRITIC)
+def crawl(strategy: Strategy) -> SimulatedCrawl:
+    return SimulatedCrawl(strategy, HOUSE, SEEDS, critic=CRITIC)
 
 
-def relevant(crawl: Rehearsal) -> int:
+def relevant(crawl: SimulatedCrawl) -> int:
     return sum("/record" in url for url in crawl.order)
 
 
@@ -84,9 +84,9 @@ def test_distances_are_clicks_to_the_nearest_goal() -> None:
     #  0 -> 1 -> 2 -> 3*   0 -> 4 -> 3   5 -> 0   3 -> 6
     source, target = np.array([[0, 1], [1, 2], [2, 3], [0, 4], [4, 3], [5, 0], [3, 6]]).T
     goals = np.arange(7) == 3
-    found = distances(source, target, goals, limit=5)
+    found = click_distances(source, target, goals, limit=5)
     assert found.tolist() == [2, 2, 1, 0, 1, 3, FAR]
-    assert distances(source, target, goals, limit=2).tolist() == [2, 2, 1, 0, 1, FAR, FAR]
+    assert click_distances(source, target, goals, limit=2).tolist() == [2, 2, 1, 0, 1, FAR, FAR]
 
 
 GRAPHS = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), min_size=1, max_size=40)
@@ -107,7 +107,7 @@ def test_rewards_are_at_least_the_page_and_at_most_all_that_is_behind(
     best = sum(r * 0.5**t for t, r in enumerate(sorted(rewards, reverse=True)))
     assert (values >= own).all()
     assert (values <= best + 1e-12).all()
-    away = distances(source, target, np.nan_to_num(y) > 0.5, limit=6)
+    away = click_distances(source, target, np.nan_to_num(y) > 0.5, limit=6)
     assert ((values > 0) == (away[wanted] < FAR)).all()
 
 
@@ -127,10 +127,10 @@ def test_rewards_are_collected_nearest_first_and_discounted() -> None:
 
 
 def test_bins_keep_zero_apart_and_share_the_rest() -> None:
-    labels, means = bins_of(np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.0]), 3)
+    labels, means = bin_values(np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.0]), 3)
     assert labels.tolist() == [0, 1, 1, 2, 2, 0]
     assert means == pytest.approx([0.0, 0.15, 0.35])
-    labels, means = bins_of(np.zeros(3), 4)
+    labels, means = bin_values(np.zeros(3), 4)
     assert labels.tolist() == [0, 0, 0]
     assert means.tolist() == [0.0]
 
@@ -138,25 +138,25 @@ def test_bins_keep_zero_apart_and_share_the_rest() -> None:
 def rows(*texts: list[int]) -> SparseRows:
     lengths = np.array([len(text) for text in texts], np.int64)
     return SparseRows(
-        np.array([word for text in texts for word in text], np.int32), pointers(lengths)
+        np.array([word for text in texts for word in text], np.int32), row_pointers(lengths)
     )
 
 
 def test_naive_bayes_of_several_classes_by_hand() -> None:
-    classes = WordClasses(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=99)
+    classes = HashedNaiveBayes(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=99)
     likelihood = classes.log_likelihood(rows([1, 3, 77]))  # 77 was never seen
     # theta: (1 + n(c, t)) / (3 words + n(c))
     assert np.exp(likelihood[0]) == pytest.approx([3 / 6 * 1 / 6, 1 / 4 * 2 / 4])
     assert classes.posterior(np.zeros((1, 2)))[0] == pytest.approx([2 / 3, 1 / 3])
-    short = WordClasses(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=1)
+    short = HashedNaiveBayes(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=1)
     assert short.log_likelihood(rows([1, 3])) * 2 == pytest.approx(likelihood)
     assert classes.log_likelihood(rows([], [77])).tolist() == [[0.0, 0.0], [0.0, 0.0]]
-    assert shares(np.array([[-900.0, -900.0]])).tolist() == [[0.5, 0.5]]
+    assert softmax(np.array([[-900.0, -900.0]])).tolist() == [[0.5, 0.5]]
 
 
-def page_of(targets: list[int], *words: int) -> PathFacts:
+def page_of(targets: list[int], *words: int) -> PathFeatures:
     none = SparseRows(np.zeros(0, np.int32), np.zeros(len(targets) + 1, np.int64))
-    return PathFacts(np.array(targets, np.int64), np.array(words, np.int32), none)
+    return PathFeatures(np.array(targets, np.int64), np.array(words, np.int32), none)
 
 
 def test_interest_ratios_by_hand() -> None:
@@ -167,8 +167,8 @@ def test_interest_ratios_by_hand() -> None:
     crawled.add(1, page_of([6, 7, 8, 9, 11], 8))  # neither
     for url in range(2, 10):
         crawled.observe(url, float(url < 6))
-    past = crawled.past(10, 2)
-    assert past.waiting.tolist() == [10, 11]
+    past = crawled.snapshot_at(10, 2)
+    assert past.queued.tolist() == [10, 11]
     model = Intelligent(CONTEXT).fit(past)
     assert model.base == 0.5
     # four of four, half of them expected, and one more case like all; two deviations away
@@ -193,12 +193,12 @@ def test_layers_order_pages_by_their_distance() -> None:
             next_one = [url + offset + 1] if offset < 2 else []
             crawled.add(url + offset, page_of([*next_one, 90 + offset], word, word + 10))
         url += 4
-    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.now())
+    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.latest_snapshot())
     assert model.metrics == {"layer_0": 6.0, "layer_1": 6.0, "layer_2": 6.0}
     for number, words in enumerate([(3, 13), (2, 12), (1, 11), (4, 14), (70, 71)]):
         crawled.observe(50 + number, 0.0)
         crawled.add(50 + number, page_of([60 + number], *words))
-    past = crawled.now()
+    past = crawled.latest_snapshot()
     rank = model.evidence(past, np.flatnonzero((past.target >= 60) & (past.target < 70)))[:, 0]
     assert np.floor(rank).tolist() == [3, 2, 1, 0, 0]
     assert rank[3] == 0.0  # looks like what leads nowhere

@@ -16,7 +16,7 @@ from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic.critic_files import find_model
-from focuscrawl.lab.whole_web import WholeWeb
+from focuscrawl.lab.judged_web import JudgedWeb
 from focuscrawl.report.figures import png
 from focuscrawl.report.measures import load_pages
 from focuscrawl.testing import TinyWeb
@@ -181,10 +181,10 @@ def web_of(
     links: Sequence[Sequence[int]],
     classes: list[str],
     content: Sequence[int] | None = None,
-) -> WholeWeb:
+) -> JudgedWeb:
     """Return a web of these pages and links."""
     n = len(links)
-    return WholeWeb(
+    return JudgedWeb(
         urls=[f"http://h/{i}" for i in range(n)],
         classes=classes,
         probabilities=np.array(probabilities, np.float32),
@@ -223,7 +223,7 @@ PAGES = [
 
 
 @pytest.fixture
-def whole() -> WholeWeb:
+def whole() -> JudgedWeb:
     return web_of(
         [[0.6, 0.4], [1, 0], [0, 1], [0.9, 0.1], [1, 0]],
         [[1, 2, 3], [0, 3, 4], [], [1], []],
@@ -232,7 +232,7 @@ def whole() -> WholeWeb:
     )
 
 
-def test_instances_are_links_with_both_ends_fetched(whole: WholeWeb) -> None:
+def test_instances_are_links_with_both_ends_fetched(whole: JudgedWeb) -> None:
     web = TinyWeb({f"http://h/{i}": html for i, html in enumerate(PAGES)})
     found = sample_instances(web, whole, "/Music/Jazz", ["http://h/0"], fetches=3)
     pairs = list(zip(found.source.tolist(), found.target.tolist(), strict=True))
@@ -246,7 +246,7 @@ def test_instances_are_links_with_both_ends_fetched(whole: WholeWeb) -> None:
     assert all(row[0] != 0 for row in found.cocited.tolist())  # nothing came before a but the hub
 
 
-def test_offsets_tell_what_words_alone_do_not(whole: WholeWeb) -> None:
+def test_offsets_tell_what_words_alone_do_not(whole: JudgedWeb) -> None:
     """The same two words are on either side of every link; their order says where it leads."""
     high = np.arange(60) % 2
     none = np.zeros(60, np.int64)

@@ -11,7 +11,7 @@ import pytest
 from focuscrawl.lab.results import FETCHES, Results
 from focuscrawl.report.figures import png
 from studies.figures import FIGURES
-from studies.findings import findings, markdown_of
+from studies.findings import findings, format_markdown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +93,7 @@ def results(tmp_path: Path) -> Results:
     strategies = dict(zip(labels, labels, strict=True))
     frame = pd.DataFrame(runs).assign(oracle=0.1, folder="")
     knows = {"apprentice 2": "apprentice", "learnable 2": "learnable"}
-    return Results(tmp_path, "t", labels[0], strategies, {}, frame, knows=knows)
+    return Results(tmp_path, "t", labels[0], strategies, {}, frame, knowledge_from=knows)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -127,6 +127,6 @@ def test_findings_say_what_holds(results: Results) -> None:
     assert holds["further features add little: 3 points at most"]
     assert not holds["relevance is bimodal: > 80 % of it in the end tenths"]
     assert not holds["the trained apprentice loses less"]  # as made up above
-    text = markdown_of(found, topics=True)
+    text = format_markdown(found, topics=True)
     assert all(each.claim in text for each in found)
     assert "| w | /A/B_c |" in text

@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio.access import Access, AccessMiddleware, PublicUrl, token_of
+from focuscrawl.studio.access import Access, AccessMiddleware, PublicUrl, load_token
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1:8222"
 BEARER = ("authorization", "Bearer secret")
 ORIGIN = ("origin", f"http://{HOST}")
-PUBLIC = PublicUrl.read("https://studio.example.org/here")
+PUBLIC = PublicUrl.parse("https://studio.example.org/here")
 
 
 class Answer:
@@ -193,7 +193,7 @@ def test_behind_a_proxy_the_public_address_is_the_studios_own(host: str) -> None
     ],
 )
 def test_a_public_address_is_read(said: str, origin: str, prefix: str) -> None:
-    found = PublicUrl.read(said)
+    found = PublicUrl.parse(said)
     assert (found.origin, found.prefix) == (origin, prefix)
     assert found.is_encrypted is said.startswith("https")
 
@@ -208,8 +208,8 @@ def test_a_public_address_is_read(said: str, origin: str, prefix: str) -> None:
     ],
 )
 def test_what_is_no_public_address_is_refused_in_a_line(said: str) -> None:
-    with pytest.raises(UserError, match="is no address of a studio") as refused:
-        PublicUrl.read(said)
+    with pytest.raises(UserError, match="is invalid: give an address") as refused:
+        PublicUrl.parse(said)
     assert "\n" not in str(refused.value)
 
 
@@ -227,10 +227,10 @@ def test_the_token_is_the_folders_own_and_nobody_elses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    token = token_of(tmp_path)
-    assert token_of(tmp_path) == token != token_of(tmp_path / "other")
+    token = load_token(tmp_path)
+    assert load_token(tmp_path) == token != load_token(tmp_path / "other")
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     (kept,) = (path for path in files if token in path.read_text())
     assert kept.stat().st_mode & 0o077 == 0
     os.chmod(kept, 0o644)  # noqa: PTH101 - others may have read it
-    assert token_of(tmp_path) != token
+    assert load_token(tmp_path) != token

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio.exports import EXPORTS, chunks, find, home_of, listed, opened, preview
+from focuscrawl.studio.exports import (
+    EXPORTS,
+    create_export_folder,
+    find_export,
+    list_exports,
+    open_download,
+    read_chunks,
+    read_preview,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,40 +27,40 @@ IDENTITY = {"topic": "/A"}
 
 
 def test_files_are_listed_and_folders_are_packed(tmp_path: Path) -> None:
-    home = home_of(tmp_path)
+    home = create_export_folder(tmp_path)
     (home / "pages.csv").write_text("url,title\nhttp://a.example/,'=1+1\n")
     (home / "texts").mkdir()
     (home / "texts" / "one.md").write_text("# One\u202e")
     (home / "texts" / "linked.md").symlink_to(tmp_path)
     (home / ".draft").write_text("x")
-    assert {(each["name"], each["files"]) for each in listed(tmp_path)} == {
+    assert {(each["name"], each["files"]) for each in list_exports(tmp_path)} == {
         ("pages.csv", None),
         ("texts", 1),
     }
-    content, called = opened(find(tmp_path, "texts"))
+    content, called = open_download(find_export(tmp_path, "texts"))
     assert called == "texts.zip"
-    with zipfile.ZipFile(io.BytesIO(b"".join(chunks(content)))) as archive:
+    with zipfile.ZipFile(io.BytesIO(b"".join(read_chunks(content)))) as archive:
         assert archive.namelist() == ["texts/one.md"]
-    assert preview(home / "pages.csv") == {
+    assert read_preview(home / "pages.csv") == {
         "columns": ["url", "title"],
         "rows": [["http://a.example/", "'=1+1"]],
     }
-    assert preview(home / "texts") == {"text": "# One "}
+    assert read_preview(home / "texts") == {"text": "# One "}
 
 
 def test_nothing_leads_out_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
-    home = home_of(tmp_path)
+    home = create_export_folder(tmp_path)
     (home / "linked.csv").symlink_to(tmp_path / "secret")
-    assert listed(tmp_path) == []
+    assert list_exports(tmp_path) == []
     for name in ("linked.csv", "../secret", "..", "", ".", "/etc/passwd", "none.csv", "a\0b"):
         with pytest.raises(UserError):
-            find(tmp_path, name)
+            find_export(tmp_path, name)
     other = tmp_path / "other"
     other.mkdir()
     (other / "take-home").symlink_to(tmp_path)
-    assert listed(other) == []
-    for ask in (home_of, lambda crawl: find(crawl, "secret")):
+    assert list_exports(other) == []
+    for ask in (create_export_folder, lambda crawl: find_export(crawl, "secret")):
         with pytest.raises(UserError, match="is a link"):
             ask(other)
 
@@ -65,13 +73,13 @@ def test_a_file_that_is_not_what_it_is_called_is_one_line(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=r"\Z"):
-        preview(tmp_path / name)
+        read_preview(tmp_path / name)
 
 
 def test_the_first_lines_of_a_long_file(tmp_path: Path) -> None:
     path = tmp_path / "pages.jsonl"
     path.write_text('{"url": "http://a.example/", "n": 1, "text": "%s"}\n' % ("x" * 400_000) * 5)
-    shown = preview(path)
+    shown = read_preview(path)
     assert shown["columns"] == ["url", "n", "text"]
     assert 0 < len(shown["rows"]) < 5
 

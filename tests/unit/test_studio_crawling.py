@@ -12,20 +12,26 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
-from focuscrawl.studio.crawl_form import Outlooks, begin, choice, go_on, read_crawl
-from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, Curve, Happenings
+from focuscrawl.studio.crawl_form import (
+    OutlookRunner,
+    encode_class,
+    parse_crawl_form,
+    resume_crawl,
+    start_crawl,
+)
+from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, Curve, EventLog
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.webs.synthetic import SyntheticWeb
 
-from .studio_folders import desk_of, write_job
+from .studio_folders import make_context, write_job
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from focuscrawl.studio.crawl_form import Foresight
+    from focuscrawl.studio.crawl_form import StartPagesResult
 
-DEMO = {"name": "first", "of": choice("models/demo", "/Sports/Cycling"), "budget": "20"}
+DEMO = {"name": "first", "of": encode_class("models/demo", "/Sports/Cycling"), "budget": "20"}
 
 
 @pytest.fixture
@@ -35,7 +41,9 @@ def folder(tmp_path: Path) -> StudioFolder:
 
 
 def test_a_form_becomes_the_command_that_people_would_type(folder: StudioFolder) -> None:
-    made = read_crawl(folder, {**DEMO, "web": "demo", "delay": "0.5", "seeds": "http://a.example"})
+    made = parse_crawl_form(
+        folder, {**DEMO, "web": "demo", "delay": "0.5", "seeds": "http://a.example"}
+    )
     assert made.name == "crawls/first"
     assert made.seeds == ["http://a.example/"]
     assert not made.live
@@ -52,15 +60,15 @@ def test_a_form_becomes_the_command_that_people_would_type(folder: StudioFolder)
         ({"of": ""}, "train a critic"),
         ({"critic": "evil:judge", "topic": "/x"}, "no critic"),
         ({"critic": "../elsewhere", "topic": "/x"}, "no critic"),
-        ({"name": "../x"}, "no name"),
-        ({"name": "-s"}, "no name"),
-        ({"budget": "many"}, "a number of fetches"),
-        ({"budget": "-1"}, "a number of fetches"),
+        ({"name": "../x"}, "not a valid name"),
+        ({"name": "-s"}, "not a valid name"),
+        ({"budget": "many"}, "not a number of fetches"),
+        ({"budget": "-1"}, "not a number of fetches"),
         ({"seeds": "file:///etc/passwd"}, "no http"),
         ({"web": "/etc/passwd"}, "no recording"),
         ({"web": "-x"}, "no recording"),
         ({"strategy": "evil"}, "no strategy"),
-        ({"delay": "1 -s X=1"}, "no number"),
+        ({"delay": "1 -s X=1"}, "not a number"),
         ({"definition": "missing.toml"}, "no topic"),
     ],
 )
@@ -68,25 +76,25 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
     folder: StudioFolder, said: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(UserError, match=why) as refused:
-        read_crawl(folder, {**DEMO, **said})
+        parse_crawl_form(folder, {**DEMO, **said})
     assert "\n" not in str(refused.value)
     assert not [*folder.root.iterdir()]
 
 
 def test_of_two_forms_with_one_name_that_are_sent_at_once_one_begins(folder: StudioFolder) -> None:
-    desk = desk_of(folder)
+    context = make_context(folder)
     said = {"name": "twice", "of": DEMO["of"], "web": "demo"}
-    both = [read_crawl(folder, {**said, "budget": budget}) for budget in ("5", "6")]
+    both = [parse_crawl_form(folder, {**said, "budget": budget}) for budget in ("5", "6")]
     with ThreadPoolExecutor(2) as pool:
-        sent = [pool.submit(begin, desk, crawl) for crawl in both]
+        sent = [pool.submit(start_crawl, context, crawl) for crawl in both]
         errors = [each.exception() for each in sent]
     (refused,) = filter(None, errors)
     assert isinstance(refused, UserError)
-    assert "crawls/twice has just been begun" in str(refused)
-    (job,) = desk.jobs.all()
+    assert "crawls/twice has already been started" in str(refused)
+    (job,) = context.jobs.all()
     assert job.arguments == both[errors.index(None)].arguments
     until = time.monotonic() + 60.0  # nothing is to run on in a folder that is removed
-    while desk.jobs.job(job.id).state is JobState.RUNNING and time.monotonic() < until:
+    while context.jobs.job(job.id).state is JobState.RUNNING and time.monotonic() < until:
         time.sleep(0.05)
 
 
@@ -95,13 +103,13 @@ def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(
 ) -> None:
     web = SyntheticWeb()
     seeds = [label.url for label in web.labels() if label.topic == "/Arts/Music/Jazz"][:2]
-    outlooks = Outlooks(folder.root)
+    outlooks = OutlookRunner(folder.root)
     said = {**DEMO, "web": "demo", "seeds": seeds}
 
-    def ask(**more: str) -> Foresight | None:
-        return outlooks.ask(read_crawl(folder, {**said, **more}), begin=True)
+    def ask(**more: str) -> StartPagesResult | None:
+        return outlooks.get(parse_crawl_form(folder, {**said, **more}), start=True)
 
-    assert outlooks.ask(read_crawl(folder, said), begin=False) is None
+    assert outlooks.get(parse_crawl_form(folder, said), start=False) is None
     found = ask()
     waiting = ask(seeds="http://elsewhere.example/")  # one after the other
     assert waiting is not None
@@ -115,8 +123,8 @@ def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(
     assert any("no start page is on the topic" in each for each in found.outlook.warnings)
     assert ask(name="second", budget="70000") is found
     assert dict(found.outlook.facts(70_000))["disk"].endswith("for 70,000 fetches")
-    asked = read_crawl(folder, {**said, "critic": "models/demo", "topic": "/Nothing"})
-    while (wrong := outlooks.ask(asked, begin=True)) is not None and not wrong.is_known():
+    asked = parse_crawl_form(folder, {**said, "critic": "models/demo", "topic": "/Nothing"})
+    while (wrong := outlooks.get(asked, start=True)) is not None and not wrong.is_known():
         time.sleep(0.05)
     assert wrong is not None
     assert "unknown topic /Nothing" in str(wrong.error)
@@ -141,10 +149,10 @@ def test_a_job_of_a_strangers_folder_is_not_gone_on_with(
     (folder.root / "crawls" / "x").mkdir(parents=True)
     (folder.root / "crawls" / "x" / "crawl.db").touch()
     write_job(folder.root, subject="crawls/x", arguments=arguments)
-    desk = desk_of(folder)
+    context = make_context(folder)
     with pytest.raises(UserError):
-        go_on(desk, "crawls/x")
-    assert len(desk.jobs.all()) == 1
+        resume_crawl(context, "crawls/x")
+    assert len(context.jobs.all()) == 1
 
 
 def test_a_curve_keeps_few_points_and_the_last_fetch() -> None:
@@ -152,7 +160,7 @@ def test_a_curve_keeps_few_points_and_the_last_fetch() -> None:
     assert curve.recent_harvest_rate is None
     for number in range(10_000):
         curve.add(1.0 if number < 5_000 else 0.0)
-    shown = curve.plain()
+    shown = curve.to_dict()
     assert curve.recent_harvest_rate == pytest.approx(0.0)
     assert len(shown["fetches"]) <= 501
     assert shown["fetches"][-1] == 10_000
@@ -182,18 +190,18 @@ def test_happenings_are_told_once(tmp_path: Path) -> None:
             row = (number, "2026", seq, kind, detail)
             connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", row)
 
-    happenings = Happenings()
+    events = EventLog()
     write(1, 0, "start", "topic=/x, budget=50")
     write(2, 7, OVERTAKEN, "late.example")
-    assert not happenings.read(store)
-    assert happenings.budget == 50
-    assert happenings.overtakes(7) == "late.example"
+    assert not events.read(store)
+    assert events.budget == 50
+    assert events.pop_overtaken(7) == "late.example"
     write(3, 8, OVERTAKEN, "other.example")
     write(4, 9, BUDGET, "70")
-    assert not happenings.read(store)
-    assert [happenings.overtakes(seq) for seq in (8, 7)] == ["other.example", None]
-    assert happenings.budget == 70
+    assert not events.read(store)
+    assert [events.pop_overtaken(seq) for seq in (8, 7)] == ["other.example", None]
+    assert events.budget == 70
     write(5, 9, REDEFINED, "")
-    assert happenings.read(store)
-    assert not happenings.read(store)
+    assert events.read(store)
+    assert not events.read(store)
     store.close()

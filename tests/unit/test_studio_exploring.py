@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio import crawl_sums, explore_routes
-from focuscrawl.studio.crawl_sums import OpenCrawls
+from focuscrawl.studio import crawl_analyses, explore_routes
+from focuscrawl.studio.crawl_analyses import OpenCrawls
 from focuscrawl.studio.drawings import draw_circle
 
 from .studio_folders import make_crawl
@@ -28,13 +28,13 @@ def crawl(tmp_path: Path) -> Path:
 def test_a_crawl_is_sorted_and_one_in_its_place_is_another(crawl: Path) -> None:
     crawls = OpenCrawls()
     since = time.monotonic()
-    while (found := explore_routes.table(crawls, crawl, "pages", {}))["sorting"]:
+    while (found := explore_routes.read_table(crawls, crawl, "pages", {}))["sorting"]:
         assert time.monotonic() - since < LONG
     assert (found["rows"], found["total"]) == ([], 0)
     (crawl / "crawl.db").unlink()
     (crawl / "crawl.db").write_bytes(b"no database" * 1000)
     with pytest.raises(UserError):
-        explore_routes.table(crawls, crawl, "pages", {})
+        explore_routes.read_table(crawls, crawl, "pages", {})
 
 
 @pytest.mark.parametrize(
@@ -42,26 +42,26 @@ def test_a_crawl_is_sorted_and_one_in_its_place_is_another(crawl: Path) -> None:
 )
 def test_a_query_without_sense_is_said_to_have_none(crawl: Path, query: dict[str, str]) -> None:
     crawls = OpenCrawls()
-    while explore_routes.table(crawls, crawl, "pages", {})["sorting"]:
+    while explore_routes.read_table(crawls, crawl, "pages", {})["sorting"]:
         pass
     with pytest.raises(UserError):
-        explore_routes.table(crawls, crawl, "pages", query)
+        explore_routes.read_table(crawls, crawl, "pages", query)
 
 
 def test_a_sum_whose_process_cannot_start_is_made_when_it_can(
     crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crawl_sums, "_SHARE", 0)  # nobody waits to see it made anew
+    monkeypatch.setattr(crawl_analyses, "_MIN_AGE_FACTOR", 0)  # nobody waits to see it made anew
     broken = tmp_path / "sqlite3.py"
     broken.write_text("raise ImportError('half of it is missing')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    sums = crawl_sums.Background(crawl.parent)
-    while (found := sums.ask("hubs", crawl)).error is None:
+    sums = crawl_analyses.AnalysisRunner(crawl.parent)
+    while (found := sums.get("hubs", crawl)).error is None:
         time.sleep(0.05)
-    assert "could not be made" in found.error
+    assert "The analysis failed" in found.error
     broken.unlink()
     since = time.monotonic()
-    while (found := sums.ask("hubs", crawl)).error is None or "linked to" not in found.error:
+    while (found := sums.get("hubs", crawl)).error is None or "linked to" not in found.error:
         assert time.monotonic() - since < LONG
         time.sleep(0.05)
 

@@ -12,7 +12,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.studio import listing
 from focuscrawl.studio.served_folder import StudioFolder
 
-from .studio_folders import desk_of, make_crawl
+from .studio_folders import make_context, make_crawl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> StudioFolder:
 
 
 def test_crawls_are_found_and_links_are_not_followed(folder: StudioFolder) -> None:
-    (found,) = listing.listed_crawls(folder)
+    (found,) = listing.list_crawls(folder)
     assert found["name"] == "crawls/one"
     assert (found["running"], found["wanted"], found["fetched"]) == (False, "run", 0)
 
@@ -43,7 +43,7 @@ def test_nothing_else_is_a_crawl(folder: StudioFolder, name: str) -> None:
 
 
 def test_recordings_are_named_where_one_is_missing(folder: StudioFolder) -> None:
-    with pytest.raises(UserError, match=r"copy a \.warc file into it, or demo"):
+    with pytest.raises(UserError, match=r"copy a \.warc file there, or use demo"):
         folder.recording("pages")
     for path in ("pages.warc", "crawls/one/more.warc.gz", "crawls/.hidden/none.warc"):
         (folder.root / path).touch()
@@ -51,7 +51,7 @@ def test_recordings_are_named_where_one_is_missing(folder: StudioFolder) -> None
     (folder.root / "linked.warc").symlink_to(folder.root.parent / "outside.warc")
     assert folder.recordings() == ["pages.warc", "crawls/one/more.warc.gz"]
     assert folder.recording("pages.warc") == "./pages.warc"
-    with pytest.raises(UserError, match=r"take pages\.warc, crawls/one/more\.warc\.gz, or demo"):
+    with pytest.raises(UserError, match=r"use pages\.warc, crawls/one/more\.warc\.gz or demo"):
         folder.recording("pages")
 
 
@@ -60,7 +60,7 @@ def test_topics_are_what_can_be_read_as_one_or_is_meant_as_one(folder: StudioFol
     (folder.root / "pyproject.toml").write_text("[project]\n")
     (folder.root / "wrong").mkdir()
     (folder.root / "wrong" / "topic.toml").write_text("wrods = []\n")
-    birds, wrong = listing.topics(folder)
+    birds, wrong = listing.list_topics(folder)
     assert (birds["name"], birds["words"]) == ("birds.toml", ["birds"])
     assert wrong["name"] == "wrong/topic.toml"
     assert "unknown key wrods" in wrong["error"]
@@ -71,22 +71,24 @@ def test_critics_are_told_by_their_manifests(folder: StudioFolder) -> None:
         (folder.root / name).mkdir()
         manifest = {"kind": kind, "classes": ["/A", "/B"]}
         (folder.root / name / "manifest.json").write_text(json.dumps(manifest))
-    assert listing.critics(folder) == [{"name": "flat", "kind": "flat", "classes": ["/A", "/B"]}]
+    assert listing.list_critics(folder) == [
+        {"name": "flat", "kind": "flat", "classes": ["/A", "/B"]}
+    ]
 
 
 def test_a_damaged_crawl_is_one_line_of_the_list(folder: StudioFolder) -> None:
     (folder.root / "crawls" / "one" / "crawl.db").write_bytes(b"no database at all" * 100)
-    (found,) = listing.listed_crawls(folder)
+    (found,) = listing.list_crawls(folder)
     assert found["error"]
 
 
 def test_a_pause_is_kept_for_a_crawl_at_rest_and_taken_back(folder: StudioFolder) -> None:
-    crawl = desk_of(folder).crawl("crawls/one")
-    assert listing.ask(crawl, Command.PAUSE)["wanted"] == "pause"
-    assert listing.ask(crawl, Command.RUN)["wanted"] == "run"
+    crawl = make_context(folder).crawl("crawls/one")
+    assert listing.send_command(crawl, Command.PAUSE)["wanted"] == "pause"
+    assert listing.send_command(crawl, Command.RUN)["wanted"] == "run"
     for wanted in (Command.RUN, Command.STOP):
-        with pytest.raises(UserError, match="nothing to"):
-            listing.ask(crawl, wanted)
+        with pytest.raises(UserError, match=r"is not (paused|running), so"):
+            listing.send_command(crawl, wanted)
 
 
 @pytest.mark.parametrize("name", ["birds", "été", "自転車", "पक्षी", "Bücher_2.1-b", "8"])
@@ -102,5 +104,5 @@ def test_names_are_in_any_letters(folder: StudioFolder, name: str) -> None:
     ],
 )
 def test_other_names_are_refused(folder: StudioFolder, name: str) -> None:
-    with pytest.raises(UserError, match="is no name"):
+    with pytest.raises(UserError, match="is not a valid name"):
         folder.new_folder(name)

@@ -29,15 +29,15 @@ def ended(jobs: Jobs, name: str) -> Job:
 
 def test_a_job_is_found_with_what_it_said_and_how_it_ended(tmp_path: Path) -> None:
     training = ["topic", "train", "missing.toml", "--out", "x"]
-    begun = Jobs(tmp_path).begin("train", "cycling", training)
+    begun = Jobs(tmp_path).start("train", "cycling", training)
     assert begun.state is JobState.RUNNING
     jobs = Jobs(tmp_path)  # another studio
     assert jobs.running("train", "cycling") == begun
     assert jobs.running("train", "other") is None
     failed = ended(jobs, begun.id)
     assert (failed.state, failed.exit_code) == (JobState.FAILED, 2)
-    assert "missing.toml" in failed.said
-    done = ended(jobs, jobs.begin("look", "cycling", ["--version"]).id)
+    assert "missing.toml" in failed.output
+    done = ended(jobs, jobs.start("look", "cycling", ["--version"]).id)
     assert (done.state, done.exit_code) == (JobState.DONE, 0)
     assert [job.id for job in jobs.all()] == [done.id, begun.id]
     assert jobs.all(kind="train", subject="cycling") == [failed]
@@ -47,11 +47,11 @@ def test_a_running_job_is_ended(tmp_path: Path) -> None:
     jobs = Jobs(tmp_path)
     arguments = ["web=demo", "topic=/Sports/Cycling", "budget=100000", "crawl_dir=cycling"]
     given = [part for each in arguments for part in ("-a", each)]
-    job = jobs.begin("crawl", "cycling", ["crawl", *given])
+    job = jobs.start("crawl", "cycling", ["crawl", *given])
     while not (tmp_path / "cycling" / "crawl.db").exists():
         assert jobs.job(job.id).state is JobState.RUNNING
         time.sleep(0.05)
-    jobs.end(job.id)
+    jobs.stop(job.id)
     assert ended(jobs, job.id).exit_code is not None
 
 

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.crawl.page_source import LIVE, webs_of
+from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import plain_below
 from focuscrawl.studio import jobs as jobs_module
 from focuscrawl.studio import listing
-from focuscrawl.studio.crawl_form import begin, check_arguments, read_crawl
+from focuscrawl.studio.crawl_form import check_arguments, parse_crawl_form, start_crawl
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.judging import Following
+from focuscrawl.studio.judging import JudgementApplier
 from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles
 from focuscrawl.studio.topic_jobs import (
-    begin_fetching,
-    begin_measuring,
-    begin_training,
-    quality_of,
+    read_quality,
+    start_fetching,
+    start_measuring,
+    start_training,
 )
 from focuscrawl.topics import TopicDefinition, write_definition
 
-from .studio_folders import desk_of, make_crawl, write_job
+from .studio_folders import make_context, make_crawl, write_job
 
 if TYPE_CHECKING:
-    from focuscrawl.studio.page_rendering import Desk
+    from focuscrawl.studio.page_rendering import StudioContext
 
 DEMO = {"name": "new", "critic": "models/demo", "topic": "/Sports/Cycling", "web": "demo"}
 URL = "http://a.example/"
@@ -49,8 +49,8 @@ def outside(folder: StudioFolder) -> Path:
 
 
 @pytest.fixture
-def desk(folder: StudioFolder) -> Desk:
-    return desk_of(folder)
+def context(folder: StudioFolder) -> StudioContext:
+    return make_context(folder)
 
 
 def untouched(outside: Path) -> bool:
@@ -81,13 +81,13 @@ def test_jobs_behind_a_link_are_neither_listed_nor_removed(
     path = folder.root / linked
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(outside)
-    monkeypatch.setattr(jobs_module, "_KEPT", 2)
+    monkeypatch.setattr(jobs_module, "_MAX_ENDED", 2)
     jobs = Jobs(folder.root)
     assert jobs.all() == []
     with pytest.raises(UserError, match="no job"):
         jobs.job("2026-1")
     with pytest.raises(UserError, match=r"is a link to .*outside"):
-        jobs.begin("look", "x", ["--version"])
+        jobs.start("look", "x", ["--version"])
     assert len([*theirs.glob("*/kept")]) == 5
 
 
@@ -100,8 +100,8 @@ def test_of_a_job_that_is_forgotten_what_a_link_leads_to_stays(
     (old / "folder").symlink_to(outside)
     other = old.with_name("2026-2")
     other.symlink_to(outside)
-    monkeypatch.setattr(jobs_module, "_KEPT", 1)
-    Jobs(folder.root).begin("look", "x", ["--version"])
+    monkeypatch.setattr(jobs_module, "_MAX_ENDED", 1)
+    Jobs(folder.root).start("look", "x", ["--version"])
     assert not old.exists()
     assert other.is_symlink()
     assert (outside / "precious").read_text() == "precious"
@@ -112,14 +112,16 @@ def test_a_command_is_not_given_a_path_behind_a_link(folder: StudioFolder, outsi
     jobs = Jobs(folder.root)
     for argument in ("./linked", "./linked/x", "--out=./linked/x", "crawl_dir=./linked/new"):
         with pytest.raises(UserError, match="is a link"):
-            jobs.begin("look", "x", ["collect", argument])
+            jobs.start("look", "x", ["collect", argument])
     assert jobs.all() == []
 
 
-def test_a_crawl_begins_behind_no_link(folder: StudioFolder, desk: Desk, outside: Path) -> None:
-    new = read_crawl(folder, {**DEMO, "seeds": URL})
+def test_a_crawl_begins_behind_no_link(
+    folder: StudioFolder, context: StudioContext, outside: Path
+) -> None:
+    new = parse_crawl_form(folder, {**DEMO, "seeds": URL})
     (folder.root / "crawls").symlink_to(outside)
-    for act in (lambda: read_crawl(folder, DEMO), lambda: begin(desk, new)):
+    for act in (lambda: parse_crawl_form(folder, DEMO), lambda: start_crawl(context, new)):
         with pytest.raises(UserError, match="crawls is a link"):
             act()
     assert untouched(outside)
@@ -134,7 +136,7 @@ def test_a_critic_behind_a_link_is_none_whoever_names_it(
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(outside / "critic")
     monkeypatch.chdir(folder.root)
-    assert listing.critics(folder) == []
+    assert listing.list_critics(folder) == []
     with pytest.raises(UserError, match="no critic"):
         folder.critic(name)
     crawl = NamedCrawl("x", folder.root / "x")
@@ -144,12 +146,12 @@ def test_a_critic_behind_a_link_is_none_whoever_names_it(
 
 def test_nor_is_one_with_a_link_in_it(folder: StudioFolder, outside: Path) -> None:
     critic = copy_critic(folder.root / "mine")
-    (found,) = listing.critics(folder)
+    (found,) = listing.list_critics(folder)
     assert found["name"] == "mine"
     for file in [*critic.iterdir()]:
         shutil.move(file, outside / file.name)
         file.symlink_to(outside / file.name)
-        assert listing.critics(folder) == []
+        assert listing.list_critics(folder) == []
         with pytest.raises(UserError, match="no critic"):
             folder.critic("mine")
         file.unlink()
@@ -158,45 +160,45 @@ def test_nor_is_one_with_a_link_in_it(folder: StudioFolder, outside: Path) -> No
 
 
 def test_what_is_fetched_and_measured_for_a_topic_is_behind_no_link(
-    folder: StudioFolder, desk: Desk, outside: Path
+    folder: StudioFolder, context: StudioContext, outside: Path
 ) -> None:
     topic = topic_of(folder)
     critic = copy_critic(folder.root / "birds" / "critic-1")
     (folder.root / "birds" / ".examples").symlink_to(outside)
     for act in (
-        lambda: begin_training(desk, topic),
-        lambda: begin_measuring(desk, topic),
-        lambda: begin_fetching(desk, topic, [URL], None),
+        lambda: start_training(context, topic),
+        lambda: start_measuring(context, topic),
+        lambda: start_fetching(context, topic, [URL], None),
         topic.fetched,
     ):
         with pytest.raises(UserError, match=r"\.examples is a link"):
             act()
-    assert quality_of(critic) is None
+    assert read_quality(critic) is None
     assert untouched(outside)
-    assert desk.jobs.all() == []
+    assert context.jobs.all() == []
 
 
 @pytest.mark.parametrize(
     "named", [{"web": "linked/precious"}, {"critic": "linked/x", "topics": ("/A",)}]
 )
 def test_what_a_definition_names_is_behind_no_link(
-    named: dict[str, Any], folder: StudioFolder, desk: Desk, outside: Path
+    named: dict[str, Any], folder: StudioFolder, context: StudioContext, outside: Path
 ) -> None:
     (folder.root / "linked").symlink_to(outside)
     topic = topic_of(folder, **named)
     with pytest.raises(UserError, match="linked is a link"):
-        begin_training(desk, topic)
-    assert desk.jobs.all() == []
+        start_training(context, topic)
+    assert context.jobs.all() == []
 
 
 def test_a_definition_beside_a_crawl_is_no_link(
-    folder: StudioFolder, desk: Desk, outside: Path
+    folder: StudioFolder, context: StudioContext, outside: Path
 ) -> None:
     (outside / "topic.toml").write_text('words = ["secret"]\n')
     crawl = make_crawl(folder.root / "crawl")
     (crawl / "topic.toml").symlink_to(outside / "topic.toml")
     with pytest.raises(UserError, match=r"topic\.toml is a link"):
-        Following(desk).state(crawl)
+        JudgementApplier(context).state(crawl)
     with pytest.raises(UserError, match="no topic"):
         folder.topic("crawl/topic.toml")
 
@@ -204,7 +206,7 @@ def test_a_definition_beside_a_crawl_is_no_link(
 def test_a_recording_beside_a_crawl_is_no_link(folder: StudioFolder, outside: Path) -> None:
     (folder.root / "pages.warc.gz").symlink_to(outside / "precious")
     with pytest.raises(UserError, match=r"pages\.warc\.gz is a link"):
-        webs_of({"web": LIVE}, folder.root)
+        open_page_webs({"web": LIVE}, folder.root)
 
 
 def test_a_path_below_a_folder_stays_there(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from focuscrawl.critic.focused_critic import WordReason, WordReasons
 from focuscrawl.errors import UserError
 from focuscrawl.report.templates import load_template
 from focuscrawl.studio.page_cards import PageCard
-from focuscrawl.studio.page_rendering import text_of
+from focuscrawl.studio.page_rendering import text_value
 from focuscrawl.studio.served_folder import StudioFolder
-from focuscrawl.studio.topic_folder import TopicFiles, rows, tree_of
-from focuscrawl.studio.topic_routes import begin_topic, judged
+from focuscrawl.studio.topic_folder import TopicFiles, class_rows, load_class_tree
+from focuscrawl.studio.topic_routes import create_topic, with_judgement
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 
 from .small_crawl import being_written
@@ -40,9 +40,9 @@ def path(tmp_path: Path) -> Path:
 def test_a_phrase_and_pages_make_a_topic(folder: StudioFolder) -> None:
     said = {"name": "knots", "words": "knots, rope work", "urls": "HTTP://A.example\nb.example"}
     with pytest.raises(UserError, match="no http"):
-        begin_topic(folder, said)
+        create_topic(folder, said)
     assert not (folder.root / "knots").exists()
-    made = begin_topic(folder, {**said, "urls": "HTTP://A.example\n\n# mine\nhttp://b.example/x"})
+    made = create_topic(folder, {**said, "urls": "HTTP://A.example\n\n# mine\nhttp://b.example/x"})
     found = read_definition(made)
     assert made == folder.topic("knots/topic.toml")
     assert found.words == ("knots", "rope work")
@@ -52,10 +52,10 @@ def test_a_phrase_and_pages_make_a_topic(folder: StudioFolder) -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"name": "-x", "words": "knots"}, "no name"),
-        ({"name": "../x", "words": "knots"}, "no name"),
-        ({"name": "x"}, "say what the topic is"),
-        ({"name": "x", "words": "knots", "classes": "/A"}, "name it, too"),
+        ({"name": "-x", "words": "knots"}, "not a valid name"),
+        ({"name": "../x", "words": "knots"}, "not a valid name"),
+        ({"name": "x"}, "describe the topic"),
+        ({"name": "x", "words": "knots", "classes": "/A"}, "name the critic"),
         ({"name": "x", "words": "knots", "web": "/etc/passwd"}, "no recording"),
         ({"name": "x", "critic": "models/demo", "classes": "/Nowhere"}, "no class /Nowhere"),
         ({"name": "x", "critic": "os:getcwd", "classes": "/A"}, "no critic"),
@@ -65,15 +65,15 @@ def test_what_makes_no_sense_leaves_nothing(
     folder: StudioFolder, said: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(UserError, match=why):
-        begin_topic(folder, said)
+        create_topic(folder, said)
     assert not list(folder.root.iterdir())
 
 
 def test_numbers_and_truths_of_json_stand_for_their_texts() -> None:
     posted = {"budget": 50, "least": 0.5, "train": True, "keep": False, "name": " a "}
-    assert [text_of(posted, name) for name in posted] == ["50", "0.5", "yes", "", "a"]
-    with pytest.raises(UserError, match="words has to be a text"):
-        text_of({"words": ["owl"]}, "words")
+    assert [text_value(posted, name) for name in posted] == ["50", "0.5", "yes", "", "a"]
+    with pytest.raises(UserError, match="words must be a string"):
+        text_value({"words": ["owl"]}, "words")
 
 
 def fetch(path: Path, statuses: list[int]) -> None:
@@ -103,7 +103,7 @@ def test_what_another_program_writes_meanwhile_stays(path: Path) -> None:
     def change(known: TopicDefinition) -> TopicDefinition:
         if others:  # an editor saves while we think
             write_definition(others.pop(), path)
-        return judged(known, "http://a.example/", good=True)
+        return with_judgement(known, "http://a.example/", good=True)
 
     made = edit_definition(path, change)
     assert made == read_definition(path)
@@ -111,15 +111,15 @@ def test_what_another_program_writes_meanwhile_stays(path: Path) -> None:
 
 
 def test_classes_are_searched_and_opened_level_by_level(folder: StudioFolder) -> None:
-    tree = tree_of(folder.critic("models/demo"))
+    tree = load_class_tree(folder.critic("models/demo"))
     definition = TopicDefinition(critic="models/demo", topics=("/Sports",))
-    found, cut = rows(tree, definition, search="cycl")
+    found, cut = class_rows(tree, definition, search="cycl")
     assert [(each["path"], each["marked"]) for each in found] == [("/Sports/Cycling", "above")]
     assert not cut
-    below, _ = rows(tree, None, under="/Sports")
+    below, _ = class_rows(tree, None, under="/Sports")
     assert all(each["path"].startswith("/Sports/") for each in below)
     with pytest.raises(UserError, match="no class /Nowhere"):
-        rows(tree, None, under="/Nowhere")
+        class_rows(tree, None, under="/Nowhere")
 
 
 def test_a_hostile_page_is_shown_as_text() -> None:

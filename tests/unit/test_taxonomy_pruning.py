@@ -13,11 +13,11 @@ from focuscrawl.taxonomy import (
     Sampling,
     Taxonomy,
     ancestors,
-    fitting_minimum,
+    choose_min_examples,
     parent,
     prune,
 )
-from focuscrawl.taxonomy.topic_tree import DEEPEST
+from focuscrawl.taxonomy.topic_tree import MAX_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,7 +131,7 @@ def test_leaf_of() -> None:
 
 
 def test_a_deep_chain_and_a_wide_tree_take_one_pass() -> None:
-    deep = "/".join(["", *["x"] * DEEPEST])
+    deep = "/".join(["", *["x"] * MAX_LEVELS])
     wide = {f"/w/{n}": [f"http://w/{n}"] for n in range(20_000)}
     tree = prune(Taxonomy({deep: ["d"], **wide}), 2, ALL)
     assert tree.leaves == ("/Other", "/w")
@@ -158,7 +158,7 @@ def test_a_large_tree_is_pruned_as_the_paper_does_and_a_small_one_is_not() -> No
         }
         return Taxonomy({**urls, "/T0/B": ["http://few.example/"]})
 
-    assert fitting_minimum(tree(100, 300)) == 300
-    assert fitting_minimum(tree(98, 330)) == 1  # 99 would be left, an Other among them
-    assert fitting_minimum(tree(150, 299)) == 1  # all would end in the root
-    assert fitting_minimum(Taxonomy({})) == 1
+    assert choose_min_examples(tree(100, 300)) == 300
+    assert choose_min_examples(tree(98, 330)) == 1  # 99 would be left, an Other among them
+    assert choose_min_examples(tree(150, 299)) == 1  # all would end in the root
+    assert choose_min_examples(Taxonomy({})) == 1

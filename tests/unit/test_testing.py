@@ -21,14 +21,14 @@ from focuscrawl.strategies import (
     JudgedPage,
     LinkStrategy,
     Maximum,
-    RecalledPage,
+    StoredPage,
     Strategy,
     StrategyContext,
 )
 from focuscrawl.strategies.baselines import BestFirst
 from focuscrawl.testing import (
     KeywordCritic,
-    Rehearsal,
+    SimulatedCrawl,
     TinyWeb,
     check_critic,
     check_strategy,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies import Lesson, Scores
+    from focuscrawl.strategies import ModelUpdate, Scores
 
 
 class ShortPaths(LinkStrategy):
@@ -115,7 +115,7 @@ writes_to_pages = scoring(written_to)
 
 
 class Generous(BestFirst):
-    def worth(self, url: int, relevance: float) -> float:
+    def page_value(self, url: int, relevance: float) -> float:
         return 2.0
 
 
@@ -132,8 +132,8 @@ class CountsPages(LinkStrategy):
 
 
 class RecallsOther(BestFirst):
-    def recall(self, page: RecalledPage) -> Scores:
-        urls, scores = super().recall(page)
+    def restore_page(self, page: StoredPage) -> Scores:
+        urls, scores = super().restore_page(page)
         return urls, scores / 2.0
 
 
@@ -148,8 +148,8 @@ class Secretive(BestFirst):
 
 
 class LearnsOfWhatComesLater(TfidfCentroid):
-    def learn(self) -> Lesson:
-        self._extent = (self.log.fetches, self.log.pages)
+    def learn(self) -> ModelUpdate:
+        self._extent = (self.log.n_fetches, self.log.n_pages)
         return super().learn()
 
 
@@ -159,7 +159,7 @@ class ForgetsItsState(PageRank):
 
 
 class GoesByNumbers(BestFirst):
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         return self.evidence.add(page.targets, self._scores(page.targets))
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -171,8 +171,8 @@ class GoesByNumbers(BestFirst):
 
 
 class RecallsTheFirstOnly(BestFirst):
-    def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
-        return self.recall(pages[0])
+    def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
+        return self.restore_page(pages[0])
 
 
 class TrainsNobody(TfidfCentroid):
@@ -186,25 +186,25 @@ class TrainsNobody(TfidfCentroid):
         (no_numbers, "every_link_has_a_score"),
         (one_too_many, "every_link_has_a_score"),
         (twice, "every_url_is_scored_once"),
-        (scores_what_it_refuses, "links_that_are_refused_bring_nothing"),
-        (forgets_urls, "links_that_are_refused_bring_nothing"),
-        (needs_links, "a_page_without_links_is_no_trouble"),
+        (scores_what_it_refuses, "refused_links_give_no_score"),
+        (forgets_urls, "refused_links_give_no_score"),
+        (needs_links, "page_without_links_is_accepted"),
         (Generous, "worth_is_a_share"),
         (clocked, "crawls_can_be_repeated"),
         (writes_to_pages, "crawls_can_be_repeated"),
         (RecallsOther, "recall_is_like_expand"),
-        (CountsPages, "resumed_crawls_go_on_as_if_uninterrupted"),
-        (partial(ForgetsItsState, every=7), "resumed_crawls_go_on_as_if_uninterrupted"),
-        (LearnsNothing, "who_learns_has_lessons"),
-        (Secretive, "who_learns_has_lessons"),
+        (CountsPages, "resumed_crawl_equals_uninterrupted_crawl"),
+        (partial(ForgetsItsState, every=7), "resumed_crawl_equals_uninterrupted_crawl"),
+        (LearnsNothing, "learning_strategy_has_lessons"),
+        (Secretive, "learning_strategy_has_lessons"),
         (
             partial(LearnsOfWhatComesLater, every=7),
-            "a_lesson_is_about_what_was_known_when_it_began",
+            "lesson_uses_only_earlier_pages",
         ),
-        (GoesByNumbers, "links_can_be_told_to_another_process"),
-        (RecallsTheFirstOnly, "links_can_be_told_to_another_process"),
+        (GoesByNumbers, "links_can_be_recalled_in_another_process"),
+        (RecallsTheFirstOnly, "links_can_be_recalled_in_another_process"),
         (RecallsTheFirstOnly, "recall_all_is_recall_of_each"),
-        (partial(TrainsNobody, every=7), "one_process_trains_for_all"),
+        (partial(TrainsNobody, every=7), "one_process_can_train_for_all"),
     ],
 )
 def test_what_is_wrong_with_a_strategy_is_found(
@@ -274,14 +274,14 @@ moody = Judging(lambda found, _, calls: Judgement(found.relevance / calls))
 @pytest.mark.parametrize(
     ("critic", "check"),
     [
-        (Unnamed("tea"), "says_what_it_is"),
+        (Unnamed("tea"), "attributes_have_their_types"),
         (sure, "relevance_is_a_probability"),
         (mumbling, "probabilities_sum_to_one"),
-        (comparing, "a_batch_is_judged_like_its_pages"),
-        (Judging(needs_pages), "no_pages_are_no_trouble"),
+        (comparing, "batch_and_order_do_not_matter"),
+        (Judging(needs_pages), "empty_batch_is_accepted"),
         (moody, "judgements_can_be_repeated"),
-        (Judging(untidy), "pages_are_left_alone"),
-        (Judging(greedy), "pages_are_left_alone"),
+        (Judging(untidy), "pages_are_not_modified"),
+        (Judging(greedy), "pages_are_not_modified"),
     ],
 )
 def test_what_is_wrong_with_a_critic_is_found(critic: KeywordCritic, check: str) -> None:
@@ -341,7 +341,7 @@ def test_a_web_in_memory_is_crawled_by_the_real_loop(tmp_path: Path) -> None:
 
 def test_a_rehearsal_is_what_the_loop_does(tmp_path: Path) -> None:
     web = TinyWeb(PAGES)
-    rehearsed = Rehearsal(
+    rehearsed = SimulatedCrawl(
         BestFirst(StrategyContext(KeywordCritic("tea"), 0, web)),
         web,
         [SEED],
@@ -350,7 +350,7 @@ def test_a_rehearsal_is_what_the_loop_does(tmp_path: Path) -> None:
     real = crawl(tmp_path / "c", web, [SEED], critic=KeywordCritic("tea"))
     assert rehearsed.order == [visit.url for visit in real] == ALL[:3]
     with pytest.raises(ValueError, match="is no URL of the web"):
-        Rehearsal(rehearsed.strategy, web, ["http://c.example/"], critic=KeywordCritic("tea"))
+        SimulatedCrawl(rehearsed.strategy, web, ["http://c.example/"], critic=KeywordCritic("tea"))
 
 
 def test_a_web_in_memory_can_be_written_for_scrapy(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from focuscrawl.errors import UserError, WorkerError
-from focuscrawl.text import EXTRACTORS, ExtractorApart, extract_text
+from focuscrawl.text import EXTRACTORS, ExtractorPool, extract_text
 from focuscrawl.text.extraction import LONGEST_TEXT, VISIBLE, RawPage
 from focuscrawl.text.text_store import FILE, TextStore
 
@@ -64,7 +64,7 @@ def test_a_page_without_main_text_gives_what_is_visible() -> None:
 def test_texts_are_extracted_apart_also_of_50_mb() -> None:
     long = b"<p>" + b"some words of a very long page. " * 1_600_000
     pages = [RawPage("https://a.example/", body, None) for body in (PAGE, long, PAGE)]
-    with ExtractorApart() as extractor:
+    with ExtractorPool() as extractor:
         first, cut, last = extractor.extract(pages)
     assert first == last == extract_text(PAGE, "https://a.example/")
     assert cut is not None
@@ -74,7 +74,7 @@ def test_texts_are_extracted_apart_also_of_50_mb() -> None:
 def test_a_page_that_takes_too_long_has_no_text_and_the_next_one_has() -> None:
     long = b"<p>Some words of it are here in a row.</p>" * 20_000
     pages = [RawPage("https://a.example/", body, None) for body in (PAGE, long, PAGE)]
-    with ExtractorApart(longest=0.3) as extractor:
+    with ExtractorPool(longest=0.3) as extractor:
         first, ended, last = extractor.extract(pages)
     assert ended is None
     assert first == last == extract_text(PAGE, "https://a.example/")
@@ -83,18 +83,18 @@ def test_a_page_that_takes_too_long_has_no_text_and_the_next_one_has() -> None:
 def test_a_page_that_takes_too_much_memory_has_no_text_and_the_next_one_has() -> None:
     page = RawPage("https://a.example/", PAGE, None)
     large = RawPage("https://a.example/", PAGE + bytes(110 << 20), None)
-    with ExtractorApart() as extractor:
+    with ExtractorPool() as extractor:
         assert extractor.extract_page(page) is not None
         enough = process_of_it().memory_info().vms + (64 << 20)
         assert extractor.extract_page(large) is not None
-    with ExtractorApart(memory=enough) as extractor:
+    with ExtractorPool(memory=enough) as extractor:
         assert extractor.extract_page(large) is None
         assert extractor.extract_page(page) is not None
 
 
 def test_a_process_that_somebody_ends_is_replaced() -> None:
     page = RawPage("https://a.example/", PAGE, None)
-    with ExtractorApart() as extractor:
+    with ExtractorPool() as extractor:
         text = extractor.extract_page(page)
         before = process_of_it()
         before.kill()
@@ -105,7 +105,7 @@ def test_a_process_that_somebody_ends_is_replaced() -> None:
 
 def test_what_is_under_way_is_given_up_at_the_end() -> None:
     endless = RawPage("https://a.example/", b"<b>word " * 500_000, None)
-    with ThreadPoolExecutor(2) as threads, ExtractorApart(longest=600.0) as extractor:
+    with ThreadPoolExecutor(2) as threads, ExtractorPool(longest=600.0) as extractor:
         assert extractor.extract_page(RawPage("https://a.example/", PAGE, None)) is not None
         at_it, next_one = (threads.submit(extractor.extract_page, endless) for _ in range(2))
         extractor.close()
@@ -120,7 +120,7 @@ def test_a_process_that_cannot_start_is_an_error_with_its_cause(
     page = RawPage("https://a.example/", PAGE, None)
     (tmp_path / "justext.py").write_text("raise ImportError('lxml is elsewhere')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with ExtractorApart(processes=2) as extractor:
+    with ExtractorPool(processes=2) as extractor:
         with pytest.raises(WorkerError, match="cannot start: ImportError: lxml is elsewhere"):
             list(extractor.extract([page] * 3))
         (tmp_path / "justext.py").unlink()
@@ -135,7 +135,7 @@ def test_what_a_library_lacks_only_when_a_page_comes_is_no_fault_of_the_page(
     monkeypatch.syspath_prepend(tmp_path)
     page = RawPage("https://a.example/", b"%PDF-1.7", None, pdf=True)
     with (
-        ExtractorApart() as extractor,
+        ExtractorPool() as extractor,
         pytest.raises(WorkerError, match="No module named 'a_missing_part'"),
     ):
         extractor.extract_page(page)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Taxonomy
 from focuscrawl.topics import TopicDefinition, read_definition, write_definition
-from focuscrawl.topics.definition import marking, pages_below, unmarking
+from focuscrawl.topics.definition import count_examples, mark_class, unmark_class
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,11 +45,13 @@ def test_what_is_written_is_read_again(
 ) -> None:
     path = tmp_path_factory.mktemp("topic") / "topic.toml"
     topics = tuple(f"/A/{name}" for name in names)
-    definition = TopicDefinition("models/x", "demo", topics, words, seeds).judging(good, bad)
+    definition = TopicDefinition("models/x", "demo", topics, words, seeds).with_judgements(
+        good, bad
+    )
     definition = replace(definition, description=" ".join(words) or None)
     write_definition(definition, path)
     assert read_definition(path) == definition
-    more = definition.judging(bad).splitting({"/A/x/y": ["https://n.example/"]})
+    more = definition.with_judgements(bad).with_subclasses({"/A/x/y": ["https://n.example/"]})
     write_definition(more, path)  # changed, and shorter by a list
     assert read_definition(path) == more
     assert not more.bad
@@ -60,7 +62,7 @@ def test_comments_and_what_did_not_change_stay(tmp_path: Path) -> None:
     path.write_text(
         '# mine\nwords = [\n  "knots", # the ones at sea\n]\ngood = ["http://a.example/1"]\n'
     )
-    write_definition(read_definition(path).judging(["http://a.example/2"]), path)
+    write_definition(read_definition(path).with_judgements(["http://a.example/2"]), path)
     text = path.read_text()
     assert "# mine" in text
     assert "# the ones at sea" in text
@@ -75,7 +77,7 @@ def test_two_programs_that_judge_lose_nothing(tmp_path: Path) -> None:
         "print('ready', flush=True); sys.stdin.readline()\n"
         "for i in range(20):\n"
         "    urls = [f'http://{sys.argv[2]}.example/{i}/{j}' for j in range(25)]\n"
-        "    edit_definition(Path(sys.argv[1]), lambda known: known.judging(urls))\n"
+        "    edit_definition(Path(sys.argv[1]), lambda known: known.with_judgements(urls))\n"
     )
     both = [
         subprocess.Popen(
@@ -101,32 +103,32 @@ def test_two_programs_that_judge_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_the_latest_judgement_of_a_page_counts() -> None:
-    first = TopicDefinition(words=("x",)).judging(["u1", "u2"], ["u3"])
-    then = first.judging(["u3"], ["u1"])
+    first = TopicDefinition(words=("x",)).with_judgements(["u1", "u2"], ["u3"])
+    then = first.with_judgements(["u3"], ["u1"])
     assert (then.good, then.bad) == (("u2", "u3"), ("u1",))
-    assert then.judged == {"u1", "u2", "u3"}
+    assert then.judged_urls == {"u1", "u2", "u3"}
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         ("words = [", "is no TOML"),
-        ('word = ["x"]', "unknown key word; there are bad, classes"),
-        ('words = "x"', "words must be a list of texts"),
-        ("critic = 3", "critic must be a text"),
-        ("critic = [1]", "must be a text"),
-        ('critic = "models/x"', "no class of models/x is marked"),
-        ('bad = ["http://a.example/"]', "says too little"),
-        ('critic = "m"\ntopics = ["/A"]\nname = "/B"', "the classes of m have names"),
+        ('word = ["x"]', "unknown key word. Valid keys: bad, classes"),
+        ('words = "x"', "words must be a list of strings"),
+        ("critic = 3", "critic must be a non-empty string"),
+        ("critic = [1]", "must be a non-empty string"),
+        ('critic = "models/x"', "topics is empty: name classes of models/x"),
+        ('bad = ["http://a.example/"]', "does not define a topic"),
+        ('critic = "m"\ntopics = ["/A"]\nname = "/B"', "name and critic exclude each other"),
         ('words = ["x"]\nseeds = ["ftp://a.example/"]', "'ftp://a.example/' is no http"),
         ('good = ["http://a.b/", "http://c.d/"]\nbad = ["http://a.b"]', "is both good and bad"),
         (
             'words = ["x"]\n[classes]\n"/A/B" = ["http://a.b/"]\n"/A/C" = ["http://a.b/"]',
             "is in two classes",
         ),
-        ('critic = "x"\ntopics = ["/"]', "is every topic"),
-        ('words = ["x"]\ntopics = ["/A"]', "topics are those of a critic"),
-        ('words = ["x"]\n[classes]\n"/A/B" = ["http://a.b/"]', "those of a critic"),
+        ('critic = "x"\ntopics = ["/"]', "includes all topics"),
+        ('words = ["x"]\ntopics = ["/A"]', "topics needs a critic"),
+        ('words = ["x"]\n[classes]\n"/A/B" = ["http://a.b/"]', "classes needs a critic"),
         ("topics = " + "[" * 100_000, "nested too deep"),
         ("topics = " + "{a = " * 100_000, "nested too deep"),
         ("a" + ".a" * 100_000 + " = 1", "more than 64 parts"),
@@ -183,7 +185,7 @@ TREE = Taxonomy(
 
 def test_a_class_is_marked_with_all_below_it() -> None:
     known = TopicDefinition(critic="x", topics=("/A/B/C", "/F"))
-    assert marking(known, "/A/B").topics == ("/F", "/A/B")
+    assert mark_class(known, "/A/B").topics == ("/F", "/A/B")
 
 
 @pytest.mark.parametrize(
@@ -194,14 +196,14 @@ def test_a_class_is_marked_with_all_below_it() -> None:
     ],
 )
 def test_a_mark_is_taken_back(before: tuple[str, ...], path: str, after: tuple[str, ...]) -> None:
-    assert unmarking(TopicDefinition(critic="x", topics=before), path, TREE).topics == after
+    assert unmark_class(TopicDefinition(critic="x", topics=before), path, TREE).topics == after
 
 
 def test_something_stays_marked() -> None:
     with pytest.raises(UserError, match="mark another"):
-        unmarking(TopicDefinition(critic="x", topics=("/A",)), "/A", TREE)
+        unmark_class(TopicDefinition(critic="x", topics=("/A",)), "/A", TREE)
 
 
 def test_examples_count_for_the_classes_above() -> None:
-    counts = pages_below(TREE)
+    counts = count_examples(TREE)
     assert [counts[path] for path in ("/", "/A", "/A/B", "/A/E", "/F")] == [4, 3, 3, 0, 1]

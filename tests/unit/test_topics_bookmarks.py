@@ -47,7 +47,7 @@ def test_bookmarks_are_read_with_their_folders(tmp_path: Path) -> None:
     assert folders(read_bookmarks(path)) == everything
     assert read_bookmarks(path)[0].title == "Knots & more"
     assert set(folders(read_bookmarks(path, "Sea"))) == {*everything} - {"http://news.example/"}
-    with pytest.raises(UserError, match="no folder Air; there are Boats-large, Sea"):
+    with pytest.raises(UserError, match=r"has no folder Air\. Folders: Boats-large, Sea"):
         read_bookmarks(path, "Air")
     path.write_text("<p>nothing")
     with pytest.raises(UserError, match="no bookmark"):

@@ -13,14 +13,14 @@ import pytest
 from longer import long
 from wordfreq import top_n_list, word_frequency
 
-from focuscrawl.critic.corpus import KeptPages, read_bags
+from focuscrawl.critic.corpus import PackedBags, read_bags
 from focuscrawl.critic.critic_files import save_critic
-from focuscrawl.critic.languages import written_pages
-from focuscrawl.critic.training import learn_critic, train_critic
+from focuscrawl.critic.languages import generate_pages
+from focuscrawl.critic.training import train_critic, train_on_bags
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import cache_dir
 from focuscrawl.taxonomy import Label
-from focuscrawl.topics import TopicDefinition, fit_classes, train_definition
+from focuscrawl.topics import TopicDefinition, rank_classes, train_definition
 
 from .language_pages import LanguagePages
 from .shelves import Shelf, at
@@ -60,7 +60,7 @@ def test_judged_pages_become_examples_of_the_classes_they_fit(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     base = saved(shelf, tmp_path)
-    definition = TopicDefinition(critic=base, topics=("/Sea",)).judging(
+    definition = TopicDefinition(critic=base, topics=("/Sea",)).with_judgements(
         [at("/reef5")], [at("/climb0"), at("/climb1")]
     )
     trained, marked = train_definition(definition, [shelf])
@@ -85,7 +85,7 @@ def shelf_bag(shelf: Shelf, path: str) -> dict[str, int]:
 
 def test_a_class_is_split_into_what_was_moved_and_other(shelf: Shelf, tmp_path: Path) -> None:
     base = saved(shelf, tmp_path)
-    definition = TopicDefinition(critic=base, topics=("/Sea/Knots",)).splitting(
+    definition = TopicDefinition(critic=base, topics=("/Sea/Knots",)).with_subclasses(
         {"/Sea/Knots/Hitches": [at("/knots0"), at("/climb2")]}
     )
     trained, marked = train_definition(definition, [shelf])
@@ -100,14 +100,14 @@ def test_a_class_is_split_into_what_was_moved_and_other(shelf: Shelf, tmp_path: 
 def test_without_a_critic_words_and_pages_are_learned_from_together(shelf: Shelf) -> None:
     """Good pages count without bad ones, and what is called by a name is."""
     words = TopicDefinition(words=("splice",), description="a hitch, and more", name="/Sea/Ropes")
-    trained, marked = train_definition(words.judging([at("/reef1")]), [shelf])
+    trained, marked = train_definition(words.with_judgements([at("/reef1")]), [shelf])
     assert marked == ("/Sea/Ropes",)
     assert set(trained.model.classes) == {"/Sea/Ropes", "/bad"}
     assert trained.examples == ((at("/reef1"), "/Sea/Ropes"),)
     assert trained.phrases == (("splice",), ("hitch",))
     knots, reef, climb, tax = relevances(trained, shelf, "/knots3", "/reef3", "/climb3", "/tax3")
     assert min(knots, reef) > tax
-    judged = words.judging([at("/reef1"), at("/gone")], [at("/climb1")])
+    judged = words.with_judgements([at("/reef1"), at("/gone")], [at("/climb1")])
     trained, _ = train_definition(judged, [Shelf(), shelf])
     assert dict(trained.examples) == {at("/reef1"): "/Sea/Ropes", at("/climb1"): "/bad"}
     reef_now, climb_now = relevances(trained, shelf, "/reef3", "/climb3")
@@ -116,7 +116,7 @@ def test_without_a_critic_words_and_pages_are_learned_from_together(shelf: Shelf
     assert marked == ("/good",)
     assert alone.examples == ()
     with pytest.raises(UserError, match="none of the good pages can be read"):
-        train_definition(TopicDefinition().judging([at("/gone")]), [shelf])
+        train_definition(TopicDefinition().with_judgements([at("/gone")]), [shelf])
 
 
 def relevances(trained: TrainedCritic, shelf: Shelf, *paths: str) -> list[float]:
@@ -131,7 +131,9 @@ def test_a_critic_of_one_topic_is_learned_anew_with_what_it_was_learned_from(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     first, _ = train_definition(
-        TopicDefinition(words=("splice",), name="/Ropes").judging([at("/knots0")], [at("/tax0")]),
+        TopicDefinition(words=("splice",), name="/Ropes").with_judgements(
+            [at("/knots0")], [at("/tax0")]
+        ),
         [shelf],
     )
     save_critic(first, tmp_path / "ropes")
@@ -139,7 +141,9 @@ def test_a_critic_of_one_topic_is_learned_anew_with_what_it_was_learned_from(
     same, marked = train_definition(definition, [shelf])
     assert (same.examples, same.phrases, marked) == (first.examples, first.phrases, ("/Ropes",))
     assert relevances(same, shelf, "/knots3") == relevances(first, shelf, "/knots3")
-    judged = definition.judging([at("/climb0"), at("/tax0")])  # the latest judgement counts
+    judged = definition.with_judgements(
+        [at("/climb0"), at("/tax0")]
+    )  # the latest judgement counts
     more, _ = train_definition(judged, [shelf])
     assert dict(more.examples) == dict.fromkeys(
         [at("/knots0"), at("/tax0"), at("/climb0")], "/Ropes"
@@ -148,7 +152,7 @@ def test_a_critic_of_one_topic_is_learned_anew_with_what_it_was_learned_from(
     assert relevances(more, shelf, "/climb3") > relevances(first, shelf, "/climb3")
     elsewhere, _ = train_definition(definition, [Shelf()])
     assert relevances(elsewhere, shelf, "/knots3") == relevances(first, shelf, "/knots3")
-    save_critic(replace(first, pages=KeptPages()), tmp_path / "ropes", force=True)
+    save_critic(replace(first, pages=PackedBags()), tmp_path / "ropes", force=True)
     with pytest.raises(UserError, match="only 0 of the 2 examples"):  # as they were before
         train_definition(definition, [Shelf()])
 
@@ -157,9 +161,9 @@ def test_a_taxonomy_is_learned_anew_by_the_kind_of_critic_that_it_is_of(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     base = saved(shelf, tmp_path, kind="discriminative")
-    definition = TopicDefinition(critic=base, topics=("/Sea/Knots",), words=("bowline",)).judging(
-        [at("/climb0")]
-    )
+    definition = TopicDefinition(
+        critic=base, topics=("/Sea/Knots",), words=("bowline",)
+    ).with_judgements([at("/climb0")])
     trained, marked = train_definition(definition, [shelf])
     assert trained.model.kind == "discriminative"
     assert marked == ("/Sea/Knots",)
@@ -178,12 +182,12 @@ def test_everyday_words_that_only_good_pages_have_do_not_speak_for_the_topic(
         shelf.page(f"/knots{i}", f"{english} {'knots ' * 20} number{i}")
     shelf.page("/tax", "tax revenue office " * 50)
     good, bad = [at(f"/knots{i}") for i in range(8)], [at("/tax")]
-    trained, _ = train_definition(TopicDefinition().judging(good, bad), [shelf])
+    trained, _ = train_definition(TopicDefinition().with_judgements(good, bad), [shelf])
     assert [url for url, _ in trained.examples] == [*good, *bad]  # English is no page
     bags = read_bags(shelf, [*good, *bad])
     pairs = [(url, "/good") for url in good] + [(url, "/bad") for url in bad]
     usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag is not None]
-    plain = learn_critic(usable, uniform_prior=True)
+    plain = train_on_bags(usable, uniform_prior=True)
 
     def said(critic: TrainedCritic, topic: str, *words: str) -> float:
         bag = dict.fromkeys(words, 1)
@@ -207,25 +211,25 @@ def test_everyday_words_are_those_of_the_language(language: str, tmp_path: Path)
     save_critic(base, tmp_path / "base")
     definition = TopicDefinition(critic=str(tmp_path / "base"), topics=("/cycling",))
     trained, _ = train_definition(definition, [shelf])
-    everyday = written_pages(1, 0, ((language, 1.0),))
+    everyday = generate_pages(1, 0, ((language, 1.0),))
     plain, written = (each.model.log_posteriors(everyday)[0, 1] for each in (base, trained))
     assert written < min(plain, np.log(0.01))  # of two classes, cycling is the second
 
 
 def test_what_cannot_be_learned_from_is_one_line(shelf: Shelf, tmp_path: Path) -> None:
     base = saved(shelf, tmp_path)
-    with pytest.raises(UserError, match="has no class /Sea/Knot; near it: /Sea/Knots"):
+    with pytest.raises(UserError, match=r"has no class /Sea/Knot\. Similar classes: /Sea/Knots"):
         train_definition(TopicDefinition(critic=base, topics=("/Sea/Knot",)), [shelf])
     with pytest.raises(UserError, match="only 0 of the 12 examples"):
         train_definition(TopicDefinition(critic=base, topics=("/Sea",)), [Shelf()])
     everything = TopicDefinition(critic=base, topics=("/Sea", "/Money"))
     with pytest.raises(UserError, match=r"every class of .* is marked"):
-        train_definition(everything.judging(bad=[at("/climb0")]), [shelf])
+        train_definition(everything.with_judgements(bad=[at("/climb0")]), [shelf])
 
 
 def test_classes_that_fit_are_ranked_by_pages_then_share() -> None:
     classes = ("/A/B/C", "/A/B/D", "/A/E", "/F")
-    fits = fit_classes(
+    fits = rank_classes(
         classes,
         np.array([[0.9, 0.1, 0.0, 0.0], [0.2, 0.7, 0.1, 0.0], [0.3, 0.3, 0.4, 0.0]]),
     )
@@ -234,8 +238,8 @@ def test_classes_that_fit_are_ranked_by_pages_then_share() -> None:
     ]  # fmt: skip
     assert fits[0].share == pytest.approx(1.0)
     assert fits[1].share == pytest.approx((1.0 + 0.9 + 0.6) / 3)
-    assert fit_classes(classes, np.zeros((0, 4))) == []
-    one = fit_classes(("/A/B/C", "/F"), np.array([[0.9, 0.1]]))
+    assert rank_classes(classes, np.zeros((0, 4))) == []
+    one = rank_classes(("/A/B/C", "/F"), np.array([[0.9, 0.1]]))
     assert [fit.topic for fit in one] == ["/A/B/C", "/F"]  # those above say nothing new
 
 

@@ -14,7 +14,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder
 from focuscrawl.webs.warc_reading import Scan
@@ -234,7 +234,7 @@ def test_pages_of_a_crawl_are_looked_for_in_all_files_of_a_series(tmp_path: Path
     with pytest.raises(UserError, match=r"pages-00003.warc.gz is being written"):
         WarcSeries(tmp_path / "pages.warc.gz", 600)
     series.close()
-    webs = webs_of({"web": "live"}, tmp_path)
+    webs = open_page_webs({"web": "live"}, tmp_path)
     assert len(webs) == 3
     urls = [f"{HOST}{i}" for i in range(3)]
     assert [web.resolve(urls).count(None) for web in webs] == [2, 2, 2]

@@ -8,8 +8,8 @@ import numpy as np
 
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.hashing import SparseRows
-from focuscrawl.apprentice.link_features import table_of_keys
-from focuscrawl.apprentice.link_table import PageFacts, pack_words
+from focuscrawl.apprentice.link_features import url_key_table
+from focuscrawl.apprentice.link_table import PageFeatures, pack_words
 from focuscrawl.critic.bag_of_words import ClassCounts
 from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.critic.focused_critic import FocusedCritic
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice
-    from focuscrawl.apprentice.lessons import ApprenticeLesson
     from focuscrawl.apprentice.options import Options
+    from focuscrawl.apprentice.training import ApprenticeUpdate
 
 _SEED = 9.0  # comes before every score
 
@@ -33,7 +33,7 @@ class Web(Protocol):
     relevance: NDArray[np.float64]
     targets: NDArray[np.int64]
 
-    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts: ...
+    def features(self, u: int, new: NDArray[np.bool_]) -> PageFeatures: ...
 
 
 class Toy:
@@ -46,14 +46,14 @@ class Toy:
         self.targets = rng.integers(0, n, (n, out))
         self.noise = rng.integers(10, 200, (n, out))
         self.urls = [f"http://h{i % 7}.example/d{i % 5}/page{i}.html" for i in range(n)]
-        self.keys = table_of_keys(self.urls)
+        self.keys = url_key_table(self.urls)
 
-    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
+    def features(self, u: int, new: NDArray[np.bool_]) -> PageFeatures:
         targets = self.targets[u].astype(np.int64)
         fresh = np.unique(targets[new])
         hint = np.where(self.good[targets], 1, 2)
         n, words = len(targets), np.column_stack([hint, self.noise[u]])
-        return PageFacts(
+        return PageFeatures(
             relevance=self.relevance[u : u + 1],
             own_keys=self.keys[u : u + 1],
             page_indices=np.array([u % 3], np.int32),
@@ -73,7 +73,7 @@ class Toy:
         """Let an apprentice fetch pages in this order."""
         for u in urls:
             apprentice.observe(u, float(self.relevance[u]))
-            apprentice.expand(u, self.facts(u, apprentice.new(self.targets[u])))
+            apprentice.expand(u, self.features(u, apprentice.is_new(self.targets[u])))
 
 
 def toy_critic() -> FocusedCritic:
@@ -106,12 +106,12 @@ class Pages:
             body = f"<title>{name[u]}</title><h1>all {name[u]}</h1><ul>{''.join(items[:4])}</ul>"
             body += f"<h2>other things</h2><div><ol>{''.join(items[4:])}</ol></div>"
             self._views.append(parse_page(body.encode(), urls[u]))
-        self._reader = FeatureExtractor(toy_critic(), options)
+        self._extractor = FeatureExtractor(toy_critic(), options)
 
-    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
+    def features(self, u: int, new: NDArray[np.bool_]) -> PageFeatures:
         relevance = float(self.relevance[u])
         targets = self.targets[u]
-        return self._reader.read(
+        return self._extractor.extract(
             self._views[u],
             np.arange(len(targets)),
             targets,
@@ -139,17 +139,17 @@ class Crawl:
         self.order: list[int] = []
         self.memos: list[bytes] = []
         self.state: bytes | None = None
-        self.lessons: list[ApprenticeLesson] = []
-        self._lesson: ApprenticeLesson | None = None
+        self.lessons: list[ApprenticeUpdate] = []
+        self._lesson: ApprenticeUpdate | None = None
         self._begun_at: int | None = None
 
     def run(self, fetches: int) -> Self:
         for _ in range(fetches):
             u = max(self.queue, key=lambda url: (self.queue[url], -url))
             self.apprentice.observe(u, float(self.web.relevance[u]))
-            facts = self.web.facts(u, self.apprentice.new(self.web.targets[u]))
-            self._visited(u, facts.to_bytes())
-            self.take(*self.apprentice.expand(u, facts)[1:])
+            features = self.web.features(u, self.apprentice.is_new(self.web.targets[u]))
+            self._visited(u, features.to_bytes())
+            self.take(*self.apprentice.expand(u, features)[1:])
             self._learn()
         return self
 
@@ -161,7 +161,7 @@ class Crawl:
         for u, memo in zip(self.order, self.memos, strict=True):
             apprentice.observe(u, float(self.web.relevance[u]))
             again._visited(u, memo)
-            _, urls, scores = apprentice.expand(u, PageFacts.from_bytes(memo))
+            _, urls, scores = apprentice.expand(u, PageFeatures.from_bytes(memo))
             seq = len(again.order)
             if seq > learned_at:
                 again.take(urls, scores)
@@ -188,7 +188,7 @@ class Crawl:
 
     def _learn(self) -> None:
         fetched = len(self.order)
-        if self._begun_at is None and self.apprentice.lesson_due():
+        if self._begun_at is None and self.apprentice.is_training_due():
             self._begun_at = fetched
             self._lesson = None if self.slow else self.apprentice.learn()
         if self._begun_at is not None and fetched >= self._begun_at + self.lag:

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy import sparse
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, bucket, pointers, ranges
+from focuscrawl.apprentice.hashing import (
+    SparseRows,
+    WordHashes,
+    hash_features,
+    multi_arange,
+    row_pointers,
+)
 from focuscrawl.apprentice.learners import row_sums
 from focuscrawl.critic.classifiers import log_theta
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.base import Expansion, check_count, check_number
-from focuscrawl.strategies.rescoring import LinkHistory, PathFacts, RescoringStrategy
+from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures, RescoringStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Bools
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
-    from focuscrawl.strategies.rescoring import Past
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
+    from focuscrawl.strategies.rescoring import LinkSnapshot
 
 
 BITS = 17  # of the feature space
@@ -50,7 +56,7 @@ class FittedModel(ABC):
     metrics: dict[str, float] = field(default_factory=dict)
 
     @abstractmethod
-    def evidence(self, past: Past, links: Ints) -> Floats:
+    def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return the evidence of links, by their ascending numbers, (n, columns).
 
         Not called without links.
@@ -79,53 +85,53 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
     def __init__(self, name: str, batch: int, growth: float) -> None:
         self._crawled = LinkHistory()
         super().__init__(name, batch, growth, self._crawled)
-        self._joined = JoinedEvidence(self.unlearned(), self.join, self.columns)
+        self._joined = JoinedEvidence(self.initial_model(), self.join, self.columns)
 
     @abstractmethod
-    def read(self, page: JudgedPage) -> PathFacts:
+    def read(self, page: JudgedPage) -> PathFeatures:
         """Take from a page what will be learned from."""
 
     @abstractmethod
-    def unlearned(self) -> FittedModel:
+    def initial_model(self) -> FittedModel:
         """Return the model that scores links until there was something to learn from."""
 
     @abstractmethod
-    def fit(self, past: Past) -> FittedModel:
+    def fit(self, past: LinkSnapshot) -> FittedModel:
         """Learn from the crawl so far; may run beside all other methods."""
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to, by all links into them."""
-        facts = self.read(page)
-        link_scores, urls, scores = self._take_in(page.url, facts)
-        return Expansion(link_scores, urls, scores, memo=facts.to_bytes())
+        features = self.read(page)
+        link_scores, urls, scores = self._take_in(page.url, features)
+        return Expansion(link_scores, urls, scores, memo=features.to_bytes())
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
-        _, urls, scores = self._take_in(page.url, PathFacts.from_bytes(page.memo))
+        _, urls, scores = self._take_in(page.url, PathFeatures.from_bytes(page.memo))
         return urls, scores
 
     def interval(self) -> int:
         """Return how many fetches come between two lessons by now."""
         return int(super().interval())
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether a batch is complete and anything relevant was seen yet."""
-        return self._crawled.relevant > 0 and super().lesson_due()
+        return self._crawled.relevant > 0 and super().is_training_due()
 
-    def work_out(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
         """Fit a model to the crawl so far, and score by it what waits."""
-        past = self._crawled.past(observed, pages)
+        past = self._crawled.snapshot_at(observed, pages)
         joined = JoinedEvidence(self.fit(past), self.join, self.columns)
         # what was fetched never waits again
         joined.add(past, np.flatnonzero(np.isnan(past.relevance[past.target])))
-        waiting = past.waiting
+        waiting = past.queued
         return joined, (waiting, joined.scores(waiting))
 
-    def take_over(self, model: JoinedEvidence, pages: int) -> Scores:
+    def use_model(self, model: JoinedEvidence, pages: int) -> Scores:
         """Score by a model, over the links of later pages too."""
-        self._joined, past = model, self._crawled.now()
-        later = np.arange(self._crawled.links_of(pages), len(past.target))
+        self._joined, past = model, self._crawled.latest_snapshot()
+        later = np.arange(self._crawled.count_links(pages), len(past.target))
         model.add(past, later)
         urls = np.unique(past.target[later])
         return urls, model.scores(urls)
@@ -134,15 +140,15 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         """Return instances and metrics of a lesson."""
         return model.of.instances, model.of.metrics
 
-    def _take_in(self, url: int, facts: PathFacts) -> tuple[Floats, Ints, Floats]:
+    def _take_in(self, url: int, features: PathFeatures) -> tuple[Floats, Ints, Floats]:
         """Return the scores of links, the distinct URLs they lead to, and the scores of these."""
-        start = self._crawled.add(url, facts)
-        urls = np.unique(facts.targets)
-        if self.before_lesson or not len(urls):
-            return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
-        past = self._crawled.now()
+        start = self._crawled.add(url, features)
+        urls = np.unique(features.targets)
+        if self.is_resuming or not len(urls):
+            return np.zeros(len(features.targets)), urls, np.zeros(len(urls))
+        past = self._crawled.latest_snapshot()
         evidence = self._joined.add(past, np.arange(start, len(past.target)))
-        of_links = np.round(self._joined.of.scores(facts.targets, evidence), 9)
+        of_links = np.round(self._joined.of.scores(features.targets, evidence), 9)
         return of_links, urls, self._joined.scores(urls)
 
 
@@ -155,7 +161,7 @@ class JoinedEvidence:
         nothing = -np.inf if join is np.maximum else 0.0
         self._joined = [GrowingArray(np.float64, fill=nothing) for _ in range(columns)]
 
-    def add(self, past: Past, links: Ints) -> Floats:
+    def add(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Take in the evidence of links; return it, float64 (n, columns)."""
         if not len(links):
             return np.zeros((0, len(self._joined)))
@@ -172,7 +178,7 @@ class JoinedEvidence:
         return np.round(self.of.scores(urls, evidence), 9)
 
 
-class WordClasses:
+class HashedNaiveBayes:
     """Multinomial naive Bayes, Laplace-smoothed (methods 2), over rows of hashed words.
 
     Words repeat each other, and a text of some hundred makes every posterior 0 or 1: nothing
@@ -229,17 +235,17 @@ class WordClasses:
 
     def posterior(self, likelihood: Floats) -> Floats:
         """Return Pr(class|text) by the log-likelihoods of n texts (n, n_classes)."""
-        return shares(likelihood + self._prior)
+        return softmax(likelihood + self._prior)
 
 
-def shares(log: Floats) -> Floats:
+def softmax(log: Floats) -> Floats:
     """Return exp(log) (n, k), each row scaled to the sum 1."""
     chance = np.exp(log - log.max(axis=1, keepdims=True))
     found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
 
 
-class PathWords:
+class PageWordReader:
     """Reads words from pages."""
 
     def __init__(self) -> None:
@@ -247,7 +253,7 @@ class PathWords:
 
     def page(self, page: JudgedPage) -> NDArray[np.int32]:
         """Return the distinct words of a page, int32, ascending."""
-        words = bucket(page.view.words.hashes, _PAGE, BITS)
+        words = hash_features(page.view.words.hashes, _PAGE, BITS)
         distinct, at = np.unique(words, return_index=True)
         if len(distinct) > _MOST:
             distinct = distinct[at <= np.partition(at, _MOST - 1)[_MOST - 1]]
@@ -271,12 +277,12 @@ class PathWords:
         starts = np.stack([begin, first, last], axis=1)
         spans = np.stack([first - begin, last - first, end - last], axis=1)
         kinds = np.tile(np.array([_NEAR, _ANCHOR, _NEAR], np.uint64), len(starts))
-        at = ranges(starts.ravel(), spans.ravel())
+        at = multi_arange(starts.ravel(), spans.ravel())
         salt = np.repeat(kinds, spans.ravel())
-        return SparseRows(bucket(words[at], salt, BITS), pointers(spans.sum(axis=1)))
+        return SparseRows(hash_features(words[at], salt, BITS), row_pointers(spans.sum(axis=1)))
 
 
-def distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
+def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
     """Return the clicks from each URL to the nearest goal.
 
     Parameters
@@ -337,19 +343,19 @@ class Intelligent(BatchLearner):
         check_number("intelligent: link", link, 0.0)
         check_number("intelligent: sibling", sibling, 0.0)
         self._weights = np.array([content, url, link, sibling])
-        self._words = PathWords()
+        self._words = PageWordReader()
         super().__init__("intelligent", batch, growth)
 
-    def read(self, page: JudgedPage) -> PathFacts:
+    def read(self, page: JudgedPage) -> PathFeatures:
         """Take the words of the page and of the URLs it links to."""
-        return PathFacts(page.targets, self._words.page(page), self._words.addresses(page))
+        return PathFeatures(page.targets, self._words.page(page), self._words.addresses(page))
 
-    def unlearned(self) -> Interest:
+    def initial_model(self) -> InterestRatios:
         """Return the model to which all URLs are equal."""
         none = np.zeros(_SPACE)
-        return Interest(0.5, none, none, np.zeros(2), np.zeros(4))
+        return InterestRatios(0.5, none, none, np.zeros(2), np.zeros(4))
 
-    def fit(self, past: Past) -> Interest:
+    def fit(self, past: LinkSnapshot) -> InterestRatios:
         """Learn the ratios from the URLs fetched so far that had links."""
         links = np.flatnonzero(past.first & ~np.isnan(past.relevance[past.target]))
         target, page = past.target[links], past.page[links]
@@ -369,10 +375,12 @@ class Intelligent(BatchLearner):
         marked = np.repeat(good.astype(np.float64), addresses.lengths)
         words = addresses.indices
         from_good = (past.relevance[past.source[links]] > 0.5).astype(np.int64)
-        model = Interest(
+        model = InterestRatios(
             base=float(base),
-            words=_outstanding(count(share * good[of]), count(share), base),
-            addresses=_outstanding(sums(words, marked, _SPACE), sums(words, seen, _SPACE), base),
+            words=_significant_log_ratios(count(share * good[of]), count(share), base),
+            addresses=_significant_log_ratios(
+                sums(words, marked, _SPACE), sums(words, seen, _SPACE), base
+            ),
             sources=log_ratio(
                 sums(from_good, good[of], 2), sums(from_good, np.ones(len(of)), 2), base
             ),
@@ -383,9 +391,9 @@ class Intelligent(BatchLearner):
         model.metrics["outstanding_words"] = float(np.count_nonzero(model.words))
         return replace(model, weights=self._weights / self._spread(model, past))
 
-    def _spread(self, model: Interest, past: Past) -> Floats:
+    def _spread(self, model: InterestRatios, past: LinkSnapshot) -> Floats:
         """Return how far each kind moves the scores of what waits, on average; float64 (4,)."""
-        waiting = past.waiting
+        waiting = past.queued
         if not len(waiting):
             return np.ones(4)
         links = np.flatnonzero(np.isnan(past.relevance[past.target]))
@@ -398,7 +406,7 @@ class Intelligent(BatchLearner):
 
 
 @dataclass(frozen=True, slots=True)
-class Interest(FittedModel):
+class InterestRatios(FittedModel):
     """Logarithms of interest ratios.
 
     Attributes
@@ -415,7 +423,7 @@ class Interest(FittedModel):
     sources: Floats
     weights: Floats
 
-    def evidence(self, past: Past, links: Ints) -> Floats:
+    def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return of each link 1, content, URL, link, siblings and relevant siblings."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
@@ -459,7 +467,7 @@ def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: fl
     return ratio
 
 
-def _outstanding(relevant: Floats, seen: Floats, base: float) -> Floats:
+def _significant_log_ratios(relevant: Floats, seen: Floats, base: float) -> Floats:
     """Return the logarithms of interest ratios, 0 where chance can explain them."""
     spread = np.sqrt(seen * base * (1.0 - base))
     stands_out = (seen > 0) & (np.abs(relevant - base * seen) >= _SIGNIFICANT * spread)
@@ -482,7 +490,7 @@ class ContextGraphs(BatchLearner):
     ----------
     layers : how many there are, layer 0 included
     threshold : posterior below which a page is "other"
-    length : words that a page counts for, see `WordClasses`; the paper keeps 40 terms of each
+    length : words that a page counts for, see `HashedNaiveBayes`; the paper keeps 40 terms of each
     memory : pages learned from, the latest: bounds the cost of a lesson
     batch, growth : see `BatchLearner`
     """
@@ -506,44 +514,46 @@ class ContextGraphs(BatchLearner):
         self._threshold = threshold
         self._length = length
         self._memory = memory
-        self._words = PathWords()
+        self._words = PageWordReader()
         super().__init__("context-graphs", batch, growth)
 
-    def read(self, page: JudgedPage) -> PathFacts:
+    def read(self, page: JudgedPage) -> PathFeatures:
         """Take the words of the page."""
-        return PathFacts(page.targets, self._words.page(page), SparseRows.empty(len(page.links)))
+        return PathFeatures(
+            page.targets, self._words.page(page), SparseRows.empty(len(page.links))
+        )
 
-    def unlearned(self) -> Layers:
+    def initial_model(self) -> LayerModel:
         """Return the model for which every page is "other"."""
-        return Layers(None, self._threshold)
+        return LayerModel(None, self._threshold)
 
-    def fit(self, past: Past) -> Layers:
+    def fit(self, past: LinkSnapshot) -> LayerModel:
         """Learn the layers of the pages so far."""
         relevant = past.relevance > 0.5
-        away = distances(past.source, past.target, relevant, limit=self._layers - 1)
+        away = click_distances(past.source, past.target, relevant, limit=self._layers - 1)
         label = np.minimum(away[past.pages], self._layers)[-self._memory :]
         latest = np.arange(len(past.pages))[-self._memory :]
         words = past.page_words.take(latest)
-        classes = WordClasses(words, label, self._layers + 1, length=self._length)
+        classes = HashedNaiveBayes(words, label, self._layers + 1, length=self._length)
         found = np.bincount(label, minlength=self._layers)[: self._layers]
         metrics = {f"layer_{i}": float(n) for i, n in enumerate(found.tolist())}
-        return Layers(classes, self._threshold, instances=len(latest), metrics=metrics)
+        return LayerModel(classes, self._threshold, instances=len(latest), metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True)
-class Layers(FittedModel):
+class LayerModel(FittedModel):
     """A naive Bayes classifier of layers, the last of which is "other"; None: all is "other"."""
 
-    classes: WordClasses | None
+    classes: HashedNaiveBayes | None
     threshold: float
 
-    def evidence(self, past: Past, links: Ints) -> Floats:
+    def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return the rank of the page each link is on: layers above "other", and posterior."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
             return np.zeros((len(links), 1))
         likelihood = self.classes.log_likelihood(past.page_words.take(pages))
-        posterior = shares(likelihood)
+        posterior = softmax(likelihood)
         layer = np.argmax(posterior, axis=1)
         sure = posterior[np.arange(len(pages)), layer]
         other = posterior.shape[1] - 1

@@ -12,7 +12,7 @@ from focuscrawl.strategies.baselines import LinkStrategy
 from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
 
 if TYPE_CHECKING:
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _PRECISION = 1e-6  # no rank moves by more than this in the last round
@@ -29,7 +29,7 @@ class InDegree(LinkStrategy):
     """
 
     def __init__(self, context: StrategyContext) -> None:
-        self.evidence = Total()
+        self.evidence = LinkSum()
 
     def score_links(self, page: JudgedPage) -> Floats:
         """Let the first link of the page to each URL count 1, and all others 0."""
@@ -39,7 +39,7 @@ class InDegree(LinkStrategy):
         return scores
 
 
-class Total:
+class LinkSum:
     """All links into a URL add up."""
 
     def __init__(self) -> None:
@@ -95,44 +95,44 @@ class PageRank(RescoringStrategy[Floats]):
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Give each link an equal share of the page's rank."""
-        urls, share = self._take_in(page.url, page.targets)
+        urls, share = self._add_page(page.url, page.targets)
         link_scores = np.full(len(page.targets), self.damping * share)
         return Expansion(link_scores, urls, self._ranks(urls))
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
-        urls, _ = self._take_in(page.url, page.targets)
+        urls, _ = self._add_page(page.url, page.targets)
         return urls, self._ranks(urls)
 
-    def work_out(self, observed: int, pages: int) -> tuple[Floats, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
         """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
         source, target, _ = self.log.links(pages)
-        # in the order of the links, as `_pass_on` adds: to the last bit the same sums
+        # in the order of the links, as `_distribute_rank` adds: to the last bit the same sums
         inflow = sums(target, self._solve(source, target), 0)
         urls = np.unique(target)
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
-    def take_over(self, model: Floats, pages: int) -> Scores:
+    def use_model(self, model: Floats, pages: int) -> Scores:
         """Go on from an inflow, adding that of later pages one after another."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model
         later = [*self.log.pages_since(pages)]
         for url, links in later:
-            self._pass_on(url, links)
+            self._distribute_rank(url, links)
         urls = np.unique(np.concatenate([links for _, links in later] or [np.zeros(0, np.int64)]))
         return urls, self._ranks(urls)
 
-    def _take_in(self, url: int, targets: Ints) -> tuple[Ints, float]:
+    def _add_page(self, url: int, targets: Ints) -> tuple[Ints, float]:
         """Add a page; return the URLs it links to and what each gets of its rank."""
         targets = np.unique(targets)
         urls = targets[targets != url]
         if not len(urls):
             return targets, 0.0
         self.log.add_links(url, urls)
-        return targets, self._pass_on(url, urls)
+        return targets, self._distribute_rank(url, urls)
 
-    def _pass_on(self, url: int, urls: Ints) -> float:
+    def _distribute_rank(self, url: int, urls: Ints) -> float:
         self._inflow.grow(max(url, int(urls[-1])) + 1)
         share = float(self._ranks(np.array([url]))[0]) / len(urls)
         self._inflow.data[urls] += share

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from focuscrawl.apprentice.feature_extraction import TextReader, WordReader
+from focuscrawl.apprentice.feature_extraction import TextEvidence, WordEvidence
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.page.words import tokenize
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import (
         Expansion,
         JudgedPage,
-        RecalledPage,
         Scores,
+        StoredPage,
         StrategyContext,
     )
 
@@ -45,7 +45,7 @@ class DepthLimited(LinkStrategy):
         check_count(f"{name}: depth", depth, 0)
         self.evidence = Maximum()
         self._depth = depth
-        self._left = GrowingArray(np.int64, fill=-1)  # steps the way to each URL may go on
+        self._steps_left = GrowingArray(np.int64, fill=-1)  # steps the way to each URL may go on
 
     @abstractmethod
     def score_followed(self, page: JudgedPage) -> Floats:
@@ -53,34 +53,34 @@ class DepthLimited(LinkStrategy):
 
     def score_links(self, page: JudgedPage) -> Floats:
         """Score links, unless the way ends here."""
-        if self._of_children(page) < 0:
+        if self._steps_of_children(page) < 0:
             return np.full(len(page.links), -np.inf)
         return self.score_followed(page)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links, and hand on what is left of the way."""
-        left = self._of_children(page)
+        left = self._steps_of_children(page)
         expansion = super().expand(page)
-        self.hand_on(page, left)
+        self.pass_to_children(page, left)
         return replace(expansion, memo=left.to_bytes(4, "little", signed=True))
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Weigh the links of an earlier run again, and hand on what was left of the way."""
         assert page.memo is not None
-        self.hand_on(page, int.from_bytes(page.memo, "little", signed=True))
-        return super().recall(page)
+        self.pass_to_children(page, int.from_bytes(page.memo, "little", signed=True))
+        return super().restore_page(page)
 
-    def hand_on(self, page: JudgedPage | RecalledPage, left: int) -> None:
+    def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
         """Give the children of a page the steps that are left to them; -1: none."""
         if len(page.targets):
-            self._left.grow(int(page.targets.max()) + 1)
-            np.maximum.at(self._left.data, page.targets, left)
+            self._steps_left.grow(int(page.targets.max()) + 1)
+            np.maximum.at(self._steps_left.data, page.targets, left)
 
-    def _of_children(self, page: JudgedPage) -> int:
+    def _steps_of_children(self, page: JudgedPage) -> int:
         """Return what the children of `page` have; -1: they are not followed."""
         if page.relevance > RELEVANT or page.depth == 0:
             return self._depth if page.relevance > RELEVANT else self._depth - 1
-        left = int(self._left.data[page.url]) if page.url < len(self._left) else -1
+        left = int(self._steps_left.data[page.url]) if page.url < len(self._steps_left) else -1
         return (left if left >= 0 else self._depth) - 1  # no link leads to where a redirect ends
 
 
@@ -141,7 +141,7 @@ class SharkSearch(DepthLimited):
 
     The paper asks a similarity engine about pages, anchors and contexts, all against the words
     of a query. There is no query here; the critic is asked in all three places. sim(u) is
-    R(u), and of a few words it is Pr(c*|words) as `WordReader` puts it together from what the
+    R(u), and of a few words it is Pr(c*|words) as `WordEvidence` puts it together from what the
     critic says of each word. A text is relevant, or speaks for the topic, above 1/2. A critic
     that cannot read single words says the same of all texts: then only inheritance counts.
 
@@ -173,8 +173,8 @@ class SharkSearch(DepthLimited):
         critic = context.critic
         self.delta, self.beta, self.gamma = delta, beta, gamma
         self.context_words = context_words
-        self._words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        self._anchors = TextReader(self._words, tokenize)
+        self._words = WordEvidence(critic, use_critic=getattr(critic, "reads_words", False))
+        self._anchors = TextEvidence(self._words, tokenize)
         self._inherited = GrowingArray(np.float64)
 
     def score_followed(self, page: JudgedPage) -> Floats:
@@ -186,18 +186,18 @@ class SharkSearch(DepthLimited):
         around = self._similarity(evidence)
         context = np.where(anchor > RELEVANT, 1.0, around)
         neighborhood = self.beta * anchor + (1.0 - self.beta) * context
-        inherited = self._handed_on(page.url, page.relevance)
+        inherited = self._inherited_by_children(page.url, page.relevance)
         return self.gamma * inherited + (1.0 - self.gamma) * neighborhood
 
-    def hand_on(self, page: JudgedPage | RecalledPage, left: int) -> None:
+    def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
         """Give the children of a page the steps left to them, and what they inherit."""
-        super().hand_on(page, left)
+        super().pass_to_children(page, left)
         if len(page.targets):
-            handed_on = self._handed_on(page.url, page.relevance)
+            handed_on = self._inherited_by_children(page.url, page.relevance)
             self._inherited.grow(int(page.targets.max()) + 1)
             np.maximum.at(self._inherited.data, page.targets, handed_on)
 
-    def _handed_on(self, url: int, relevance: float) -> float:
+    def _inherited_by_children(self, url: int, relevance: float) -> float:
         if relevance > RELEVANT:
             return self.delta * relevance
         if url < len(self._inherited):

@@ -1,4 +1,4 @@
-"""Five matches of a link with a query, weighed by online logistic regression."""
+"""Five matches of a link with a query_terms, weighed by online logistic regression."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy.special import expit
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.base import Expansion, check_count
-from focuscrawl.strategies.knowledge_strategy import TermHits, has_term, query
+from focuscrawl.strategies.knowledge_strategy import TermMatcher, has_term, query_terms
 from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
 
 if TYPE_CHECKING:
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _PRIOR = np.array([2.0, 1.5, 1.0, 0.5, 0.5])  # anchor, URL, line, page, phrase
@@ -24,12 +24,12 @@ _DECAY = 0.9  # a click
 _LEAST, _FIRST_PAGES = 0.15, 3  # of a word's weight; pages before words differ in weight
 
 
-class Signals(NamedTuple):
+class LinkMatches(NamedTuple):
     """The matches of links, before words and features have weights; columns of one length n.
 
     Attributes
     ----------
-    anchor, url, line : int64 (n,), sets of the query's terms (`TermHits`)
+    anchor, url, line : int64 (n,), sets of the query's terms (`TermMatcher`)
     relevance : float64 (n,), R(u) of the page
     depth : int64 (n,), clicks from a start page to where the link leads
     """
@@ -55,7 +55,7 @@ class Weights(NamedTuple):
     features: Floats
     words: Floats
 
-    def scores(self, signals: Signals) -> Floats:
+    def scores(self, signals: LinkMatches) -> Floats:
         """Return float64 (n,), from 0."""
         scores = (signals.features(self.words) * self.features).sum(axis=1)
         decayed: Floats = np.round(scores * _DECAY**signals.depth, 9)
@@ -123,7 +123,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         super().__init__("online-logistic", every, growth, LinkLog())
         check_count("online-logistic: near", near, 0)
         self._near = near
-        self._terms = TermHits(query(context))
+        self._terms = TermMatcher(query_terms(context))
         self._model = Weights(_PRIOR, np.ones(len(self._terms)))
         self._regression = OnlineRegression()
         self._used = GrowingArray(np.float64)  # after each fetch, five numbers
@@ -141,58 +141,58 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         self._fetched.grow(url + 1)
         known = url < len(self._best) and np.isfinite(self._best.data[url])
         if known and not self._fetched.data[url]:
-            words = word_weights(self._pages_with, self.log.pages)
-            x = self._signals(np.array([url])).features(words)[0]
+            words = word_weights(self._pages_with, self.log.n_pages)
+            x = self._matches_of(np.array([url])).features(words)[0]
             self._regression.learn(x, relevance > RELEVANT)
         self._fetched.data[url] = True
         self._used.extend(self._regression.used)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score links by what they match, and the URLs by the best of their links."""
-        hits = self._read(page)
+        hits = self._read_terms(page)
         memo = np.concatenate([[page.depth], hits]).astype("<i4").tobytes()
-        signals = self._take_in(page, hits, page.depth)
+        signals = self._add_page(page, hits, page.depth)
         urls = np.unique(page.targets)
-        of_urls = self._model.scores(self._signals(urls))
+        of_urls = self._model.scores(self._matches_of(urls))
         return Expansion(self._model.scores(signals), urls, of_urls, memo=memo)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, "<i4").astype(np.int64)
-        self._take_in(page, memo[1:], int(memo[0]))
+        self._add_page(page, memo[1:], int(memo[0]))
         urls = np.unique(page.targets)
-        return urls, self._model.scores(self._signals(urls))
+        return urls, self._model.scores(self._matches_of(urls))
 
-    def work_out(self, observed: int, pages: int) -> tuple[Weights, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[Weights, Scores]:
         """Look up the weights after so many fetches, and score by them all that was found."""
         used = self._used.data[5 * observed - 5 : 5 * observed] if observed else _PRIOR
         with_term = has_term(self._page_hits.data[:pages], len(self._terms)).sum(axis=0)
         model = Weights(used.copy(), word_weights(with_term.astype(np.float64), pages))
         urls = np.unique(self.log.links(pages)[1])
-        return model, (urls, model.scores(self._signals(urls)))
+        return model, (urls, model.scores(self._matches_of(urls)))
 
-    def take_over(self, model: Weights, pages: int) -> Scores:
+    def use_model(self, model: Weights, pages: int) -> Scores:
         """Score by new weights from now on, the links read meanwhile first."""
         self._model = model
         later = [targets for _, targets in self.log.pages_since(pages)]
         urls = np.unique(np.concatenate(later)) if later else np.zeros(0, np.int64)
-        return urls, model.scores(self._signals(urls))
+        return urls, model.scores(self._matches_of(urls))
 
-    def _read(self, page: JudgedPage) -> Ints:
+    def _read_terms(self, page: JudgedPage) -> Ints:
         """Return the terms of a page, then those of each link's anchor, URL and line."""
         links, chosen = page.view.links, page.links.tolist()
-        anchors = self._terms.in_texts([links.anchors[i] for i in chosen])
-        urls = self._terms.in_texts([links.urls[i].partition("//")[2] for i in chosen])
-        of_words = self._terms.of_words(page.view.tokens)
+        anchors = self._terms.match_texts([links.anchors[i] for i in chosen])
+        urls = self._terms.match_texts([links.urls[i].partition("//")[2] for i in chosen])
+        of_words = self._terms.match_words(page.view.tokens)
         lines = _any_between(of_words, *page.view.words_around(page.links, self._near))
         whole = np.bitwise_or.reduce(of_words, initial=0)
         return np.concatenate([[whole], anchors, urls, lines])
 
-    def _take_in(self, page: JudgedPage | RecalledPage, hits: Ints, depth: int) -> Signals:
+    def _add_page(self, page: JudgedPage | StoredPage, hits: Ints, depth: int) -> LinkMatches:
         n = len(page.targets)
         anchor, url, line = hits[1:].reshape(3, n)
-        signals = Signals(
+        signals = LinkMatches(
             anchor, url, line, np.full(n, page.relevance), np.full(n, depth + 1, np.int64)
         )
         self._page_hits.extend(hits[:1])
@@ -201,7 +201,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         self._keep_best(page.targets, signals)
         return signals
 
-    def _keep_best(self, targets: Ints, signals: Signals) -> None:
+    def _keep_best(self, targets: Ints, signals: LinkMatches) -> None:
         at_first = Weights(_PRIOR, np.ones(len(self._terms))).scores(signals)
         columns, size = (*self._columns, self._best), int(targets.max(initial=-1)) + 1
         for column in columns:
@@ -212,9 +212,9 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         for column, values in zip(columns, (*signals, at_first), strict=True):
             column.data[targets[better]] = values[better]
 
-    def _signals(self, urls: Ints) -> Signals:
+    def _matches_of(self, urls: Ints) -> LinkMatches:
         """Return the signals of the best links into some URLs."""
-        return Signals(*(column.data[urls] for column in self._columns))
+        return LinkMatches(*(column.data[urls] for column in self._columns))
 
 
 def word_weights(pages_with: Floats, pages: int) -> Floats:

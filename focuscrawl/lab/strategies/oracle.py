@@ -9,11 +9,11 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
-from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.strategies import Expansion, Strategy
 
 if TYPE_CHECKING:
-    from focuscrawl.strategies import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _UNKNOWN, _ABSENT = -2, -1
@@ -42,55 +42,59 @@ class Oracle(Strategy):
                 "strategy oracle needs a critic with classes: use another strategy with this one"
             )
         self._web = context.web
-        whole = whole_web(context.web, context.critic)
+        whole = judge_web(context.web, context.critic)
         shares = whole.probabilities[:, context.critic.marked]
         self._relevance = np.minimum(shares.sum(axis=1, dtype=np.float64), 1.0)
         self._content = whole.content
-        self._number = {url: i for i, url in enumerate(whole.urls)}
-        self._place = GrowingArray(np.int64, fill=_UNKNOWN)  # by URL of the crawl: of the web
+        self._page_index = {url: i for i, url in enumerate(whole.urls)}
+        self._page_of_url = GrowingArray(
+            np.int64, fill=_UNKNOWN
+        )  # by URL of the crawl: of the web
         self._fetched = np.zeros(len(whole.urls), np.bool_)  # by content
-        self._alike: defaultdict[int, list[int]] = defaultdict(list)  # URLs by content
+        self._urls_of_content: defaultdict[int, list[int]] = defaultdict(list)  # URLs by content
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score every link with the relevance of its target."""
-        self._place.grow(max(page.url, int(page.targets.max(initial=0))) + 1)
-        new = self._place.data[page.targets] == _UNKNOWN
+        self._page_of_url.grow(max(page.url, int(page.targets.max(initial=0))) + 1)
+        new = self._page_of_url.data[page.targets] == _UNKNOWN
         urls = [page.view.links.urls[i] for i in page.links[new].tolist()]
-        places = self._look_up([page.view.url, *urls])
+        places = self._page_indices([page.view.url, *urls])
         memo = np.concatenate([page.targets[new], places])  # own place in the middle
-        self._note(page.url, page.targets[new], places)
+        self._record_page(page.url, page.targets[new], places)
         return Expansion(
-            self._worth(page.targets), *self._scores(page.url, page.targets), memo=memo.tobytes()
+            self._expected_relevance(page.targets),
+            *self._scores(page.url, page.targets),
+            memo=memo.tobytes(),
         )
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, np.int64)
         found, places = memo[: len(memo) // 2], memo[len(memo) // 2 :]
-        self._place.grow(max(page.url, int(page.targets.max(initial=0))) + 1)
-        self._note(page.url, found, places)
+        self._page_of_url.grow(max(page.url, int(page.targets.max(initial=0))) + 1)
+        self._record_page(page.url, found, places)
         return self._scores(page.url, page.targets)
 
-    def _look_up(self, urls: list[str]) -> Ints:
+    def _page_indices(self, urls: list[str]) -> Ints:
         known = self._web.resolve(urls)
-        places = [_ABSENT if url is None else self._number.get(url, _ABSENT) for url in known]
+        places = [_ABSENT if url is None else self._page_index.get(url, _ABSENT) for url in known]
         return np.array(places, np.int64)
 
-    def _note(self, url: int, found: Ints, places: Ints) -> None:
+    def _record_page(self, url: int, found: Ints, places: Ints) -> None:
         """Take note of where in the web a page is, the first of `places`, and what it links to."""
         own, *others = places.tolist()
-        self._place.data[found] = others
+        self._page_of_url.data[found] = others
         for each, place in set(zip(found.tolist(), others, strict=True)):
             if place != _ABSENT:
-                self._alike[int(self._content[place])].append(each)
-        self._place.data[url] = own
+                self._urls_of_content[int(self._content[place])].append(each)
+        self._page_of_url.data[url] = own
         if own != _ABSENT:
             self._fetched[self._content[own]] = True
 
-    def _worth(self, urls: Ints) -> Floats:
+    def _expected_relevance(self, urls: Ints) -> Floats:
         """Return what fetches of `urls` would show now, float64 (n,)."""
-        places = self._place.data[urls]
+        places = self._page_of_url.data[urls]
         known = places != _ABSENT
         places = places[known]
         worth = np.zeros(len(urls))
@@ -100,7 +104,7 @@ class Oracle(Strategy):
 
     def _scores(self, url: int, targets: Ints) -> Scores:
         """Return the scores of a page's targets, and of URLs that are now known for duplicates."""
-        own = int(self._place.data[url])
-        alike = [] if own == _ABSENT else self._alike[int(self._content[own])]
+        own = int(self._page_of_url.data[url])
+        alike = [] if own == _ABSENT else self._urls_of_content[int(self._content[own])]
         urls = np.unique(np.concatenate([targets, np.array(alike, np.int64)]))
-        return urls, self._worth(urls)
+        return urls, self._expected_relevance(urls)

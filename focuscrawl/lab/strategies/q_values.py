@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import SGDRegressor
 
-from focuscrawl.apprentice.hashing import SparseRows, beside, pointers, ranges
+from focuscrawl.apprentice.hashing import SparseRows, hstack, multi_arange, row_pointers
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.distiller import registered_domain
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
@@ -23,18 +23,18 @@ from focuscrawl.lab.strategies.batch_learners import (
     FAR,
     BatchLearner,
     FittedModel,
-    PathWords,
-    WordClasses,
-    distances,
+    HashedNaiveBayes,
+    PageWordReader,
+    click_distances,
 )
 from focuscrawl.strategies.base import Expansion, check_count, check_number
-from focuscrawl.strategies.rescoring import LinkLog, PathFacts, RescoringStrategy
+from focuscrawl.strategies.rescoring import LinkLog, PathFeatures, RescoringStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
-    from focuscrawl.strategies.rescoring import Past
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
+    from focuscrawl.strategies.rescoring import LinkSnapshot
 
 
 HORIZON = 6  # fetches looked ahead: what comes later counts less than gamma^6, at most 1/64
@@ -42,7 +42,7 @@ _LINKS = 8  # links of a URL that are learned from, the first found
 _BITS = 18  # of the features of anchors, and again of those of URLs
 _WIDTH = (2 << _BITS) + 1  # last: whether a link stays in its domain
 _UNKNOWN = 0.05  # a value before anything was learned
-_NEXT = 100.0  # of what exploration has drawn: more than any value
+_EXPLORATION_SCORE = 100.0  # of what exploration has drawn: more than any value
 _ATTEMPTS = 10  # at drawing a URL that was not fetched
 
 
@@ -69,13 +69,15 @@ def discounted_rewards(
     float64 (n,), from 0 to 1 / (1 - gamma)
     """
     reward = np.where(relevance > 0.5, relevance, 0.0)
-    away = distances(source, target, reward > 0, limit=HORIZON)
+    away = click_distances(source, target, reward > 0, limit=HORIZON)
     begin, children = _nearest(source, target, away, reward)
     discount = (gamma ** np.arange(HORIZON + 1)).tolist()
-    known = _Known(reward.tolist(), away.tolist(), begin.tolist(), children.tolist())
+    known = _KnownGraph(reward.tolist(), away.tolist(), begin.tolist(), children.tolist())
     promising = np.flatnonzero(away[wanted] < FAR)
     values = np.zeros(len(wanted))
-    values[promising] = [_walk(url, discount, known) for url in wanted[promising].tolist()]
+    values[promising] = [
+        _discounted_walk(url, discount, known) for url in wanted[promising].tolist()
+    ]
     return values
 
 
@@ -89,10 +91,10 @@ def _nearest(source: Ints, target: Ints, away: Ints, reward: Floats) -> tuple[In
     source, target = source[order], target[order]
     rank = np.arange(len(source)) - np.searchsorted(source, source)
     kept = rank <= HORIZON
-    return pointers(np.bincount(source[kept], minlength=n)), target[kept]
+    return row_pointers(np.bincount(source[kept], minlength=n)), target[kept]
 
 
-class _Known(NamedTuple):
+class _KnownGraph(NamedTuple):
     """Lists by page, since a walk goes page by page; the last two are those of `_nearest`."""
 
     reward: list[float]
@@ -101,7 +103,7 @@ class _Known(NamedTuple):
     children: list[int]
 
 
-def _walk(url: int, discount: list[float], known: _Known) -> float:
+def _discounted_walk(url: int, discount: list[float], known: _KnownGraph) -> float:
     """Return the discounted sum of the rewards of the fetches from `url` on."""
     reward, away, begin, children = known
     total = 0.0
@@ -134,7 +136,7 @@ class QValues(BatchLearner):
     ----------
     gamma : discount a fetch; the paper's is 1/2
     bins : of values: one for 0, the others share what is above 0 equally
-    length : words that a link counts for, and again those of its page, see `WordClasses`
+    length : words that a link counts for, and again those of its page, see `HashedNaiveBayes`
     trust : relevant pages at which what was learned counts half
     memory : links learned from, the latest: bounds the cost of a lesson
     batch, growth : see `BatchLearner`
@@ -162,19 +164,19 @@ class QValues(BatchLearner):
         self._length = length
         self._trust = trust
         self._memory = memory
-        self._words = PathWords()
+        self._words = PageWordReader()
         super().__init__("q-values", batch, growth)
 
-    def read(self, page: JudgedPage) -> PathFacts:
+    def read(self, page: JudgedPage) -> PathFeatures:
         """Take the words of the page, and those in, near and behind its links."""
-        links, _ = beside(self._words.surroundings(page), self._words.addresses(page))
-        return PathFacts(page.targets, self._words.page(page), links)
+        links, _ = hstack(self._words.surroundings(page), self._words.addresses(page))
+        return PathFeatures(page.targets, self._words.page(page), links)
 
-    def unlearned(self) -> PathValues:
+    def initial_model(self) -> BinnedValueModel:
         """Return the model that knows R(u) alone."""
-        return PathValues(None, None, np.zeros(0), 0.0)
+        return BinnedValueModel(None, None, np.zeros(0), 0.0)
 
-    def fit(self, past: Past) -> PathValues:
+    def fit(self, past: LinkSnapshot) -> BinnedValueModel:
         """Learn the values of the links followed so far."""
         links = np.flatnonzero(~np.isnan(past.relevance[past.target]))
         links = links[np.argsort(past.target[links], kind="stable")]
@@ -182,19 +184,19 @@ class QValues(BatchLearner):
         links = np.sort(links[rank < _LINKS])[-self._memory :]
         relevant = float((past.relevance > 0.5).sum())
         if not len(links):  # nothing but seeds was fetched
-            return self.unlearned()
+            return self.initial_model()
         urls, at = np.unique(past.target[links], return_inverse=True)
         worth = discounted_rewards(
             past.source, past.target, past.relevance, urls, gamma=self._gamma
         )
-        labels, means = bins_of(worth, self._bins)
+        labels, means = bin_values(worth, self._bins)
         weight = (1.0 / np.bincount(at))[at]  # a URL counts 1
-        of_links = WordClasses(
+        of_links = HashedNaiveBayes(
             past.link_words.take(links), labels[at], len(means), length=self._length, weight=weight
         )
         # many links of a page fall into the same bin: its words are counted for all at once
         pair, which = np.unique(past.page[links] * len(means) + labels[at], return_inverse=True)
-        of_pages = WordClasses(
+        of_pages = HashedNaiveBayes(
             past.page_words.take(pair // len(means)),
             pair % len(means),
             len(means),
@@ -203,10 +205,12 @@ class QValues(BatchLearner):
         )
         metrics = {"mean_value": float(worth.mean()), "bins": float(len(means))}
         trust = relevant / (relevant + self._trust)
-        return PathValues(of_links, of_pages, means, trust, instances=len(links), metrics=metrics)
+        return BinnedValueModel(
+            of_links, of_pages, means, trust, instances=len(links), metrics=metrics
+        )
 
 
-def bins_of(values: Floats, bins: int) -> tuple[Ints, Floats]:
+def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
     """Put values (n,) into bins.
 
     Returns
@@ -223,18 +227,18 @@ def bins_of(values: Floats, bins: int) -> tuple[Ints, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class PathValues(FittedModel):
+class BinnedValueModel(FittedModel):
     """Classifiers of bins by the words of links and pages, and the mean value of each bin.
 
     `trust` is the share of what they say in the score, the rest is R(u).
     """
 
-    of_links: WordClasses | None
-    of_pages: WordClasses | None
+    of_links: HashedNaiveBayes | None
+    of_pages: HashedNaiveBayes | None
     means: Floats
     trust: float
 
-    def evidence(self, past: Past, links: Ints) -> Floats:
+    def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
         """Return the value to be expected of each link."""
         relevance = past.relevance[past.source[links]][:, None]
         if self.of_links is None or self.of_pages is None:
@@ -271,7 +275,7 @@ class LinkVectors:
         self._rows = RowStore()
         self._values = GrowingArray(np.float32)
 
-    def numbers(self, links: Sequence[Link]) -> Ints:
+    def ids(self, links: Sequence[Link]) -> Ints:
         """Return the numbers of links, int64 (n,); those that are new get one."""
         new = list(dict.fromkeys(link for link in links if link not in self._number))
         if new:
@@ -291,14 +295,14 @@ class LinkVectors:
         """Return the vectors of links, (n, `_WIDTH`)."""
         rows = self._rows.rows(len(self._rows))
         taken = rows.take(numbers)
-        at = ranges(rows.indptr[numbers], taken.lengths)
+        at = multi_arange(rows.indptr[numbers], taken.lengths)
         values = self._values.data[at].astype(np.float64)
         return sparse.csr_matrix(
             (values, taken.indices, taken.indptr), shape=(len(numbers), _WIDTH)
         )
 
 
-class Values(NamedTuple):
+class LinkValueModel(NamedTuple):
     """A linear model of the value of links."""
 
     weights: Floats | None
@@ -343,7 +347,7 @@ class ValueLearner:
             penalty="l1", learning_rate="constant", eta0=0.1, random_state=random_state
         )
         self._experience: list[Experience] = []
-        self.target = Values(None, 0.0)
+        self.target = LinkValueModel(None, 0.0)
         self.steps = 0
 
     def learn(self, experience: Experience) -> bool:
@@ -359,7 +363,9 @@ class ValueLearner:
         self._online.partial_fit(self._vectors.matrix(followed), goal)
         switched = self.steps % self._switch == 0
         if switched:
-            self.target = Values(self._online.coef_.copy(), float(self._online.intercept_[0]))
+            self.target = LinkValueModel(
+                self._online.coef_.copy(), float(self._online.intercept_[0])
+            )
         return switched
 
     def _next_values(self, found: Sequence[Ints]) -> Floats:
@@ -376,13 +382,13 @@ class ValueLearner:
             values[some] = self.target.of(self._vectors.matrix(links[best]))
         return values
 
-    def _online_values(self) -> Values:
+    def _online_values(self) -> LinkValueModel:
         if not hasattr(self._online, "coef_"):
-            return Values(None, 0.0)
-        return Values(self._online.coef_, float(self._online.intercept_[0]))
+            return LinkValueModel(None, 0.0)
+        return LinkValueModel(self._online.coef_, float(self._online.intercept_[0]))
 
 
-class Waiting:
+class ExplorationQueue:
     """URLs that wait, by domain, to draw from at random."""
 
     def __init__(self) -> None:
@@ -410,7 +416,7 @@ class Waiting:
         return None
 
 
-class TdValues(RescoringStrategy[Values]):
+class TdValues(RescoringStrategy[LinkValueModel]):
     """Priority of v = the value of the first link into v, learned by temporal differences.
 
     The order of deep-deep (<https://github.com/TeamHG-Memex/deep-deep>, its spider for relevant
@@ -456,7 +462,7 @@ class TdValues(RescoringStrategy[Values]):
         self._followed: tuple[int, float] | None = None  # link and reward of the last fetch
         self._link = GrowingArray(np.int64, fill=-1)  # the first into each URL
         self._fetched = GrowingArray(np.bool_, fill=False)
-        self._waiting = Waiting()
+        self._exploration_queue = ExplorationQueue()
         self._drawn: set[int] = set()  # to be fetched before all others, or fetched
         self._drawn_before = self._drawn  # the last lesson started
 
@@ -470,11 +476,11 @@ class TdValues(RescoringStrategy[Values]):
             self._followed = (int(self._link.data[url]), relevance)
         self._fetched.data[url] = True
 
-    def lesson_due(self) -> bool:
+    def is_training_due(self) -> bool:
         """Tell whether there is a new target."""
         due = self._targets[-1][0] > self._learned_at
         if due:
-            self._extent = (self.log.fetches, self.log.pages)
+            self._extent = (self.log.n_fetches, self.log.n_pages)
             self._drawn_before = set(self._drawn)
         return due
 
@@ -488,22 +494,22 @@ class TdValues(RescoringStrategy[Values]):
         links = page.view.links
         urls = [links.urls[i] for i in page.links.tolist()]
         anchors = [" ".join(links.anchors[i].lower().split()) for i in page.links.tolist()]
-        link_scores, scores = self._take_in(page, page.view.url, urls, anchors)
+        link_scores, scores = self._add_page(page, page.view.url, urls, anchors)
         memo = zlib.compress(json.dumps([page.view.url, urls, anchors]).encode())
         return Expansion(link_scores, *scores, memo=memo)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
-        return self._take_in(page, *json.loads(zlib.decompress(page.memo)))[1]
+        return self._add_page(page, *json.loads(zlib.decompress(page.memo)))[1]
 
-    def work_out(self, observed: int, pages: int) -> tuple[Values, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[LinkValueModel, Scores]:
         """Look up the target after so many fetches, and score by it all that was found."""
         model = next(model for at, model in reversed(self._targets) if at <= observed)
         urls = np.unique(self.log.links(pages)[1])
         return model, (urls, self._values_of(urls, model, self._drawn_before))
 
-    def take_over(self, model: Values, pages: int) -> Scores:
+    def use_model(self, model: LinkValueModel, pages: int) -> Scores:
         """Score by a new target from now on, the links read meanwhile first."""
         self._model = model
         used = max(i for i, (at, _) in enumerate(self._targets) if at <= self._learned_at)
@@ -512,14 +518,14 @@ class TdValues(RescoringStrategy[Values]):
         urls = np.unique(np.concatenate([np.array([*self._drawn], np.int64), *later]))
         return urls, self._values_of(urls, model, self._drawn)
 
-    def _take_in(
-        self, page: JudgedPage | RecalledPage, source: str, urls: list[str], anchors: list[str]
+    def _add_page(
+        self, page: JudgedPage | StoredPage, source: str, urls: list[str], anchors: list[str]
     ) -> tuple[Floats, Scores]:
         """Return the scores of links, and those of URLs that are new or drawn."""
         targets, first, at = np.unique(page.targets, return_index=True, return_inverse=True)
         own = registered_domain(host(source))
         domains = [registered_domain(host(urls[i])) for i in first.tolist()]
-        links = self._vectors.numbers(
+        links = self._vectors.ids(
             [
                 Link(anchors[i], urls[i], domain == own)
                 for i, domain in zip(first.tolist(), domains, strict=True)
@@ -531,9 +537,9 @@ class TdValues(RescoringStrategy[Values]):
         new = self._link.data[targets] < 0
         self._link.data[targets[new]] = links[new]
         for i in np.flatnonzero(new).tolist():
-            self._waiting.add(domains[i], int(targets[i]))
+            self._exploration_queue.add(domains[i], int(targets[i]))
         values = self._model.of(self._vectors.matrix(links))
-        return values[at], self._explored(targets[new], values[new])
+        return values[at], self._add_explored_url(targets[new], values[new])
 
     def _learn(self, found: Ints) -> None:
         """Take the step of the last fetch, whose links are `found`."""
@@ -541,19 +547,19 @@ class TdValues(RescoringStrategy[Values]):
             link, reward = self._followed
             self._followed = None
             if self._learner.learn(Experience(link, reward, found)):
-                self._targets.append((self.log.fetches, self._learner.target))
+                self._targets.append((self.log.n_fetches, self._learner.target))
 
-    def _explored(self, urls: Ints, values: Floats) -> Scores:
+    def _add_explored_url(self, urls: Ints, values: Floats) -> Scores:
         """Return scores of URLs, with one drawn at random before all others now and then."""
         if self._random.random() >= self._explore:
             return urls, values
-        drawn = self._waiting.draw(self._random, self._fetched.data)
+        drawn = self._exploration_queue.draw(self._random, self._fetched.data)
         if drawn is None:
             return urls, values
         self._drawn.add(drawn)
         others = urls != drawn
-        return np.append(urls[others], drawn), np.append(values[others], _NEXT)
+        return np.append(urls[others], drawn), np.append(values[others], _EXPLORATION_SCORE)
 
-    def _values_of(self, urls: Ints, model: Values, drawn: set[int]) -> Floats:
+    def _values_of(self, urls: Ints, model: LinkValueModel, drawn: set[int]) -> Floats:
         values = model.of(self._vectors.matrix(self._link.data[urls]))
-        return np.where(np.isin(urls, [*drawn]), _NEXT, values)
+        return np.where(np.isin(urls, [*drawn]), _EXPLORATION_SCORE, values)

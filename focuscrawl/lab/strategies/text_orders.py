@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import bucket
+from focuscrawl.apprentice.hashing import hash_features
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.critic.bag_of_words import BagRows
 from focuscrawl.critic.page_vectors import tf_idf
@@ -18,20 +18,20 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.base import Expansion
 from focuscrawl.strategies.baselines import First, LinkStrategy, Maximum
-from focuscrawl.strategies.knowledge_strategy import query
+from focuscrawl.strategies.knowledge_strategy import query_terms
 from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.base import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
 _BITS = 18  # terms are told apart by hash
 
 
-class Topic(NamedTuple):
+class TopicCentroid(NamedTuple):
     """What a lesson comes to.
 
     Attributes
@@ -51,7 +51,7 @@ class Topic(NamedTuple):
         return float(tf_idf(page, self.idf).counts @ self.centroid[terms])
 
 
-class TfidfCentroid(RescoringStrategy[Topic]):
+class TfidfCentroid(RescoringStrategy[TopicCentroid]):
     """Priority of v = the greatest cosine between a page that links to v and the centroid.
 
     The vector-space view of a topic (Salton and Buckley, Term-weighting approaches in automatic
@@ -69,7 +69,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
     def __init__(self, context: StrategyContext, *, every: int = 10, growth: float = 0.05) -> None:
         super().__init__("tfidf-centroid", every, growth, LinkLog())
         nothing = np.zeros(1 << _BITS)
-        self._topic = Topic(nothing, nothing, Maximum())
+        self._topic = TopicCentroid(nothing, nothing, Maximum())
         self._relevance = GrowingArray(np.float64)  # by page
         self._terms = RowStore()  # of each page
         self._count = GrowingArray(np.uint8)  # how often it has each
@@ -77,19 +77,19 @@ class TfidfCentroid(RescoringStrategy[Topic]):
     def expand(self, page: JudgedPage) -> Expansion:
         """Score every link with the cosine of its page."""
         terms, counts = self._read(page.view)
-        cosine, changed = self._take_in(page, terms, counts)
+        cosine, changed = self._add_page(page, terms, counts)
         memo = terms.tobytes() + counts.tobytes()
         return Expansion(np.full(len(page.targets), cosine), *changed, memo=memo)
 
-    def recall(self, page: RecalledPage) -> Scores:
+    def restore_page(self, page: StoredPage) -> Scores:
         """Take in the words and links of an earlier run."""
         assert page.memo is not None
         n = len(page.memo) // 5
         terms = np.frombuffer(page.memo, np.int32, n)
         counts = np.frombuffer(page.memo, np.uint8, n, 4 * n)
-        return self._take_in(page, terms, counts)[1]
+        return self._add_page(page, terms, counts)[1]
 
-    def work_out(self, observed: int, pages: int) -> tuple[Topic, Scores]:
+    def fit_model(self, observed: int, pages: int) -> tuple[TopicCentroid, Scores]:
         """Make the centroid of the relevant ones of the first `pages` pages, score all by it."""
         of_pages = self._terms.rows(pages)
         terms, counts = of_pages.indices, self._count.data[: len(of_pages.indices)]
@@ -103,23 +103,23 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         cosines = sums(page, units * centroid[terms], pages)
         _, target, page_of_link = self.log.links(pages)
         best = Maximum()
-        return Topic(idf, centroid, best), best.add(target, cosines[page_of_link])
+        return TopicCentroid(idf, centroid, best), best.add(target, cosines[page_of_link])
 
-    def take_over(self, model: Topic, pages: int) -> Scores:
+    def use_model(self, model: TopicCentroid, pages: int) -> Scores:
         """Compare pages with a new centroid from now on, those read meanwhile first."""
         self._topic = model
-        of_pages = self._terms.rows(self.log.pages)
+        of_pages = self._terms.rows(self.log.n_pages)
         scores: dict[int, float] = {}
         for i, (_, targets) in enumerate(self.log.pages_since(pages), pages):
             terms = slice(*of_pages.indptr[i : i + 2].tolist())
             cosine = model.cosine(of_pages.indices[terms], self._count.data[terms])
-            urls, new = self._weigh(targets, cosine)
+            urls, new = self._score_targets(targets, cosine)
             scores.update(zip(urls.tolist(), new.tolist(), strict=True))
         return np.array(list(scores), np.int64), np.array(list(scores.values()), np.float64)
 
-    def _take_in(
+    def _add_page(
         self,
-        page: JudgedPage | RecalledPage,
+        page: JudgedPage | StoredPage,
         terms: NDArray[np.int32],
         counts: NDArray[np.uint8],
     ) -> tuple[float, Scores]:
@@ -129,14 +129,14 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         self._relevance.extend([page.relevance])
         self.log.add_links(page.url, targets)
         cosine = self._topic.cosine(terms, counts)
-        return cosine, self._weigh(targets, cosine)
+        return cosine, self._score_targets(targets, cosine)
 
-    def _weigh(self, targets: Ints, cosine: float) -> Scores:
+    def _score_targets(self, targets: Ints, cosine: float) -> Scores:
         return self._topic.best.add(targets, np.full(len(targets), cosine))
 
     def _read(self, view: PageView) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the terms of a page and how often it has them."""
-        terms, counts = np.unique(bucket(view.words.hashes, 0, _BITS), return_counts=True)
+        terms, counts = np.unique(hash_features(view.words.hashes, 0, _BITS), return_counts=True)
         return terms, np.minimum(counts, 255).astype(np.uint8)
 
 
@@ -180,7 +180,7 @@ class UrlKeywords(LinkStrategy):
                 f"strategy url-keywords: balanced must be true or false, not {balanced!r}"
             )
         self.evidence = First()  # a URL says the same wherever it is found
-        self._keywords = query(context)
+        self._keywords = query_terms(context)
         self._score = lru_cache(_REMEMBERED)(self._balanced if balanced else self._relevance)
 
     def score_links(self, page: JudgedPage) -> Floats:
@@ -195,7 +195,12 @@ class UrlKeywords(LinkStrategy):
 
     def _balanced(self, url: str) -> float:
         depth = _DEPTH * path_depth(url)
-        return (self._relevance(url) + depth + _KIND * kind(url) + _FRESHNESS * freshness(url)) / 4
+        return (
+            self._relevance(url)
+            + depth
+            + _KIND * file_type_score(url)
+            + _FRESHNESS * freshness(url)
+        ) / 4
 
 
 def path_depth(url: str) -> float:
@@ -204,7 +209,7 @@ def path_depth(url: str) -> float:
     return 1.0 / (1.0 + abs(depth - _OPTIMAL_DEPTH))
 
 
-def kind(url: str) -> float:
+def file_type_score(url: str) -> float:
     """Return what the ending of a URL promises; 0 for most."""
     return next((worth for pattern, worth in _KINDS if pattern.search(url)), 0.0)
 

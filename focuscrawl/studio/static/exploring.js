@@ -1,4 +1,4 @@
-// The map of hosts: the links of the host that is pointed at, or has the focus, stand out.
+// The map of hosts: highlights the links of the host under the pointer or with the focus.
 "use strict";
 
 function show(event, on) {

@@ -1,5 +1,5 @@
-// g, b and s judge the page that is shown; until the next one is here nothing more is judged.
-// htmx makes a form its own some milliseconds after it is shown: who is faster is heard as well.
+// The keys g, b and s judge the current page. The buttons are disabled until the next page is loaded.
+// Forms are sent from here, because htmx handles a new form only some milliseconds after it is shown.
 "use strict";
 
 document.addEventListener("keydown", (event) => {
@@ -21,7 +21,7 @@ document.addEventListener("submit", async (event) => {
   try {
     await htmx.ajax("POST", form.dataset.post, { source: form, swap: "none", values });
   } finally {
-    // what is refused can be said again; of what was taken another page is shown in a moment
+    // after an error the person can judge again; after success the next page replaces this form
     setTimeout(() => buttons.forEach((each) => (each.disabled = false)), 1000);
   }
 });

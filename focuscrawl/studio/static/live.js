@@ -1,4 +1,4 @@
-// A crawl as it goes on: one stream of events, each all there is to show. Texts are set as texts.
+// The page of a running crawl: each event of one stream has the complete state. Texts are never set as HTML.
 "use strict";
 
 (() => {
@@ -23,10 +23,10 @@
     return element;
   }
 
-  function rows(id, made) {
+  function setRows(id, cellRows) {
     const body = at(id);
     body.replaceChildren(
-      ...made.map((cells) => {
+      ...cellRows.map((cells) => {
         const row = document.createElement("tr");
         row.append(...cells);
         return row;
@@ -34,13 +34,13 @@
     );
   }
 
-  function none(id, columns, says) {
-    const said = cell(says);
-    said.colSpan = columns;
-    rows(id, [[said]]);
+  function setEmpty(id, columns, message) {
+    const only = cell(message);
+    only.colSpan = columns;
+    setRows(id, [[only]]);
   }
 
-  function page(fetch) {
+  function pageLink(fetch) {
     const link = document.createElement("a");
     link.href = `${root.dataset.page}?url=${encodeURIComponent(fetch.url)}`;
     link.textContent = fetch.title || fetch.url;
@@ -51,9 +51,9 @@
     return shown;
   }
 
-  function found(fetch) {
+  function referrerLink(fetch) {
     const shown = document.createElement("span");
-    shown.textContent = fetch.referrer === null ? "a start page" : fetch.anchor || "(no words)";
+    shown.textContent = fetch.referrer === null ? "a start page" : fetch.anchor || "(no link text)";
     if (fetch.referrer !== null) {
       const address = document.createElement("small");
       address.textContent = fetch.referrer;
@@ -70,16 +70,16 @@
     return shown;
   }
 
-  // -- the curves ---------------------------------------------------------------------------
+  // -- curves -------------------------------------------------------------------------------
 
   let plot = null;
   let drawn = "";
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function draw(curve) {
-    const seen = `${curve.fetches.length} ${curve.fetches.at(-1)}`;
-    if (seen === drawn && plot !== null) return;
-    drawn = seen;
+    const version = `${curve.fetches.length} ${curve.fetches.at(-1)}`;
+    if (version === drawn && plot !== null) return;
+    drawn = version;
     const data = [curve.fetches, curve.loss, curve.harvest];
     if (plot !== null) {
       plot.setData(data);
@@ -92,8 +92,8 @@
           scales: { x: { time: false }, y: { range: [0, 1] } },
           series: [
             { label: "fetches" },
-            { label: "loss of all", stroke: colour("--loss"), width: 2 },
-            { label: "harvest, last 100", stroke: colour("--harvest"), width: 2, dash: [6, 3] },
+            { label: "loss rate, all", stroke: colour("--loss"), width: 2 },
+            { label: "harvest rate, last 100", stroke: colour("--harvest"), width: 2, dash: [6, 3] },
           ],
           axes: [axis, axis],
         },
@@ -103,7 +103,7 @@
     }
     const every = Math.max(1, Math.ceil(curve.fetches.length / 20));
     const last = curve.fetches.length - 1;
-    rows(
+    setRows(
       "curve-rows",
       curve.fetches
         .map((n, i) => [n, i])
@@ -122,13 +122,13 @@
     if (last !== null) draw(last.curve);
   });
 
-  // -- the rest -----------------------------------------------------------------------------
+  // -- numbers and tables -------------------------------------------------------------------
 
   let last = null;
 
-  function tell(state) {
+  function render(state) {
     last = state;
-    text("state", state.wanted === "pause" && state.running && state.state !== "paused" ? "will pause when what is under way is done" : state.state);
+    text("state", state.wanted === "pause" && state.running && state.state !== "paused" ? "pauses after the fetches in progress" : state.state);
     text("fetched", whole(state.fetched));
     text("of-budget", state.budget ? ` of ${whole(state.budget)}` : "");
     text("harvest", number(state.harvest_rate));
@@ -150,34 +150,34 @@
       const proposals = at("proposals");
       if (proposals.dataset.shown !== shown) {
         proposals.dataset.shown = shown;
-        proposals.replaceChildren(...(at("asks") === null ? [] : state.alarm.proposals.map(mark)));
+        proposals.replaceChildren(...(at("asks") === null ? [] : state.alarm.proposals.map(markButton)));
       }
     }
 
     show("nothing", state.fetched === 0 && state.running);
     if (state.read > 0) draw(state.curve);
-    rows(
+    setRows(
       "latest",
       state.latest.map((fetch) => [
         cell(whole(fetch.seq), "n"),
         cell(fetch.outcome === "page" ? number(fetch.relevance, 2) : fetch.outcome, "n"),
         cell(number(fetch.score, 2), "n"),
-        cell(page(fetch)),
-        cell(found(fetch)),
+        cell(pageLink(fetch)),
+        cell(referrerLink(fetch)),
       ]),
     );
     const most = Math.max(...waiting.bins, waiting.seeds);
     const bins = waiting.bins.map((n, i) => [cell(`${(i / 10).toFixed(1)} to ${((i + 1) / 10).toFixed(1)}`), cell(whole(n), "n"), cell(bar(n, most))]).reverse();
     if (waiting.seeds) bins.unshift([cell("start pages"), cell(whole(waiting.seeds), "n"), cell(bar(waiting.seeds, most))]);
-    rows("bins", bins);
+    setRows("bins", bins);
     text("bins-of", waiting.at === null ? "" : `Counted at ${waiting.at.replace("T", " ").replace("+00:00", " UTC")}`);
-    if (state.hosts.length === 0) none("hosts", 3, "None yet");
-    else rows("hosts", state.hosts.map((each) => [cell(each.host), cell(whole(each.fetches), "n"), cell(number(each.relevance / each.fetches, 2), "n")]));
-    if (state.outcomes.length === 0) none("outcomes", 2, "None");
-    else rows("outcomes", state.outcomes.map((each) => [cell(each.outcome, each.error ? "wrong" : ""), cell(whole(each.fetches), "n")]));
-    if (state.lessons.length === 0) none("lessons", 7, "None: the first is after ten fetches, if the strategy learns");
+    if (state.hosts.length === 0) setEmpty("hosts", 3, "No host yet");
+    else setRows("hosts", state.hosts.map((each) => [cell(each.host), cell(whole(each.fetches), "n"), cell(number(each.relevance / each.fetches, 2), "n")]));
+    if (state.outcomes.length === 0) setEmpty("outcomes", 2, "Every fetch returned a page");
+    else setRows("outcomes", state.outcomes.map((each) => [cell(each.outcome, each.error ? "wrong" : ""), cell(whole(each.fetches), "n")]));
+    if (state.lessons.length === 0) setEmpty("lessons", 7, "No training yet. Strategies that learn train after ten fetches");
     else
-      rows(
+      setRows(
         "lessons",
         state.lessons.map((each) => [
           cell(whole(each.lesson), "n"),
@@ -188,21 +188,21 @@
       );
   }
 
-  function mark(name) {
+  function markButton(name) {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = `Mark ${name}`;
+    button.textContent = `Add ${name} to the topic`;
     button.addEventListener("click", () => htmx.ajax("POST", `${root.dataset.api}/mark`, { values: { class: name }, swap: "none", source: button }));
     return button;
   }
 
-  // -- the stream ---------------------------------------------------------------------------
+  // -- stream of events ---------------------------------------------------------------------
 
   const stream = new EventSource(`${root.dataset.api}/events`);
   stream.addEventListener("state", (event) => {
     show("wrong", false);
-    answers();
-    tell(JSON.parse(event.data));
+    clearConnectionError();
+    render(JSON.parse(event.data));
   });
   stream.addEventListener("wrong", (event) => {
     stream.close();
@@ -210,7 +210,7 @@
     show("wrong", true);
   });
   stream.addEventListener("error", () => {
-    text("wrong", "The studio does not answer; what is shown is of before. It is asked again every few seconds.");
+    text("wrong", "The studio does not answer. This page shows the last known state and reconnects every few seconds.");
     show("wrong", true);
   });
 })();

@@ -1,20 +1,20 @@
-// What the server refuses is said in one sentence above the page.
+// Shows the server's error messages above the page.
 "use strict";
 
-const said = () => document.getElementById("said");
+const message = () => document.getElementById("message");
 
-function say(text) {
-  said().textContent = text;
-  said().hidden = text === "";
+function showMessage(text) {
+  message().textContent = text;
+  message().hidden = text === "";
 }
 
-// a page fetched of itself every few seconds does not take back what was said of an act
+// requests that a page repeats every few seconds (GET) must not clear the message about an action
 document.addEventListener("htmx:beforeRequest", (event) => {
   const { verb, path } = event.detail.requestConfig;
-  if (verb !== "get" && path.startsWith(document.body.dataset.api)) say("");
+  if (verb !== "get" && path.startsWith(document.body.dataset.api)) showMessage("");
 });
 
-// what is clicked before htmx has seen it must not leave the page
+// a form that is submitted before htmx handles it must not leave the page
 document.addEventListener("submit", (event) => {
   if (event.target.matches("[hx-post]")) event.preventDefault();
 });
@@ -22,24 +22,23 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("htmx:responseError", (event) => {
   const text = event.detail.xhr.responseText;
   try {
-    say(JSON.parse(text).error);
+    showMessage(JSON.parse(text).error);
   } catch {
-    say(text);
+    showMessage(text);
   }
 });
 
 document.addEventListener("htmx:sendError", () => {
-  say("The studio does not answer: start it again with `focuscrawl studio`, and open the address it prints.");
+  showMessage("The studio does not answer. Start `focuscrawl studio` again and open the address that it prints.");
 });
 
-// what it answers takes that back
-function answers() {
-  if (said().textContent.startsWith("The studio does not answer")) say("");
+function clearConnectionError() {
+  if (message().textContent.startsWith("The studio does not answer")) showMessage("");
 }
 
 document.addEventListener("htmx:afterRequest", (event) => {
   if (!event.detail.successful) return;
-  answers();
-  const { clears } = event.detail.elt.dataset; // a field that has done its work
+  clearConnectionError();
+  const { clears } = event.detail.elt.dataset; // id of the field to empty
   if (clears) document.getElementById(clears).value = "";
 });

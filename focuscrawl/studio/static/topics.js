@@ -1,4 +1,4 @@
-// Files of URLs: dropped on a field or chosen, their lines join what stands there.
+// Files of URLs or bookmarks, dropped on a field or chosen: adds their URLs to the field.
 "use strict";
 
 async function urlsOf(file) {
@@ -11,11 +11,11 @@ async function urlsOf(file) {
   });
   const found = await answer.json();
   if (answer.ok) return found.map((each) => each.url);
-  say(found.error);
+  showMessage(found.error);
   return [];
 }
 
-async function take(field, file) {
+async function addUrls(field, file) {
   const lines = [...field.value.split("\n"), ...(await urlsOf(file))];
   field.value = [...new Set(lines.map((line) => line.trim()).filter(Boolean))].join("\n");
   field.focus();
@@ -29,10 +29,10 @@ document.addEventListener("drop", (event) => {
   const field = event.target.closest("[data-drop]");
   if (!field || !event.dataTransfer.files.length) return;
   event.preventDefault();
-  for (const file of event.dataTransfer.files) take(field, file);
+  for (const file of event.dataTransfer.files) addUrls(field, file);
 });
 
 document.addEventListener("change", (event) => {
   const into = event.target.dataset.into;
-  if (into) for (const file of event.target.files) take(document.getElementById(into), file);
+  if (into) for (const file of event.target.files) addUrls(document.getElementById(into), file);
 });

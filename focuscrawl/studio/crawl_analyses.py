@@ -1,6 +1,7 @@
-"""What is computed over whole crawls and kept: sorted copies of their URLs, and sums.
+"""Computes and caches analyses of whole crawls (hubs, hosts, comparisons), and sorted URL tables.
 
-Sums are computed by ``python -m focuscrawl.studio.crawl_sums WHAT OPTION FOLDER...``.
+Each analysis runs in a child process:
+``python -m focuscrawl.studio.crawl_analyses ANALYSIS OPTION FOLDER...``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from focuscrawl.report.comparison import PARTS, SHOWN, pages_of_part, two_crawls
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.status import open_store
 from focuscrawl.report.url_tables import host_map, reading_sorted, sort_urls
-from focuscrawl.studio.jobs import OWN_SETTINGS
+from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,66 +41,60 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_CRAWLS = 16  # that stay open
-#: a copy or sum is renewed when its age is so many times the time it took: 3 % of the time
-_SHARE = 30
-_PATIENCE = 0.15  # seconds that a request waits for the first copy
-_KEPT = 32  # sums, and comparisons
-_TOP = 100  # of each list of hubs
-_NICE = 10  # of the process that computes a sum: crawls come first
+_MAX_OPEN = 16  # crawls
+#: a result is renewed when its age is this multiple of the time it took
+_MIN_AGE_FACTOR = 30
+_FIRST_COPY_TIMEOUT = 0.15  # seconds that a request waits for a sorted copy
+_MAX_RESULTS = 32
+_N_BEST = 100  # of each list of hubs
+_NICENESS = 10  # of child processes: crawls have priority
 
 
 @dataclass
 class SortedCopy:
-    """A sorted copy of a crawl's URLs; `made` is when sorting started."""
+    """A sorted copy of a crawl's URLs."""
 
     path: Path
-    made: datetime
+    started_at: datetime
     stamp: tuple[int, ...]
     took: float  # seconds
 
 
 @dataclass
-class _Crawl:
-    """A crawl whose store has been checked."""
+class _OpenCrawl:
+    """A crawl whose store was checked."""
 
     store: CrawlStore
     file: tuple[int, int]
     lock: threading.Lock = field(default_factory=threading.Lock)
     copy: SortedCopy | None = None
     sorting: threading.Event | None = None
-    wrong: Exception | None = None
+    error: Exception | None = None
 
 
 class OpenCrawls:
-    """Opens stores of crawls in folders, and keeps a sorted copy of each; for any thread.
-
-    Copies are in a temporary folder.
-    """
+    """Opens stores of crawls, and keeps sorted copies in a temporary folder; thread-safe."""
 
     def __init__(self) -> None:
-        self._crawls: OrderedDict[Path, _Crawl] = OrderedDict()
+        self._crawls: OrderedDict[Path, _OpenCrawl] = OrderedDict()
         self._lock = threading.Lock()
         self._folder = Path(tempfile.mkdtemp(prefix="focuscrawl-studio-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self._made = 0
+        self._n_copies = 0
 
     @contextmanager
     def store(self, path: Path) -> Iterator[CrawlStore]:
-        """Open the store of the crawl in `path`, which is checked the first time only.
-
-        UserError if it cannot be read.
-        """
-        with self._readable(path), closing(self._crawl(path).store.reopened()) as store:
+        """Open the store of the crawl in `path`; raise `UserError` if it cannot be read."""
+        with self._forget_if_damaged(path), closing(self._crawl(path).store.reopened()) as store:
             yield store
 
     @contextmanager
     def sorted(self, path: Path) -> Iterator[tuple[Database, SortedCopy] | None]:
-        """Open store and sorted copy of the crawl in `path`; None: it is being sorted.
+        """Open the sorted copy of the crawl in `path`, or None while the first is created.
 
-        A copy that is out of date is renewed in the background.
+        An outdated copy is replaced in the background.
         """
-        with self._readable(path):
+        with self._forget_if_damaged(path):
             crawl = self._crawl(path)
             copy = self._copy(crawl, path)
             if copy is None:
@@ -109,8 +104,8 @@ class OpenCrawls:
                 yield connection, copy
 
     @contextmanager
-    def _readable(self, path: Path) -> Iterator[None]:
-        """Raise `UserError` if a store that was sound is damaged now; check it the next time."""
+    def _forget_if_damaged(self, path: Path) -> Iterator[None]:
+        """Raise `UserError` if a checked store is damaged now, and check it again next time."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -118,7 +113,7 @@ class OpenCrawls:
                 self._crawls.pop(path, None)
             raise UserError(f"the store in {path} cannot be read ({error})") from None
 
-    def _crawl(self, path: Path) -> _Crawl:
+    def _crawl(self, path: Path) -> _OpenCrawl:
         about = CrawlFolder(path).store_path.stat()
         file = about.st_dev, about.st_ino
         with self._lock:
@@ -127,58 +122,58 @@ class OpenCrawls:
                 self._crawls.move_to_end(path)
                 return crawl
         store = open_store(path)
-        store.close()  # it is reopened for each request
-        crawl = _Crawl(store, file)
+        store.close()  # reopened for each request
+        crawl = _OpenCrawl(store, file)
         with self._lock:
             self._crawls[path] = crawl
-            while len(self._crawls) > _CRAWLS:
+            while len(self._crawls) > _MAX_OPEN:
                 _, oldest = self._crawls.popitem(last=False)
                 if oldest.copy is not None:
                     oldest.copy.path.unlink(missing_ok=True)
         return crawl
 
-    def _copy(self, crawl: _Crawl, path: Path) -> SortedCopy | None:
-        """Return the last copy, after a moment if there is none; renew it if it is old."""
-        stamp = stamp_of(path)
+    def _copy(self, crawl: _OpenCrawl, path: Path) -> SortedCopy | None:
+        """Return the latest copy; wait a moment for the first, and replace an outdated copy."""
+        stamp = store_stamp(path)
         with crawl.lock:
             copy = crawl.copy
-            if crawl.wrong is not None:
-                wrong, crawl.wrong = crawl.wrong, None
-                raise wrong
-            if crawl.sorting is None and _is_old(copy, stamp):
+            if crawl.error is not None:
+                error, crawl.error = crawl.error, None
+                raise error
+            if crawl.sorting is None and _is_stale(copy, stamp):
                 crawl.sorting = threading.Event()
                 arguments = (crawl, stamp, crawl.sorting)
                 threading.Thread(target=self._sort, args=arguments, daemon=True).start()
             sorting = crawl.sorting
-        if sorting is not None and (copy is None or copy.took < _PATIENCE):
-            sorting.wait(_PATIENCE)
+        if sorting is not None and (copy is None or copy.took < _FIRST_COPY_TIMEOUT):
+            sorting.wait(_FIRST_COPY_TIMEOUT)
             with crawl.lock:
                 return crawl.copy
         return copy
 
-    def _sort(self, crawl: _Crawl, stamp: tuple[int, ...], done: threading.Event) -> None:
+    def _sort(self, crawl: _OpenCrawl, stamp: tuple[int, ...], done: threading.Event) -> None:
         with self._lock:
-            self._made += 1
-            path = self._folder / f"{self._made}.db"
-        begun, now = time.monotonic(), datetime.now(UTC)
-        copy, wrong = None, None
+            self._n_copies += 1
+            path = self._folder / f"{self._n_copies}.db"
+        started, now = time.monotonic(), datetime.now(UTC)
+        copy, failure = None, None
         try:
             sort_urls(crawl.store, path)
-            copy = SortedCopy(path, now, stamp, time.monotonic() - begun)
+            copy = SortedCopy(path, now, stamp, time.monotonic() - started)
         except Exception as error:
             path.unlink(missing_ok=True)
-            wrong = error
+            failure = error
         with crawl.lock:
             if copy is not None:
                 if crawl.copy is not None:
                     crawl.copy.path.unlink(missing_ok=True)  # its readers have it open
                 crawl.copy = copy
-            crawl.wrong, crawl.sorting = wrong, None
+            crawl.error, crawl.sorting = failure, None
         done.set()
 
 
-def stamp_of(path: Path) -> tuple[int, ...]:
-    """Return a value that changes whenever the store of the crawl in `path` does."""
+def store_stamp(path: Path) -> tuple[int, ...]:
+    """Return a value that changes whenever the store of the crawl in `path` changes."""
     store = CrawlFolder(path).store_path
     found = list[int]()
     for file in (store, store.with_name(f"{store.name}-wal")):
@@ -190,23 +185,27 @@ def stamp_of(path: Path) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _is_old(copy: SortedCopy | None, stamp: tuple[int, ...]) -> bool:
+def _is_stale(copy: SortedCopy | None, stamp: tuple[int, ...]) -> bool:
     if copy is None:
         return True
-    age = (datetime.now(UTC) - copy.made).total_seconds()
-    return copy.stamp != stamp and age > _SHARE * copy.took
+    age = (datetime.now(UTC) - copy.started_at).total_seconds()
+    return copy.stamp != stamp and age > _MIN_AGE_FACTOR * copy.took
 
 
 @dataclass(frozen=True)
-class Sum:
-    """A sum, as far as it is known.
+class AnalysisResult:
+    """Latest result of an analysis.
 
     Attributes
     ----------
-    value : for JSON; None if it is not known yet, or cannot be computed
-    error : why it cannot be computed, a sentence
-    as_of : when the computation started, ISO 8601, UTC
-    running : whether it is being computed, for the first time or again
+    value : dict, optional
+        Result for JSON. None: not computed yet, or failed.
+    error : str, optional
+        Why the analysis failed, a sentence.
+    as_of : str, optional
+        Start of the analysis, ISO 8601, UTC.
+    running : bool
+        Whether a newer result is being computed.
     """
 
     value: Any = None
@@ -216,79 +215,87 @@ class Sum:
 
 
 @dataclass
-class _Entry:
-    known: Sum
+class _CachedResult:
+    known: AnalysisResult
     stamp: object = None
     ended: float = 0.0
     took: float = 0.0
 
 
-class Background:
-    """Computes sums in processes, one at a time, which work in `root`; for any thread."""
+class AnalysisRunner:
+    """Runs analyses in child processes in the folder `root`, one at a time; thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._entries: dict[tuple[str, ...], _Entry] = {}
+        self._entries: dict[tuple[str, ...], _CachedResult] = {}
         self._lock = threading.Lock()
-        self._turn = threading.Lock()
+        self._process_lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
         atexit.register(self._close)
 
-    def ask(self, what: str, *crawls: Path, option: str = "") -> Sum:
-        """Return what is known by now; start to compute the sum if it is not known, or old.
+    def get(self, what: str, *crawls: Path, option: str = "") -> AnalysisResult:
+        """Return the latest result; start the analysis if there is none, or an outdated one.
 
         Parameters
         ----------
-        what : one of `SUMS`
-        crawls : their folders
-        option : what else the sum depends on
+        what : str
+            Key of `ANALYSES`.
+        crawls : Path
+            Folders of the crawls.
+        option : str
+            Option of the analysis.
         """
         key = (what, option, *map(str, crawls))
-        stamp = [stamp_of(path) for path in crawls]
+        stamp = [store_stamp(path) for path in crawls]
         with self._lock:
-            entry = self._entries.setdefault(key, _Entry(Sum()))
-            old = entry.stamp != stamp and time.monotonic() - entry.ended > _SHARE * entry.took
-            if old and not entry.known.running:
+            entry = self._entries.setdefault(key, _CachedResult(AnalysisResult()))
+            is_stale = (
+                entry.stamp != stamp
+                and time.monotonic() - entry.ended > _MIN_AGE_FACTOR * entry.took
+            )
+            if is_stale and not entry.known.running:
                 entry.known = replace(entry.known, running=True)
-                threading.Thread(target=self._make, args=(key, stamp), daemon=True).start()
-            while len(self._entries) > _KEPT:
+                threading.Thread(target=self._compute, args=(key, stamp), daemon=True).start()
+            while len(self._entries) > _MAX_RESULTS:
                 del self._entries[next(iter(self._entries))]
             return entry.known
 
-    def _make(self, key: tuple[str, ...], stamp: object) -> None:
-        with self._turn:
+    def _compute(self, key: tuple[str, ...], stamp: object) -> None:
+        with self._process_lock:
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            begun = time.monotonic()
-            command = ["-m", "focuscrawl.studio.crawl_sums", *key]
+            started = time.monotonic()
+            command = ["-m", "focuscrawl.studio.crawl_analyses", *key]
             with self._lock:
                 if self._closed:
                     return
                 try:
                     process = start_python(
                         command,
-                        variables=OWN_SETTINGS,
+                        variables=PROCESS_ENVIRONMENT,
                         cwd=self._root,
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
                     )
                 except OSError as error:
-                    self._entries[key] = _Entry(Sum(None, f"It could not be made: {error}", now))
+                    self._entries[key] = _CachedResult(
+                        AnalysisResult(None, f"The analysis could not start: {error}", now)
+                    )
                     return
                 self._process = process
-            said, _ = process.communicate()
+            output, _ = process.communicate()
             self._process = None
         try:
-            found = json.loads(said)
-            known = Sum(found.get("value"), found.get("error"), now)
+            found = json.loads(output)
+            known = AnalysisResult(found.get("value"), found.get("error"), now)
         except ValueError:
-            known = Sum(
-                None, "It could not be made: see what the studio says in its terminal.", now
+            known = AnalysisResult(
+                None, "The analysis failed: see the studio's messages in the terminal.", now
             )
-            stamp = None  # the crawl is not the cause: it is tried again
+            stamp = None  # try again even if the crawl does not change
         with self._lock:
             ended = time.monotonic()
-            self._entries[key] = _Entry(known, stamp, ended, ended - begun)
+            self._entries[key] = _CachedResult(known, stamp, ended, ended - started)
 
     def _close(self) -> None:
         with self._lock:
@@ -297,55 +304,60 @@ class Background:
                 self._process.terminate()
 
 
-class Compared:
-    """Pairs of crawls that are compared; their pages are in temporary files."""
+class ComparedCrawls:
+    """Compares pairs of crawls; lists of their pages are in temporary files."""
 
-    def __init__(self, background: Background) -> None:
+    def __init__(self, background: AnalysisRunner) -> None:
         self._background = background
         self._folder = Path(tempfile.mkdtemp(prefix="focuscrawl-studio-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
-    def ask(self, a: Path, b: Path) -> Sum:
-        """Return what is known by now; see `focuscrawl.report.comparison.two_crawls`."""
-        lists = self._lists(a, b)
-        found = self._background.ask("compare", a, b, option=str(lists))
+    def get(self, a: Path, b: Path) -> AnalysisResult:
+        """Return the latest result of `focuscrawl.report.comparison.two_crawls`."""
+        file = self._result_file(a, b)
+        found = self._background.get("compare", a, b, option=str(file))
         kept = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
-        for old in kept[:-_KEPT]:
-            if old != lists:
+        for old in kept[:-_MAX_RESULTS]:
+            if old != file:
                 old.unlink(missing_ok=True)
         return found
 
     def pages(self, a: Path, b: Path, part: str, start: str) -> dict[str, Any]:
-        """Return ``rows`` of a part from row `start` on, and ``next``, the row after them or None.
+        """Return ``rows`` of a part from row `start` on, and ``next``, the row after or None.
 
-        UserError if there is no such part, or the crawls have not been compared.
+        Raises
+        ------
+        UserError
+            The part or the row is invalid, or the crawls have not been compared.
         """
         if part not in PARTS or not (start.isascii() and start.isdecimal() and len(start) < 10):
-            raise UserError(f"part is one of {', '.join(PARTS)}, and start a place, from 0")
-        lists = self._lists(a, b)
-        if not lists.exists():
-            raise UserError("these two crawls have not been compared yet: do that first")
-        rows = pages_of_part(lists, part, int(start), SHOWN + 1)
+            raise UserError(
+                f"part must be one of {', '.join(PARTS)}, and start a row number from 0"
+            )
+        file = self._result_file(a, b)
+        if not file.exists():
+            raise UserError("these crawls have not been compared yet: request /compare first")
+        rows = pages_of_part(file, part, int(start), SHOWN + 1)
         more = len(rows) > SHOWN
         return {"rows": rows[:SHOWN], "next": int(start) + SHOWN if more else None}
 
-    def _lists(self, a: Path, b: Path) -> Path:
+    def _result_file(self, a: Path, b: Path) -> Path:
         name = sha256(f"{a}\n{b}".encode()).hexdigest()
         return self._folder / f"{name}.db"
 
 
-# -- the process that computes a sum -------------------------------------------------------
+# -- child process -------------------------------------------------------------------------
 
 
 def _hubs(store: CrawlStore, *, option: str) -> dict[str, Any]:
     found = Distillation.of(store, option or None)
 
     def listed(score: str) -> list[dict[str, Any]]:
-        rows = found.best(score, _TOP).rename(columns={score: "best"})
+        rows = found.best(score, _N_BEST).rename(columns={score: "best"})
         rows = rows.astype(object).where(rows.notna(), None)
         return [{str(name): row[name] for name in row} for row in rows.to_dict("records")]
 
-    sites = found.popular.head(_TOP).reset_index().to_dict("records")
+    sites = found.popular.head(_N_BEST).reset_index().to_dict("records")
     return {
         "facts": found.facts,
         "between_sites": found.between_sites,
@@ -365,7 +377,7 @@ def _compare(a: CrawlStore, b: CrawlStore, *, option: str) -> dict[str, Any]:
     return two_crawls(a, b, Path(option))
 
 
-SUMS: dict[str, Callable[..., dict[str, Any]]] = {
+ANALYSES: dict[str, Callable[..., dict[str, Any]]] = {
     "hubs": _hubs,
     "hosts": _hosts,
     "compare": _compare,
@@ -373,17 +385,17 @@ SUMS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main(what: str, option: str, *folders: str) -> None:
-    """Print ``{"value": ...}`` or ``{"error": one sentence}``, of crawls in `folders`."""
-    os.nice(_NICE)
+    """Print ``{"value": result}`` or ``{"error": sentence}`` of an analysis of crawls."""
+    os.nice(_NICENESS)
     found: dict[str, Any]
     try:
         with ExitStack() as opened:
             stores = [opened.enter_context(closing(open_store(Path(each)))) for each in folders]
-            found = {"value": SUMS[what](*stores, option=option)}
+            found = {"value": ANALYSES[what](*stores, option=option)}
     except UserError as error:
         found = {"error": str(error)}
     with suppress(BrokenPipeError):  # the studio has stopped
-        # numbers of NumPy as numbers of Python
+        # converts NumPy scalars
         sys.stdout.write(json.dumps(found, default=lambda number: number.item()))
         sys.stdout.flush()
 

@@ -1,6 +1,6 @@
-"""A recorded web as a whole: every page judged, every link; what a crawl could find at best.
+"""A recorded web with every page judged and every link known, and the best possible crawl of it.
 
-The pass over all pages is kept in the cache folder: a minute or two for fifty thousand pages.
+The judgements are kept in the cache folder. Judging fifty thousand pages takes a minute or two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.scope import may_be_page
+from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import pack_model
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.foundation.files import cache_dir
@@ -34,17 +34,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WholeWeb:
-    """A critic's judgement of every page of a recorded web, and the links of each.
+class JudgedWeb:
+    """The judgements and links of all pages of a recorded web.
 
-    Pages are numbered in the order recorded.
+    Pages are numbered in the order of recording.
 
     Attributes
     ----------
-    classes : topic paths of the critic
-    probabilities : float32 (n_pages, n_classes); zeros where a fetch has relevance 0
-    content : int64 (n_pages,), the first page with the same content or canonical URL
-    bounds, targets : links of page i are ``targets[bounds[i] : bounds[i + 1]]``
+    urls : list[str]
+        URL of each page.
+    classes : list[str]
+        Topic paths of the critic.
+    probabilities : NDArray[np.float32] of shape (n_pages, n_classes)
+        Class probabilities; zeros for fetches of relevance 0.
+    content : NDArray[np.int64] of shape (n_pages,)
+        First page with the same content or canonical URL.
+    bounds, targets : NDArray[np.int64]
+        The links of page i lead to ``targets[bounds[i] : bounds[i + 1]]``.
     """
 
     urls: list[str]
@@ -60,13 +66,13 @@ class WholeWeb:
         return found
 
     def relevance(self, topic: str) -> Floats:
-        """R(u) of every page for `topic` and the topics below it."""
+        """Return the relevance of every page for `topic` and the topics below `topic`."""
         marked = [lies_under(path, [topic]) for path in self.classes]
         sums: Floats = self.probabilities[:, marked].sum(axis=1, dtype=np.float64)
         return np.minimum(sums, 1.0)
 
     def reachable(self, seeds: list[int]) -> list[int]:
-        """Pages that a crawl without a budget would fetch, each content once."""
+        """Return the pages that a crawl from `seeds` without a budget fetches, without copies."""
         waiting, seen, contents = list(seeds), set(seeds), set()
         reached = []
         while waiting:
@@ -81,9 +87,9 @@ class WholeWeb:
         return reached
 
     def oracle_loss(self, seeds: list[int], relevance: Floats, budget: int) -> float:
-        """Loss rate of greedy best-first on the true R of the targets (methods 1).
+        """Return the loss rate of greedy best-first on the targets' true relevance [methods 1].
 
-        What it does not fetch for want of links counts as lost.
+        Fetches that the oracle cannot make for lack of links count as lost.
         """
         heap = [(-np.inf, page) for page in seeds]
         seen, contents = set(seeds), set[int]()
@@ -91,7 +97,7 @@ class WholeWeb:
         while heap and fetched < budget:
             _, page = heapq.heappop(heap)
             if int(self.content[page]) in contents:
-                continue  # the oracle knows duplicates
+                continue  # the oracle skips duplicates
             contents.add(int(self.content[page]))
             harvest += relevance[page]
             fetched += 1
@@ -101,32 +107,39 @@ class WholeWeb:
                     heapq.heappush(heap, (-relevance[target], target))
         return float(1.0 - harvest / budget)
 
-    def numbers(self, urls: Sequence[str]) -> list[int]:
-        """Return the numbers of `urls` as this web spells them; those it lacks are left out."""
+    def page_indices(self, urls: Sequence[str]) -> list[int]:
+        """Return the indices of the pages with these URLs; unknown URLs are skipped."""
         known = {url: i for i, url in enumerate(self.urls)}
         return [known[url] for url in urls if url in known]
 
 
-def whole_web(web: Web, critic: Critic) -> WholeWeb:
-    """Read every page of `web`, or what an earlier call kept of it.
+def judge_web(web: Web, critic: Critic) -> JudgedWeb:
+    """Judge every page of `web`, or load the judgements from the cache.
 
     Parameters
     ----------
-    critic : needs classes; its focus does not matter
+    web : Web
+        Recorded web.
+    critic : Critic
+        Critic with classes; its focus does not matter.
     """
-    path = cache_dir() / "whole" / f"{web.fingerprint[:16]}-{_of_any_focus(critic)[:16]}.npz"
+    path = (
+        cache_dir()
+        / "whole"
+        / f"{web.fingerprint[:16]}-{_fingerprint_without_focus(critic)[:16]}.npz"
+    )
     urls, classes = list(web.urls()), list(critic.classes)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}.part.npz")
-        np.savez(unfinished, **_read(web, critic, urls))  # type: ignore[arg-type]
+        np.savez(unfinished, **_judge_pages(web, critic, urls))  # type: ignore[arg-type]
         unfinished.replace(path)
     with np.load(path) as kept:
-        return WholeWeb(urls, classes, **kept)
+        return JudgedWeb(urls, classes, **kept)
 
 
-def _of_any_focus(critic: Critic) -> str:
-    """Return a fingerprint that all focuses of a critic share: it judges pages the same."""
+def _fingerprint_without_focus(critic: Critic) -> str:
+    """Return a fingerprint that is the same for all topics in focus of a critic."""
     if not isinstance(critic, FocusedCritic):
         return critic.fingerprint
     arrays, facts = pack_model(critic.model)
@@ -136,13 +149,13 @@ def _of_any_focus(critic: Critic) -> str:
     return digest.hexdigest()
 
 
-def _read(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.generic]]:
+def _judge_pages(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.generic]]:
     numbers: dict[str | None, int] = {url: i for i, url in enumerate(urls)}
     probabilities = np.zeros((len(urls), len(critic.classes)), np.float32)
     content = np.arange(len(urls), dtype=np.int64)
     by_name: dict[object, int] = {}
     bounds, targets = [0], []
-    for i, url in enumerate(tqdm(urls, f"judging every page of {web.name}", unit="page")):
+    for i, url in enumerate(tqdm(urls, f"Judging all pages of {web.name}", unit="page")):
         answer = web.fetch(url)
         assert answer is not None
         found, names = [], []
@@ -153,12 +166,12 @@ def _read(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.gen
             judged = critic.judge([view]).probabilities
             assert judged is not None
             probabilities[i] = judged[0]
-            found = [link for link in view.links.urls if may_be_page(link)]
-            known_by = Duplicates.names(url, view.canonical)
+            found = [link for link in view.links.urls if can_be_page(link)]
+            known_by = Duplicates.known_urls(url, view.canonical)
             resolved = zip(known_by, web.resolve(known_by), strict=True)
             names = [Duplicates.digest(answer.body), *(to or name for name, to in resolved)]
         known = web.resolve([link for link in found if link is not None])
-        # a synthetic web answers more URLs than it lists: its traps have no end
+        # the traps of a synthetic web have more URLs than the web lists
         targets += [numbers[link] for link in dict.fromkeys(known) if link in numbers]
         bounds.append(len(targets))
         content[i] = min((by_name[each] for each in names if each in by_name), default=i)

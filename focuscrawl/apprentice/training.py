@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.apprentice.evidence import FetchOutcomes, least_promising, without_links
+from focuscrawl.apprentice.evidence import (
+    FetchOutcomes,
+    select_pages_to_forget,
+    urls_without_links,
+)
 from focuscrawl.apprentice.instances import TrainingBuffer
 from focuscrawl.apprentice.labels import Labels
 from focuscrawl.apprentice.link_table import LinkTable
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.instances import JudgedUrls
-    from focuscrawl.apprentice.link_table import PageFacts
+    from focuscrawl.apprentice.link_table import PageFeatures
     from focuscrawl.apprentice.options import Options
     from focuscrawl.apprentice.scorer import Scorer
     from focuscrawl.foundation.arrays import Bools
@@ -36,7 +40,7 @@ class Snapshot(NamedTuple):
     judged_ever : URLs ever judged
     y : float64 by URL, R(v), NaN where it was not fetched
     judged : those of the training buffer
-    own, value : their labels, see `Labels.of`
+    own, value : their labels, see `Labels.label`
     score : float64 by URL, as last given out
     """
 
@@ -74,7 +78,7 @@ class CrawlMemory:
         self.buffer = TrainingBuffer(options.memory, len(input_names(options)))
         self.score = GrowingArray(np.float64)
         self.observed = 0
-        self.learned_from = 0  # URLs ever judged when the last lesson started
+        self.judged_at_training = 0  # URLs ever judged when the last lesson started
         self._deferred: list[tuple[int, NDArray[np.uint32] | None, float]] | None = None
 
     @property
@@ -85,10 +89,10 @@ class CrawlMemory:
     def observe(self, url: int, relevance: float) -> None:
         """Take in a fetch."""
         self.labels.observe(url, relevance)
-        self._note(url, self._keys(url), relevance)
+        self._apply_outcome(url, self._keys(url), relevance)
         self.observed += 1
 
-    def fetched_before(self, url: int, relevance: float) -> None:
+    def observe_earlier_fetch(self, url: int, relevance: float) -> None:
         """Take in a fetch of an earlier round, if its URL has links here."""
         self.table.grow(url + 1)
         if not np.isnan(self.table.y.data[url]):
@@ -96,9 +100,9 @@ class CrawlMemory:
         self.labels.observe(url, relevance)
         keys = self._keys(url)
         if keys is not None:
-            self._note(url, keys, relevance)
+            self._apply_outcome(url, keys, relevance)
 
-    def add(self, url: int, facts: PageFacts, *, forget: bool = False) -> int:
+    def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> int:
         """Take in the page of a URL; return the number of its first link.
 
         Parameters
@@ -107,34 +111,34 @@ class CrawlMemory:
         """
         is_new = self._keys(url) is None
         first = len(self.table)
-        self.table.add(url, facts, forget=forget)
-        self.labels.found(url, facts.new, self.table.n_urls)
+        self.table.add(url, features, forget=forget)
+        self.labels.add_links(url, features.new, self.table.n_urls)
         if is_new:  # a seed: nothing was known of its address when it was observed
-            self._note(url, facts.own_keys[0], float(facts.relevance[0]))
+            self._apply_outcome(url, features.own_keys[0], float(features.relevance[0]))
         return first
 
-    def keep_scores(self, urls: Ints, scores: Floats) -> None:
+    def store_scores(self, urls: Ints, scores: Floats) -> None:
         """Note the scores that are given out."""
         self.score.grow(self.table.n_urls)
         self.score.data[urls] = scores
 
-    def defer(self) -> None:
+    def start_deferring(self) -> None:
         """Defer outcomes from now on: a lesson is about what was known when it started."""
         self._deferred = []
 
-    def take_in_deferred(self) -> None:
+    def apply_deferred(self) -> None:
         """Take in what was deferred."""
         deferred, self._deferred = self._deferred, None
         for each in deferred or ():
-            self._note(*each)
+            self._apply_outcome(*each)
 
     def snapshot(self) -> Snapshot:
         """Return what is known now, for a lesson about it."""
         table, buffer = self.table, self.buffer
         y = table.y.data[: table.n_urls]
         judged = buffer.judged
-        own, value = self.labels.of(judged.urls, y[judged.urls])
-        new, self.learned_from = buffer.ever - self.learned_from, buffer.ever
+        own, value = self.labels.label(judged.urls, y[judged.urls])
+        new, self.judged_at_training = buffer.n_added - self.judged_at_training, buffer.n_added
         return Snapshot(
             observed=self.observed,
             links=len(table),
@@ -142,7 +146,7 @@ class CrawlMemory:
             links_ever=table.links_ever,
             pages_ever=table.pages_ever,
             new=new,
-            judged_ever=buffer.ever,
+            judged_ever=buffer.n_added,
             y=y,
             judged=judged,
             own=own,
@@ -153,7 +157,7 @@ class CrawlMemory:
     def _keys(self, url: int) -> NDArray[np.uint32] | None:
         return self.table.keys(np.array([url]))[0] if self.table.has_keys(url) else None
 
-    def _note(self, url: int, keys: NDArray[np.uint32] | None, relevance: float) -> None:
+    def _apply_outcome(self, url: int, keys: NDArray[np.uint32] | None, relevance: float) -> None:
         if self._deferred is not None:
             self._deferred.append((url, keys, relevance))
             return
@@ -222,7 +226,7 @@ _RECENT = slice(-200, None)  # the latest predictions, by which a lesson is judg
 
 
 @dataclass(frozen=True, slots=True)
-class ApprenticeLesson:
+class ApprenticeUpdate:
     """A new model, and the scores it gives to all that waits; see `Apprentice.learn`.
 
     Attributes
@@ -240,7 +244,7 @@ class ApprenticeLesson:
     """
 
     version: int
-    about: Snapshot
+    snapshot: Snapshot
     instances: int
     metrics: dict[str, float | list[int]]
     state: bytes
@@ -250,9 +254,9 @@ class ApprenticeLesson:
     forgotten: Bools
 
 
-def rescore_waiting(
-    about: Snapshot, scorer: Scorer, *, version: int, instances: int, state: bytes
-) -> ApprenticeLesson:
+def rescore_queued(
+    snapshot: Snapshot, scorer: Scorer, *, version: int, instances: int, state: bytes
+) -> ApprenticeUpdate:
     """Score all that waited when a lesson started by a new model; changes only `scorer`.
 
     With more links than the options allow, the least promising pages are forgotten. What only they
@@ -261,37 +265,37 @@ def rescore_waiting(
     Parameters
     ----------
     scorer : without evidence yet
-    version, instances, state : see `ApprenticeLesson`
+    version, instances, state : see `ApprenticeUpdate`
     """
-    y, pages = about.y, about.pages
-    waiting, scores = scorer.rebuild(about.links, y)
-    if about.links > scorer.options.links:
+    y, pages = snapshot.y, snapshot.pages
+    waiting, scores = scorer.rebuild_evidence(snapshot.links, y)
+    if snapshot.links > scorer.options.links:
         promise = np.full(len(y), -1.0)
         promise[waiting] = scores
-        out = least_promising(
-            scorer.table, about.links, about.pages, promise, scorer.options.links
+        out = select_pages_to_forget(
+            scorer.table, snapshot.links, snapshot.pages, promise, scorer.options.links
         )
-        scorer = scorer.over(scorer.table.without(out, about.links))
-        waiting, scores = scorer.rebuild(len(scorer.table), y)
+        scorer = scorer.with_table(scorer.table.without_pages(out, snapshot.links))
+        waiting, scores = scorer.rebuild_evidence(len(scorer.table), y)
         pages = len(scorer.table.pages)
-    nowhere = without_links(scorer.table, scorer.evidence, y)
-    return ApprenticeLesson(
+    nowhere = urls_without_links(scorer.table, scorer.evidence, y)
+    return ApprenticeUpdate(
         version=version,
-        about=about,
+        snapshot=snapshot,
         instances=instances,
         metrics={
-            **validate(about.judged.predicted[_RECENT], about.own[_RECENT]),
-            **drift(about.score[waiting], scores),
+            **validate(snapshot.judged.predicted[_RECENT], snapshot.own[_RECENT]),
+            **drift(snapshot.score[waiting], scores),
         },
         state=state,
         urls=np.concatenate([waiting, nowhere]),
         scores=np.concatenate([scores, np.zeros(len(nowhere))]),
         scorer=scorer,
-        forgotten=scorer.table.forgotten(pages, about.pages_ever),
+        forgotten=scorer.table.forgotten_pages(pages, snapshot.pages_ever),
     )
 
 
-class Replay(NamedTuple):
+class ResumePoint(NamedTuple):
     """Where the last lesson was, in (fetches observed, links ever known).
 
     Nothing is scored before.
@@ -303,32 +307,32 @@ class Replay(NamedTuple):
     links : links known when it started, as far as they were not forgotten; -1 before
     """
 
-    lesson: tuple[int, int]
+    update: tuple[int, int]
     adoption: tuple[int, int]
     forgotten: Bools
     links: int = -1
 
-    def forgets(self, nth: int) -> bool:
+    def is_forgotten(self, nth: int) -> bool:
         """Tell whether the n-th page, from 0, had been forgotten by then."""
         return nth < len(self.forgotten) and bool(self.forgotten[nth])
 
     @staticmethod
-    def has_come_to(point: tuple[int, int], now: tuple[int, int]) -> bool:
+    def is_reached(point: tuple[int, int], now: tuple[int, int]) -> bool:
         """Tell whether what was known at `point` has been repeated."""
         return now[0] >= point[0] and now[1] >= point[1]
 
 
-def most_contrasting(chosen: Ints, table: LinkTable, about: Snapshot, share: float) -> Ints:
+def select_contrasting(chosen: Ints, table: LinkTable, snapshot: Snapshot, share: float) -> Ints:
     """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4].
 
     Parameters
     ----------
-    chosen : int64 (n,), ascending, instances to choose from, as places in ``about.judged``
+    chosen : int64 (n,), ascending, instances to choose from, as places in ``snapshot.judged``
     """
     if not len(chosen):
         return chosen
-    best = np.zeros(len(about.y))  # R(u); not the input, which is 0 where its group is off
-    links, urls = slice(about.links), about.judged.urls[chosen]
+    best = np.zeros(len(snapshot.y))  # R(u); not the input, which is 0 where its group is off
+    links, urls = slice(snapshot.links), snapshot.judged.urls[chosen]
     np.maximum.at(best, table.target.data[links], table.relevance.data[links])
-    most = np.argsort(-np.abs(best[urls] - about.y[urls]), kind="stable")
+    most = np.argsort(-np.abs(best[urls] - snapshot.y[urls]), kind="stable")
     return np.sort(chosen[most[: max(1, round(share * len(chosen)))]])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, RecalledPage, Strategy, StrategyContext
+from focuscrawl.strategies import JudgedPage, StoredPage, Strategy, StrategyContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.strategies import Expansion, Lesson, Scores
+    from focuscrawl.strategies import Expansion, ModelUpdate, Scores
     from focuscrawl.webs.web_protocol import Web
 
     Factory = Callable[[StrategyContext], Strategy]
@@ -27,7 +27,7 @@ FETCHES = 60
 PRECISION = 1e-9
 
 
-class Outcome(NamedTuple):
+class FetchOutcome(NamedTuple):
     """A fetch as the store would keep it.
 
     Attributes
@@ -41,10 +41,10 @@ class Outcome(NamedTuple):
     url: int
     relevance: float
     duplicate_of: int | None
-    page: RecalledPage | None
+    page: StoredPage | None
 
 
-class Rehearsal:
+class SimulatedCrawl:
     """A crawl of a web in memory as a strategy sees it; lessons are learned in this thread.
 
     It fetches in the order of the real loop, without hosts, limits, redirects or a store. So it
@@ -85,21 +85,21 @@ class Rehearsal:
         self._learns = strategy.learns and lessons
         self.urls: list[str] = []
         self.queue: dict[int, float] = {}
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[FetchOutcome] = []
         self.expansions: dict[int, Expansion] = {}
-        self.lessons: list[Lesson] = []
-        self._number: dict[str, int] = {}
+        self.lessons: list[ModelUpdate] = []
+        self._url_ids: dict[str, int] = {}
         self._found: dict[int, tuple[int, int | None]] = {}  # depth and referrer
         self._bodies: dict[bytes, int] = {}
         self._state: tuple[bytes, int] | None = None  # of the last lesson, and when it started
-        self._lesson: Lesson | None = None
-        self._begun_at: int | None = None
+        self._lesson: ModelUpdate | None = None
+        self._started_at: int | None = None
         self._seeds = list(seeds)
         for seed in self._seeds:
             (known,) = web.resolve([seed])
             if known is None:
                 raise ValueError(f"{seed!r} is no URL of the web")
-            number = self._number_of(known, 0, None)
+            number = self._url_id(known, 0, None)
             self.queue[number] = np.inf
 
     @property
@@ -122,30 +122,30 @@ class Rehearsal:
             self._learn()
         return self
 
-    def resumed(self, strategy: Strategy) -> Rehearsal:
+    def resumed(self, strategy: Strategy) -> SimulatedCrawl:
         """Return this crawl as it is resumed, with a new strategy, if it is interrupted now."""
-        again = Rehearsal(
+        again = SimulatedCrawl(
             strategy, self.web, self._seeds, critic=self.critic, lag=self.lag, late=self.late
         )
-        again.urls, again._number = self.urls.copy(), self._number.copy()
+        again.urls, again._url_ids = self.urls.copy(), self._url_ids.copy()
         again._found, again._bodies = self._found.copy(), self._bodies.copy()
         again._state = self._state
         learned_at = 0
         if self._state is not None:
-            state, begun_at = self._state
+            state, started_at = self._state
             adopted_at = strategy.load(state)
-            learned_at = begun_at if adopted_at is None else adopted_at
+            learned_at = started_at if adopted_at is None else adopted_at
         for seq, outcome in enumerate(self.outcomes, start=1):
             again.queue.pop(outcome.url, None)
             again.outcomes.append(outcome)
             strategy.observe(outcome.url, outcome.relevance, outcome.duplicate_of)
             page = outcome.page
             if page is not None and (len(page.targets) or page.memo is not None):
-                scores = strategy.recall(page)
+                scores = strategy.restore_page(page)
                 if seq > learned_at:
-                    again._take(scores)
+                    again._update_queue(scores)
             if seq == learned_at:
-                again._take(strategy.rescore())
+                again._update_queue(strategy.rescore())
             if seq >= learned_at:
                 again._learn()
         return again
@@ -158,7 +158,7 @@ class Rehearsal:
         first = self._bodies.setdefault(answer.body, number)
         if first != number:
             self.strategy.observe(number, 0.0, first)
-            self.outcomes.append(Outcome(number, 0.0, first, None))
+            self.outcomes.append(FetchOutcome(number, 0.0, first, None))
             return
         view = parse_page(answer.body, self.urls[number])
         judged = self.critic.judge([view])
@@ -167,7 +167,7 @@ class Rehearsal:
         depth, referrer = self._found[number]
         resolved = self.web.resolve(view.links.urls)
         links = [i for i, url in enumerate(resolved) if url is not None]
-        targets = [self._number_of(url, depth + 1, number) for url in resolved if url is not None]
+        targets = [self._url_id(url, depth + 1, number) for url in resolved if url is not None]
         page = JudgedPage(
             view=view,
             url=number,
@@ -183,36 +183,36 @@ class Rehearsal:
         expansion = self.strategy.expand(page)
         self.expansions[number] = expansion
         link_scores = np.array(expansion.link_scores, np.float64)
-        recalled = RecalledPage(
+        recalled = StoredPage(
             number, page.seq, relevance, page.targets, _read_only(link_scores), expansion.memo
         )
-        self.outcomes.append(Outcome(number, relevance, None, recalled))
-        self._take((expansion.urls, expansion.scores))
+        self.outcomes.append(FetchOutcome(number, relevance, None, recalled))
+        self._update_queue((expansion.urls, expansion.scores))
 
-    def _number_of(self, url: str, depth: int, referrer: int | None) -> int:
-        if url not in self._number:
-            self._number[url] = number = len(self.urls)
+    def _url_id(self, url: str, depth: int, referrer: int | None) -> int:
+        if url not in self._url_ids:
+            self._url_ids[url] = number = len(self.urls)
             self.urls.append(url)
             self._found[number] = depth, referrer
-        return self._number[url]
+        return self._url_ids[url]
 
     def _learn(self) -> None:
         """Start a lesson if one is due, and adopt the one that was started when it is time."""
         if not self._learns:
             return
         fetched = len(self.outcomes)
-        if self._begun_at is None and self.strategy.lesson_due():
-            self._begun_at = fetched
+        if self._started_at is None and self.strategy.is_training_due():
+            self._started_at = fetched
             self._lesson = None if self.late else self.strategy.learn()
-        if self._begun_at is not None and fetched >= self._begun_at + self.lag:
+        if self._started_at is not None and fetched >= self._started_at + self.lag:
             lesson = self.strategy.learn() if self._lesson is None else self._lesson
-            self._begun_at = self._lesson = None
-            self._take((lesson.urls, lesson.scores))
-            self._take(self.strategy.adopt(lesson))
+            self._started_at = self._lesson = None
+            self._update_queue((lesson.urls, lesson.scores))
+            self._update_queue(self.strategy.adopt(lesson))
             self._state = lesson.state, lesson.trained_at_seq
             self.lessons.append(lesson)
 
-    def _take(self, given: Scores) -> None:
+    def _update_queue(self, given: Scores) -> None:
         urls, scores = given
         done = {each.url for each in self.outcomes}
         for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
@@ -226,7 +226,7 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Trial:
+class StrategyUnderTest:
     """A strategy under test, and what it crawls."""
 
     make: Factory
@@ -242,26 +242,26 @@ class Trial:
         assert isinstance(strategy, Strategy), f"{strategy!r} is no focuscrawl.strategies.Strategy"
         return strategy
 
-    def begin(self, **how: Any) -> Rehearsal:
-        """Start a crawl with a new strategy; `how` is passed to `Rehearsal`."""
-        return Rehearsal(self.strategy(), self.web, self.seeds, critic=self.critic, **how)
+    def start_crawl(self, **how: Any) -> SimulatedCrawl:
+        """Start a crawl with a new strategy; `how` is passed to `SimulatedCrawl`."""
+        return SimulatedCrawl(self.strategy(), self.web, self.seeds, critic=self.critic, **how)
 
-    def crawled(self, **how: Any) -> Rehearsal:
+    def run_crawl(self, **how: Any) -> SimulatedCrawl:
         """Crawl `FETCHES` pages."""
-        return self.begin(**how).run(FETCHES)
+        return self.start_crawl(**how).run(FETCHES)
 
     @cached_property
-    def whole(self) -> Rehearsal:
+    def shared_crawl(self) -> SimulatedCrawl:
         """A crawl for checks that do not change it."""
-        return self.crawled()
+        return self.run_crawl()
 
     @cached_property
-    def without_lessons(self) -> Rehearsal:
+    def without_lessons(self) -> SimulatedCrawl:
         """A crawl without lessons, for checks that do not change it."""
-        return self.crawled(lessons=False)
+        return self.run_crawl(lessons=False)
 
 
-def same_scores(left: Scores, right: Scores) -> None:
+def assert_same_scores(left: Scores, right: Scores) -> None:
     """Check that the same URLs have the same scores."""
     for (urls, scores), name in ((left, "left"), (right, "right")):
         assert len(urls) == len(scores), name
